@@ -18,7 +18,7 @@ _KEPT_MS = 30 * _DAY_MS
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
     """A job of any kind: its spec, what tells its plan from any other, and the sources of its parts, as JSON. It is not
-    begun before `due_at`; 0: at once. Fields of the spec that follow from when it was planned are `of_the_moment`; the
+    begun before `due_at`; 0: at once. Fields of the spec that follow from when it was planned are `plan_time_fields`; the
     sources may do so, too, unless the plan `compares_sources`.
     """
 
@@ -27,7 +27,7 @@ class PlannedJob:
     plan_hash: str
     sources: tuple[str, ...]
     due_at: int = 0
-    of_the_moment: frozenset[str] = frozenset()
+    plan_time_fields: frozenset[str] = frozenset()
     compares_sources: bool = True
 
 

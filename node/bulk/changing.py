@@ -19,7 +19,7 @@ class NotEnded(Fatal):
     exit_code = ExitCode.USAGE
 
 
-def ask_to_stop(board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
+def request_stop(board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
     """Note that a job is to be paused or cancelled: workers take no more of its parts. A job whose parts no worker may
     have, since it was never begun or is paused, is stopped at once; of any other `wanted` stays set until a worker has
     fenced its parts.

@@ -13,7 +13,7 @@ from strandline.node.bulk.adding import PlannedJob
 from strandline.node.bulk.open_jobs import find_open
 from strandline.node.offsets.deployment import Deployment
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count
+from strandline.node.recovering.formatting import count
 from strandline.recovery.periods import HOUR, HOURS_A_DAY, Period, parse_period
 from strandline.recovery.readiness import NOBODY_READ_THEN, Readiness, StoredDataset, Verdict, readiness
 from strandline.store.bulk_jobs import BulkJob

@@ -12,14 +12,14 @@ from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.running import PartRunner
 from strandline.jobs.transitions import is_going, next_due
 from strandline.node.bulk.opening import worker
-from strandline.node.bulk.pace import Pace
-from strandline.node.bulk.placing import Where
+from strandline.node.bulk.placement import Placement
+from strandline.node.bulk.progress_rate import ProgressRate
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.settings.sections import Settings
 from strandline.node.steps import Step, Steps
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 
-_LOOK_S = 5.0
+_POLL_S = 5.0
 
 
 class Progress:
@@ -31,7 +31,7 @@ class Progress:
         self._began = clock.monotonic()
         self._latest: dict[int, Counts] = {}
         self._parts, self._at_once = status.parts_done, at_once
-        self._pace = Pace()
+        self._progress_rate = ProgressRate()
         self._lock = threading.Lock()
 
     def heard(self, part: BulkPart, counts: AttemptCounts) -> None:
@@ -42,8 +42,8 @@ class Progress:
             seconds = max(self._clock.monotonic() - self._began, 1e-3)
             done = self._parts + max(0, len(self._latest) - self._at_once)
             self._step.fraction = min(1.0, done / max(1, self._status.parts))
-            self._pace.see(seconds, self._step.fraction, fresh)
-            self._step.note = self._pace.note(done, self._status.parts)
+            self._progress_rate.record(seconds, self._step.fraction, fresh)
+            self._step.note = self._progress_rate.note(done, self._status.parts)
 
 
 @contextmanager
@@ -60,13 +60,13 @@ def interrupts() -> Iterator[threading.Event]:
 
 @contextmanager
 def runner_for(
-    where: Where, settings: Settings, steps: Steps, clock: Clock, *, warn: Callable[[str], None] | None = None
+    placement: Placement, settings: Settings, steps: Steps, clock: Clock, *, warn: Callable[[str], None] | None = None
 ) -> Iterator[PartRunner | None]:
     """What runs parts there; None for this process. It comes before `interrupts`: a session that starts takes Ctrl-C
     for itself. With `warn` parts run in this process if Spark can't be started, and `warn` gets the reason; without it
     that is raised.
     """
-    if where is not Where.SPARK:
+    if placement is not Placement.SPARK:
         yield None
         return
     # Spark's modules take a second, and most jobs don't need them.
@@ -117,5 +117,5 @@ def wait_for_due(board: BulkBoard, only: str, clock: Clock, stop: threading.Even
         if due is None:
             return False
         # Jobs may be cancelled or planned meanwhile.
-        stop.wait(min(_LOOK_S, (due - now) / 1000))
+        stop.wait(min(_POLL_S, (due - now) / 1000))
     return False

@@ -8,10 +8,10 @@ from strandline.jobs.report import BadLine
 from strandline.jobs.sources.compressed import compression_of
 from strandline.node.bulk.reports import bad_line_table, nulls_left_out
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, duration, moment, size
+from strandline.node.recovering.formatting import count, duration, moment, size
 from strandline.time_range import EARLIEST, LATEST
 
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 _ORDERED = "Parts run in this order, one at a time: of samples with one series and time the last one wins."
 _UNORDERED = (
     "Of samples with one series and time the last one wins within a part; between parts it is undefined which one "
@@ -72,9 +72,9 @@ class PlanReport:
                 size(one.size),
                 f"{one.parts} ({one.compression}: can't be divided)" if one.compression else str(one.parts),
             )
-            for one in self.files[:_MOST_SHOWN]
+            for one in self.files[:_MAX_SHOWN]
         )
-        more = len(self.files) - _MOST_SHOWN
+        more = len(self.files) - _MAX_SHOWN
         found: list[Block] = [Table(("file", "size", "parts"), rows)]
         if more > 0:
             found.append(f"and {count(more)} more files")

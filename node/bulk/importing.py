@@ -62,7 +62,7 @@ class ExpiryTooLong(Fatal):
     exit_code = ExitCode.USAGE
 
 
-def require_remembered(settings: Settings, retention_ms: int) -> None:
+def require_offset_retention(settings: Settings, retention_ms: int) -> None:
     """Raises `ExpiryTooLong` unless brokers that keep offsets for so long remember each part until its job expires,
     with a day to spare for clocks that are wrong.
     """
@@ -82,7 +82,7 @@ def planned_import(plan: ImportPlan) -> PlannedJob:
     sources = tuple(part.to_json() for part in plan.parts)
     # What a chunk takes at most is a constant of the version that has planned it.
     return PlannedJob(
-        IMPORT, plan.spec.to_json(), plan.hash, sources, of_the_moment=frozenset({"times", "packed_bytes"})
+        IMPORT, plan.spec.to_json(), plan.hash, sources, plan_time_fields=frozenset({"times", "packed_bytes"})
     )
 
 

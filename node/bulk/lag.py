@@ -21,12 +21,12 @@ from strandline.node.client.answers import ShardLag
 
 _LOG = structlog.get_logger(__name__)
 # A shard reports its lag twice a second.
-_LOOK_EVERY_S = 1.0
+_POLL_INTERVAL_S = 1.0
 # A node that does not answer is asked less often.
 _RETRY_S = 15.0
-# By what was read in less time than this little is said about a speed.
-_LEAST_S, _WINDOW_S = 2.0, 20.0
-FULL: Final = 1 / 3
+# By what was read in less time than this little is message about a speed.
+_MIN_WINDOW_S, _WINDOW_S = 2.0, 20.0
+MAX_BACKLOG_SHARE: Final = 1 / 3
 """Nothing lands while a shard would take more than this share of the limit for what it has not read. The rest is for
 what lands until that is known: a shard asks the brokers every five seconds where the log ends.
 """
@@ -61,7 +61,7 @@ class ReadingSpeed:
             self._seen.popleft()
         began, first = self._seen[0]
         read, left = lag.position - first, max(0, self._end - lag.position)
-        return left * (now - began) / read if read and now - began >= _LEAST_S else 0.0
+        return left * (now - began) / read if read and now - began >= _MIN_WINDOW_S else 0.0
 
 
 class LagLimit:
@@ -69,22 +69,22 @@ class LagLimit:
     nobody reads, and nothing is held back; a warning says so if a node is expected there, or was there before.
     """
 
-    def __init__(self, node: ShardLags, most_s: float, clock: Clock, *, is_expected: bool = True) -> None:
-        self._node, self._most_s, self._clock = node, most_s, clock
+    def __init__(self, node: ShardLags, max_lag_s: float, clock: Clock, *, is_expected: bool = True) -> None:
+        self._node, self._max_lag_s, self._clock = node, max_lag_s, clock
         self._is_expected = is_expected
         self._lock = threading.Lock()
-        self._look_at = clock.monotonic()
+        self._next_poll = clock.monotonic()
         self._is_behind, self._is_warned = False, False
         self._speeds: dict[int, ReadingSpeed] = {}
 
     def wait_s(self, samples: int) -> float:  # noqa: ARG002 - a limit for any number
         with self._lock:
-            if self._clock.monotonic() >= self._look_at:
-                self._look()
-            return _LOOK_EVERY_S if self._is_behind else 0.0
+            if self._clock.monotonic() >= self._next_poll:
+                self._poll()
+            return _POLL_INTERVAL_S if self._is_behind else 0.0
 
-    def _look(self) -> None:
-        pause, lag, left, now = _LOOK_EVERY_S, 0.0, 0.0, self._clock.monotonic()
+    def _poll(self) -> None:
+        pause, lag, left, now = _POLL_INTERVAL_S, 0.0, 0.0, self._clock.monotonic()
         try:
             lags = self._node.shard_lags()
         except StrandlineError as error:
@@ -98,9 +98,9 @@ class LagLimit:
             left = max(
                 (self._speeds.setdefault(one.shard, ReadingSpeed()).left_s(one, now) for one in lags), default=0.0
             )
-        is_behind = lag > self._most_s or left > FULL * self._most_s
+        is_behind = lag > self._max_lag_s or left > MAX_BACKLOG_SHARE * self._max_lag_s
         if is_behind != self._is_behind:
-            said = "jobs wait for the shards" if is_behind else "jobs go on"
-            _LOG.info(said, lag_s=lag, left_s=left, max_lag_s=self._most_s)
+            message = "jobs wait for the shards" if is_behind else "jobs go on"
+            _LOG.info(message, lag_s=lag, left_s=left, max_lag_s=self._max_lag_s)
         self._is_behind = is_behind
-        self._look_at = self._clock.monotonic() + pause
+        self._next_poll = self._clock.monotonic() + pause

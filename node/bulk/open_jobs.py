@@ -59,4 +59,4 @@ def find_open(
 
 
 def _lasting(spec: dict[str, Any], planned: PlannedJob) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if name != RATE and name not in planned.of_the_moment}
+    return {name: value for name, value in spec.items() if name != RATE and name not in planned.plan_time_fields}

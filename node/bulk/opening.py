@@ -34,8 +34,8 @@ from strandline.store.bulk_jobs import BulkPart
 
 _RENEWALS_A_LEASE = 6
 # A node that takes longer than this to report its lag is not waited for.
-_NODE_S = 2.0
-_ASK_S = 30.0
+_LAG_TIMEOUT_S = 2.0
+_KAFKA_TIMEOUT_S = 30.0
 
 
 def expects_lags(settings: Settings) -> bool:
@@ -62,8 +62,8 @@ def opened_board(settings: Settings, environ: Mapping[str, str], clock: Clock) -
 def offset_retention_ms(settings: Settings, clock: Clock) -> int:
     """How long the brokers remember how much of a part has landed. Raises `TopicMissing`: nothing could land at all."""
     with closing(KafkaGroups(librdkafka_options(settings.kafka), settings.dataset.topic_name, clock)) as groups:
-        groups.require_topic(_ASK_S)
-        return groups.offset_retention_ms(_ASK_S)
+        groups.require_topic(_KAFKA_TIMEOUT_S)
+        return groups.offset_retention_ms(_KAFKA_TIMEOUT_S)
 
 
 def kind_openers(settings: Settings) -> dict[str, KindOpener]:
@@ -86,7 +86,7 @@ def worker(
     stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[BulkPart, AttemptCounts], None] = lambda _part, _counts: None,
 ) -> BulkWorker:
-    """A worker, which lands at most `rate` samples a second, however fast its jobs may land. It runs parts in this
+    """A worker, which lands at max_lag_s `rate` samples a second, however fast its jobs may land. It runs parts in this
     process unless it has a runner.
     """
     kinds = {name: opener(clock) for name, opener in kind_openers(settings).items()}
@@ -94,10 +94,11 @@ def worker(
     name = Processes().this_worker()
     throttles: list[Throttle] = []
     if settings.jobs.max_lag is not None:
-        most = settings.jobs.max_lag.seconds
+        max_lag_s = settings.jobs.max_lag.seconds
         is_expected = expects_lags(settings)
         throttles += [
-            LagLimit(node.client(_NODE_S), most, clock, is_expected=is_expected) for node in nodes_of(settings)
+            LagLimit(node.client(_LAG_TIMEOUT_S), max_lag_s, clock, is_expected=is_expected)
+            for node in nodes_of(settings)
         ]
     return BulkWorker(
         board,

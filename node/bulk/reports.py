@@ -16,16 +16,16 @@ from strandline.jobs.rate import rate_of
 from strandline.jobs.report import BadLine, job_report
 from strandline.jobs.transitions import expires_at
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, duration, moment, size
+from strandline.node.recovering.formatting import count, duration, moment, size
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class KindWords:
+class CountLabels:
     """What the counts of a job mean, by its kind: what it reads, what comes of it (`unit`), and in what it is kept."""
 
     read: str = "records read"
@@ -39,10 +39,10 @@ class KindWords:
         return counts.sent if self.unit == "messages" else counts.samples
 
 
-_LANDING = KindWords()
-_WORDS = {
-    "export": KindWords("samples read", "samples", "samples exported", "written", "files"),
-    "send": KindWords("series read", "messages", "messages sent"),
+_DEFAULT_LABELS = CountLabels()
+_COUNT_LABELS = {
+    "export": CountLabels("samples read", "samples", "samples exported", "written", "files"),
+    "send": CountLabels("series read", "messages", "messages sent"),
 }
 
 
@@ -87,8 +87,8 @@ class JobSummary:
     @property
     def exit_code(self) -> ExitCode:
         """Whether all is well with the job."""
-        ill = (BulkJobState.FAILED, BulkJobState.BROKEN, BulkJobState.CANCELLED)
-        return ExitCode.FAILED if self.state in ill else ExitCode.OK
+        failed = (BulkJobState.FAILED, BulkJobState.BROKEN, BulkJobState.CANCELLED)
+        return ExitCode.FAILED if self.state in failed else ExitCode.OK
 
     def expiry_warning(self, now: int) -> str:
         """What to tell about a job that is cancelled within a day unless it is resumed; empty for any other."""
@@ -138,17 +138,17 @@ class JobStatus(JobSummary):
         if self.rate is not None:
             found.append(f"Its workers land at most {self.rate:,.10g} {self.unit} a second together.")
         counts = self.counts
-        words = _WORDS.get(self.kind, _LANDING)
+        labels = _COUNT_LABELS.get(self.kind, _DEFAULT_LABELS)
         found.append(
             Table(
-                ("parts done", words.read, words.done, "bad records", words.kept),
+                ("parts done", labels.read, labels.done, "bad records", labels.kept),
                 (
                     (
                         f"{count(self.parts_done)} of {count(self.parts)}",
                         count(counts.records),
                         count(self.landed),
                         count(counts.bad),
-                        f"{count(counts.sent)} {words.kept_unit}, {size(counts.bytes)}",
+                        f"{count(counts.sent)} {labels.kept_unit}, {size(counts.bytes)}",
                     ),
                 ),
             )
@@ -168,7 +168,7 @@ class JobStatus(JobSummary):
         if self.bad_lines:
             found.append(bad_line_table(self.bad_lines))
         found += [
-            f"Part {part.part} failed {part.failures} times: {part.reason}" for part in self.failed_parts[:_MOST_SHOWN]
+            f"Part {part.part} failed {part.failures} times: {part.reason}" for part in self.failed_parts[:_MAX_SHOWN]
         ]
         return found
 
@@ -216,7 +216,7 @@ class JobList:
 def _summary(job: BulkJob, parts: Sequence[BulkPart]) -> dict[str, Any]:
     landed = [landed_of(part) for part in parts]
     states = [part.state for part in parts]
-    words, counts = _WORDS.get(job.kind, _LANDING), Counts.total(landed)
+    labels, counts = _COUNT_LABELS.get(job.kind, _DEFAULT_LABELS), Counts.total(landed)
     return {
         "job": job.job,
         "kind": job.kind,
@@ -233,6 +233,6 @@ def _summary(job: BulkJob, parts: Sequence[BulkPart]) -> dict[str, Any]:
         "parts_failed": states.count(JobState.FAILED),
         "progress": progress_of(states, landed, job.parts),
         "counts": counts,
-        "landed": words.landed(counts),
-        "unit": words.unit,
+        "landed": labels.landed(counts),
+        "unit": labels.unit,
     }

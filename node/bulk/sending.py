@@ -24,15 +24,15 @@ from strandline.node.client.node_client import TimeBounds
 from strandline.node.client.notation import quoted
 from strandline.node.client.series_source import NodeSeries, nodes_of
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, moment
+from strandline.node.recovering.formatting import count, moment
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.time_range import TimeRange
 
-_TOPIC_S = 30.0
-_MOST_PARTS = 10_000
+_TOPIC_TIMEOUT_S = 30.0
+_MAX_PARTS = 10_000
 # The store takes texts of 64 KB.
-_MOST_SPEC = 60_000
+_MAX_SPEC_BYTES = 60_000
 # A zone's name as a regular expression has it: letters, digits and these stand for themselves.
 _PLAIN_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PLAIN_ZONE = re.compile(r"[A-Za-z0-9_/-]", re.ASCII)
@@ -82,7 +82,7 @@ class PlannedSend:
             f"{digest(texts.encode()):032x}",
             sources,
             self.due_at,
-            of_the_moment=frozenset() if self.is_at_fixed else frozenset({"window"}),
+            plan_time_fields=frozenset() if self.is_at_fixed else frozenset({"window"}),
             compares_sources=False,
         )
 
@@ -231,16 +231,16 @@ def _parts(series: int, part_series: int, control: ControlSample) -> int:
             f"the control sample would have about {left_out:,.0f} series, over the limit of {MAX_KEYS:,}",
             remedy="Choose a smaller --control, or a narrower selector",
         )
-    return max(1, min(_MOST_PARTS, max(-(-series // part_series), -int(-left_out // KEYS_A_PART))))
+    return max(1, min(_MAX_PARTS, max(-(-series // part_series), -int(-left_out // KEYS_A_PART))))
 
 
 def _require_small(spec: SendSpec, zones: Collection[str]) -> None:
     """Raises `SendRefused` for a spec that does not fit into the row of a job."""
     # Zones stand in it up to three times: those of the job, those of all jobs, and in the selector.
     size = len(spec.to_json()) + 3 * sum(len(zone) + 8 for zone in zones)
-    if size > _MOST_SPEC:
+    if size > _MAX_SPEC_BYTES:
         raise SendRefused(
-            f"the spec takes {size:,} bytes, over the limit of {_MOST_SPEC:,}",
+            f"the spec takes {size:,} bytes, over the limit of {_MAX_SPEC_BYTES:,}",
             remedy="Choose a shorter template or selector, or a label with fewer values",
         )
 
@@ -255,4 +255,4 @@ def _require_target(settings: Settings, options: SendOptions, clock: Clock) -> N
     if options.control.fraction and settings.jobs.events_folder is None:
         raise SendRefused("the list of a control sample has no place to be written to", remedy="Set jobs.events_folder")
     with closing(KafkaGroups(librdkafka_options(settings.kafka), options.topic, clock)) as groups:
-        groups.require_topic(_TOPIC_S)
+        groups.require_topic(_TOPIC_TIMEOUT_S)

@@ -15,10 +15,10 @@ from strandline.jobs.reading.dividing import TASK_SAMPLES
 from strandline.jobs.reading.pins import Pins, pin
 from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.exporting import stored_now
-from strandline.node.bulk.importing import import_options, planned_import, require_remembered
+from strandline.node.bulk.importing import import_options, planned_import, require_offset_retention
 from strandline.node.bulk.opening import offset_retention_ms, opened_board, worker
 from strandline.node.bulk.reports import JobStatus
-from strandline.node.offsets.deployment import Deployment, opened
+from strandline.node.offsets.deployment import Deployment, open_deployment
 from strandline.node.replay.openers import store_opener
 from strandline.node.settings.load import load_settings
 from strandline.node.settings.sections import Settings
@@ -79,7 +79,7 @@ def pin_read(options: Mapping[str, str], clock: Clock) -> PinnedRead:
         raise OptionUnusable("there is no option start", remedy="Give the first moment, such as 2026-11-15T10")
     start, not_ready = parse_moment(options["start"]), options.get("not_ready", "false").lower() == "true"
     task_samples = _positive("task_samples", options.get("task_samples", str(TASK_SAMPLES)))
-    with opened(settings_of(options), os.environ, clock) as deployment:
+    with open_deployment(settings_of(options), os.environ, clock) as deployment:
         end = parse_moment(options["end"]) if "end" in options else _end_of_ready(deployment)
         stored = stored_now(deployment, start, end, not_ready=not_ready)
     times = TimeRange(start, end - 1)
@@ -91,7 +91,7 @@ def import_staged(options: Mapping[str, str], uris: Sequence[str], clock: Clock)
     """Import staged Parquet files through a job, in this process. Raises `NotLanded`."""
     settings = settings_of({name: value for name, value in options.items() if "." in name or name.lower() in _OWN})
     plan = plan_import(uris, import_options(settings, Format.PARQUET, {}, clock.now_ms()))
-    require_remembered(settings, offset_retention_ms(settings, clock))
+    require_offset_retention(settings, offset_retention_ms(settings, clock))
     with opened_board(settings, os.environ, clock) as board:
         job = add_job(settings, board, planned_import(plan), clock)
         worker(settings, board, clock).run_until_done(job.job)

@@ -16,12 +16,12 @@ from strandline.jobs.verifying.sends import SendVerified, verify_messages
 from strandline.node.client.sample_reader import NodeSamples
 from strandline.node.client.series_source import NodeSeries, nodes_of
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, moment
+from strandline.node.recovering.formatting import count, moment
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.time_range import TimeRange
 
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 _ANY = '{__name__!=""}'
 # For brokers whose clocks are wrong.
 _SLACK_MS = 3_600_000
@@ -130,7 +130,7 @@ def _send_blocks(found: SendVerified) -> list[Block]:
         f"{count(found.sent)} messages were sent by {count(found.parts)} parts, and the topic has {count(found.found)}."
     ]
     if found.wrong:
-        rows = tuple((count(one.part), count(one.sent), count(one.found)) for one in found.wrong[:_MOST_SHOWN])
+        rows = tuple((count(one.part), count(one.sent), count(one.found)) for one in found.wrong[:_MAX_SHOWN])
         blocks.append(Table(("part", "sent", "in the topic"), rows))
         blocks.append("A topic that deletes or compacts records may have lost some of them since.")
     return blocks

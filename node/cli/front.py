@@ -16,7 +16,7 @@ from strandline.node.front_process.running import FrontRun, inherited_listener, 
 from strandline.node.front_process.supervisor_client import SupervisorClient
 from strandline.node.job_watch.watch import opened_jobs
 from strandline.node.logs import configure_logging
-from strandline.node.offsets.deployment import opened
+from strandline.node.offsets.deployment import open_deployment
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.settings import Settings, load_with_origins
 from strandline.node.shard.heap import limit_arenas
@@ -74,7 +74,7 @@ async def _serve(context: Context, folder: Path, descriptor: int, report_socket:
     front = NodeFront(
         supervisor,
         settings,
-        lambda: opened(settings, environ, clock),
+        lambda: open_deployment(settings, environ, clock),
         lambda: opened_jobs(settings, environ, clock),
         workers=workers,
         clock=clock,

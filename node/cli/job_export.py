@@ -6,12 +6,12 @@ from strandline.errors import ExitCode
 from strandline.jobs.exporting.planning import ExportOptions
 from strandline.node.bulk.exporting import ExportPlanReport, export_job, open_export, planned_export
 from strandline.node.bulk.opening import opened_board
-from strandline.node.bulk.placing import Where, placed
+from strandline.node.bulk.placement import Placement, resolve_placement
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.job_running import new_option, note_continued, run_job, run_planned
 from strandline.node.cli.options import Command, help_with, on_option
-from strandline.node.offsets.deployment import opened
+from strandline.node.offsets.deployment import open_deployment
 from strandline.node.replay.openers import store_opener
 from strandline.recovery.periods import parse_moment
 
@@ -58,15 +58,17 @@ def command(
             job = open_export(board, options)
         if job is not None:
             note_continued(context, job)
-            return run_job(context, lambda _board: job, title, placed(Where(on), job.kind, ()), on=Where(on))
-    with opened(settings, context.environ, clock) as deployment:
+            return run_job(
+                context, lambda _board: job, title, resolve_placement(Placement(on), job.kind, ()), on=Placement(on)
+            )
+    with open_deployment(settings, context.environ, clock) as deployment:
         plan = planned_export(deployment, options, not_ready=not_ready, write=not only_plan)
     planned = export_job(plan)
     if only_plan or planned is None:
         context.output.result(ExportPlanReport.of(plan))
         return ExitCode.OK
-    where = placed(Where(on), planned.kind, planned.sources)
-    if where is Where.SPARK:
+    placement = resolve_placement(Placement(on), planned.kind, planned.sources)
+    if placement is Placement.SPARK:
         # Refused here rather than by each executor.
         store_opener(settings, settings.shard.data_folder(context.environ))
-    return run_planned(context, planned, title, on=where, is_new=True)
+    return run_planned(context, planned, title, on=placement, is_new=True)

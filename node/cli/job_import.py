@@ -10,10 +10,16 @@ from strandline.jobs.importing.estimating import estimate_import
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.node.bulk.import_reports import PlanReport
-from strandline.node.bulk.importing import import_options, planned_import, preview, read_mapping, require_remembered
+from strandline.node.bulk.importing import (
+    import_options,
+    planned_import,
+    preview,
+    read_mapping,
+    require_offset_retention,
+)
 from strandline.node.bulk.mapping_options import MappingOptions
 from strandline.node.bulk.opening import offset_retention_ms
-from strandline.node.bulk.placing import Where
+from strandline.node.bulk.placement import Placement
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.job_running import new_option, run_planned
@@ -100,6 +106,6 @@ def command(
         context.output.result(PlanReport.of(plan, estimate, rate))
         return ExitCode.OK
     planned = planned_import(plan)
-    require_remembered(settings, offset_retention_ms(settings, clock))
+    require_offset_retention(settings, offset_retention_ms(settings, clock))
     title = f"Importing into {settings.dataset.name}"
-    return run_planned(context, planned, title, on=Where(on), rate=rate, is_new=is_new)
+    return run_planned(context, planned, title, on=Placement(on), rate=rate, is_new=is_new)

@@ -13,9 +13,9 @@ from strandline.node.bulk.adding import PlannedJob, add_job
 from strandline.node.bulk.foreground import interrupts, runner_for, work_on
 from strandline.node.bulk.open_jobs import open_job
 from strandline.node.bulk.opening import opened_board
-from strandline.node.bulk.placing import Where, placed
+from strandline.node.bulk.placement import Placement, resolve_placement
 from strandline.node.cli.context import Context
-from strandline.node.recovering.words import moment
+from strandline.node.recovering.formatting import moment
 from strandline.store.bulk_jobs import BulkJob, BulkJobState
 
 new_option = click.option(
@@ -24,28 +24,30 @@ new_option = click.option(
 
 
 def run_planned(
-    context: Context, planned: PlannedJob, title: str, *, on: Where, rate: float | None = None, is_new: bool = False
+    context: Context, planned: PlannedJob, title: str, *, on: Placement, rate: float | None = None, is_new: bool = False
 ) -> ExitCode:
     """Add a job, or go on with one that is the same unless another one is to be planned; work on it in the foreground,
     and show how it stands then. All of its workers together land at most `rate` samples a second.
     """
-    where = placed(on, planned.kind, planned.sources)
+    placement = resolve_placement(on, planned.kind, planned.sources)
 
     def choose(board: BulkBoard) -> BulkJob:
         return added_or_open(context, board, planned, rate=rate, is_new=is_new)
 
-    return run_job(context, choose, title, where, on=on)
+    return run_job(context, choose, title, placement, on=on)
 
 
 def run_job(
-    context: Context, choose: Callable[[BulkBoard], BulkJob], title: str, where: Where, *, on: Where
+    context: Context, choose: Callable[[BulkBoard], BulkJob], title: str, placement: Placement, *, on: Placement
 ) -> ExitCode:
     """Work on a job in the foreground, and show how it stands then. It is chosen once Spark runs, if it is to."""
     settings, clock = context.settings(), context.clock
     with (
         opened_board(settings, context.environ, clock) as board,
         context.output.steps(title) as steps,
-        runner_for(where, settings, steps, clock, warn=context.output.note if on is Where.AUTO else None) as runner,
+        runner_for(
+            placement, settings, steps, clock, warn=context.output.note if on is Placement.AUTO else None
+        ) as runner,
         interrupts() as stop,
     ):
         job = choose(board)

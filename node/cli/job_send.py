@@ -9,9 +9,9 @@ from strandline.jobs.control_sample import ControlSample
 from strandline.jobs.sending.send_kind import SEND
 from strandline.jobs.sending.zones import LocalTime
 from strandline.node.bulk.foreground import interrupts, runner_for, work_on
-from strandline.node.bulk.importing import require_remembered
+from strandline.node.bulk.importing import require_offset_retention
 from strandline.node.bulk.opening import offset_retention_ms, opened_board
-from strandline.node.bulk.placing import Where, placed
+from strandline.node.bulk.placement import Placement, resolve_placement
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.bulk.sending import SendOptions, SendPlanReport, plan_send, read_template
 from strandline.node.cli.context import Context, pass_context
@@ -105,12 +105,12 @@ def command(
     if only_plan:
         context.output.result(SendPlanReport.of(plan))
         return ExitCode.OK
-    require_remembered(settings, offset_retention_ms(settings, clock))
+    require_offset_retention(settings, offset_retention_ms(settings, clock))
     done: list[JobStatus] = []
     with (
         opened_board(settings, context.environ, clock) as board,
         context.output.steps(f"Sending series of {settings.dataset.name} to {topic}") as steps,
-        runner_for(placed(Where(on), SEND, ()), settings, steps, clock) as runner,
+        runner_for(resolve_placement(Placement(on), SEND, ()), settings, steps, clock) as runner,
         interrupts() as stop,
     ):
         jobs = [added_or_open(context, board, one.job(), rate=rate, is_new=is_new) for one in plan.jobs]

@@ -9,7 +9,7 @@ from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import ENDED, is_announced, is_going
 from strandline.node.bulk.foreground import interrupts, runner_for, wait_for_due, work_on
 from strandline.node.bulk.opening import opened_board
-from strandline.node.bulk.placing import Where, placed
+from strandline.node.bulk.placement import Placement, resolve_placement
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
@@ -49,10 +49,10 @@ def command(context: Context, *, job: str | None, rate: float | None, wait: bool
         ExitStack() as opened,
     ):
         chosen = _chosen(board, job, clock.now_ms())
-        wheres = {placed(Where(on), one.kind, _open_sources(board, one)) for one in chosen}
-        where = Where.SPARK if Where.SPARK in wheres else Where.PROCESS
-        warn = context.output.note if Where(on) is Where.AUTO else None
-        runner = opened.enter_context(runner_for(where, settings, steps, clock, warn=warn))
+        placements = {resolve_placement(Placement(on), one.kind, _open_sources(board, one)) for one in chosen}
+        placement = Placement.SPARK if Placement.SPARK in placements else Placement.PROCESS
+        warn = context.output.note if Placement(on) is Placement.AUTO else None
+        runner = opened.enter_context(runner_for(placement, settings, steps, clock, warn=warn))
         stop = opened.enter_context(interrupts())
         while True:
             for one in chosen:

@@ -6,7 +6,7 @@ from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Group, help_with, take_option
-from strandline.node.offsets.deployment import opened
+from strandline.node.offsets.deployment import open_deployment
 from strandline.node.offsets.history import history as history_of
 from strandline.node.offsets.rewinding import do_rewind, show_rewind
 from strandline.node.offsets.showing import show as shown
@@ -40,7 +40,7 @@ def command() -> None:
 @pass_context
 def show(context: Context, *, shard: int | None) -> None:
     """Look."""
-    with opened(context.settings(), context.environ, context.clock) as deployment:
+    with open_deployment(context.settings(), context.environ, context.clock) as deployment:
         context.output.result(shown(deployment, shard))
 
 
@@ -57,7 +57,7 @@ def show(context: Context, *, shard: int | None) -> None:
 @pass_context
 def history(context: Context, *, shard: int, limit: int) -> None:
     """Look back."""
-    with opened(context.settings(), context.environ, context.clock) as deployment:
+    with open_deployment(context.settings(), context.environ, context.clock) as deployment:
         context.output.result(history_of(deployment, shard, limit))
 
 
@@ -91,7 +91,7 @@ def rewind(
 ) -> ExitCode:
     """Rewind."""
     target = _target(to_time, to_offset, to_bucket)
-    with opened(context.settings(), context.environ, context.clock) as deployment:
+    with open_deployment(context.settings(), context.environ, context.clock) as deployment:
         if not yes:
             context.output.result(show_rewind(deployment, shard, target))
             # Not OK: a script that has forgotten --yes must not take it for done.

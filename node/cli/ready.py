@@ -6,7 +6,7 @@ from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
-from strandline.node.offsets.deployment import opened
+from strandline.node.offsets.deployment import open_deployment
 from strandline.node.offsets.hours import wait_for
 from strandline.recovery.periods import parse_period
 
@@ -35,7 +35,7 @@ from strandline.recovery.periods import parse_period
 def command(context: Context, *, period: str, wait: float) -> ExitCode:
     """Ask."""
     asked = parse_period(period)
-    with opened(context.settings(), context.environ, context.clock) as deployment:
+    with open_deployment(context.settings(), context.environ, context.clock) as deployment:
         report = wait_for(deployment, asked, wait)
     context.output.result(report)
     return ExitCode.OK if report.ready else ExitCode.NOT_READY

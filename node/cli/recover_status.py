@@ -8,7 +8,7 @@ from strandline.errors import ExitCode, Fatal
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
-from strandline.node.recovering.status_report import RecoverStatus, clocks_seen, known_shards, look_at
+from strandline.node.recovering.status_report import RecoverStatus, clock_differences, known_shards, shard_status
 from strandline.node.shard.assembling import open_store
 from strandline.store.rows import ShardId
 
@@ -44,10 +44,10 @@ def command(context: Context, *, shards: tuple[int, ...]) -> ExitCode:
         report = RecoverStatus(
             dataset,
             tuple(
-                look_at(store, ShardId(dataset, shard), shape.groups, context.clock.now_ms())
+                shard_status(store, ShardId(dataset, shard), shape.groups, context.clock.now_ms())
                 for shard in (sorted(set(shards)) or known_shards(store, shape))
             ),
-            clocks_seen(store, context.clock.now_ms()),
+            clock_differences(store, context.clock.now_ms()),
         )
     context.output.result(report)
     return report.exit_code

@@ -18,7 +18,7 @@ _POINT_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class SeenJob:
+class ObservedJob:
     """A job as the last look found it. `highest` are the highest counts that were seen of it, `progressed_at` is when,
     on the monotonic clock, it last made progress.
     """
@@ -62,7 +62,7 @@ class JobsFigures:
     looked_at: int | None = None
     began_at: int | None = None
     failures: int = 0
-    jobs: Mapping[str, SeenJob] = field(default_factory=dict)
+    jobs: Mapping[str, ObservedJob] = field(default_factory=dict)
     done: Mapping[str, Counts] = field(default_factory=dict)
     points: tuple[Point, ...] = ()
 
@@ -85,16 +85,16 @@ class JobsFigures:
         return max((monotonic - job.progressed_at for job in going), default=None)
 
 
-def observed(
+def updated_figures(
     before: JobsFigures, rows: Sequence[tuple[BulkJob, JobSummary]], now: int, monotonic: float
 ) -> JobsFigures:
     """The figures after a look, by those before it."""
-    jobs: dict[str, SeenJob] = {}
+    jobs: dict[str, ObservedJob] = {}
     done = dict(before.done)
     for row, summary in rows:
         known = before.jobs.get(row.job)
         highest = _highest(known.highest, summary.counts) if known is not None else summary.counts
-        jobs[row.job] = SeenJob(row, summary, highest, _progressed_at(known, row, summary, highest, monotonic))
+        jobs[row.job] = ObservedJob(row, summary, highest, _progressed_at(known, row, summary, highest, monotonic))
         # What a job had done before the first look is not counted: counters begin at 0.
         counted = known.highest if known is not None else Counts() if before.looked_at is not None else highest
         done[row.kind] = done.get(row.kind, Counts()) + (highest - counted)
@@ -106,7 +106,7 @@ def _highest(one: Counts, other: Counts) -> Counts:
 
 
 def _progressed_at(
-    known: SeenJob | None, row: BulkJob, summary: JobSummary, highest: Counts, monotonic: float
+    known: ObservedJob | None, row: BulkJob, summary: JobSummary, highest: Counts, monotonic: float
 ) -> float:
     # A worker that fails again and again at the same place raises the counts up to it each time: that is no progress.
     if known is None:

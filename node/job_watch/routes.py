@@ -23,8 +23,8 @@ from strandline.store.bulk_jobs import Wanted
 
 PATH = "/api/v1/jobs"
 RATES_PATH = "/api/v1/strandline/job-rates"
-MOST_JOBS = 1000
-_JOBS = 200
+MAX_JOBS = 1000
+_DEFAULT_JOBS = 200
 _JOB_ID = re.compile(r"[0-9A-Za-z._-]{1,100}", re.ASCII)
 
 
@@ -63,7 +63,7 @@ class WatchedJobs(Protocol):
         """One job, as it is now. Raises `NoSuchJob`."""
         ...
 
-    async def ask_to_stop(self, job: str, wanted: Wanted) -> JobStatus:
+    async def request_stop(self, job: str, wanted: Wanted) -> JobStatus:
         """Have a job paused or cancelled; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
         ...
 
@@ -80,7 +80,7 @@ class JobsApi:
 
     async def listed(self, request: Request) -> Response:
         """`limit`: jobs that have not ended, then the newest, up to this number."""
-        limit = parameters_of_url(request).limit(MOST_JOBS, default=_JOBS)
+        limit = parameters_of_url(request).limit(MAX_JOBS, default=_DEFAULT_JOBS)
         figures = await self._watch.jobs()
         jobs = chosen(figures, limit)
         left_out = len(figures.jobs) - len(jobs)
@@ -110,7 +110,7 @@ class JobsApi:
         return _changed(job, "Workers go on with it. If none runs, start one: `strandline job work`.")
 
     async def _stop(self, name: str, wanted: Wanted, verb: str) -> Response:
-        job = await _found(self._watch.ask_to_stop(name, wanted))
+        job = await _found(self._watch.request_stop(name, wanted))
         note = (
             f"Its workers give up their parts within seconds, and the job is {wanted} then. If no worker runs, "
             f"`strandline job {verb} {name}` settles it."

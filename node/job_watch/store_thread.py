@@ -34,10 +34,10 @@ class StoreThread(Generic[Opened]):
     """
 
     def __init__(
-        self, opener: Callable[[], AbstractContextManager[Opened]], store: str, *, patience_s: float = 10.0
+        self, opener: Callable[[], AbstractContextManager[Opened]], store: str, *, timeout_s: float = 10.0
     ) -> None:
-        """`store` is its name for people. A caller waits for `patience_s` at most."""
-        self._opener, self._store, self._patience_s = opener, store, patience_s
+        """`store` is its name for people. A caller waits for `timeout_s` at most."""
+        self._opener, self._store, self._timeout_s = opener, store, timeout_s
         self._calls: queue.SimpleQueue[_Call[Opened] | None] = queue.SimpleQueue()
         self._waiting = 0
         self._thread: threading.Thread | None = None
@@ -58,10 +58,10 @@ class StoreThread(Generic[Opened]):
         self._waiting += 1
         self._calls.put(_Call(work, answer))
         try:
-            return await asyncio.wait_for(answer, self._patience_s)
+            return await asyncio.wait_for(answer, self._timeout_s)
         except TimeoutError as error:
             raise StoreDoesNotAnswer(
-                f"{self._store} has not answered for {self._patience_s:g} s", remedy="Check the store, and try again"
+                f"{self._store} has not answered for {self._timeout_s:g} s", remedy="Check the store, and try again"
             ) from error
         except StoreUnavailable as error:
             raise StoreDoesNotAnswer(f"{self._store} does not answer: {error.message}", remedy=error.remedy) from error

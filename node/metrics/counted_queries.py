@@ -105,13 +105,13 @@ class CountedQueries:
 
     def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
         self._queries.kept(ask)
-        self._figures.asked(LABEL_NAMES if isinstance(ask, LabelNamesAsk) else LABEL_VALUES, KEPT)
+        self._figures.count_query(LABEL_NAMES if isinstance(ask, LabelNamesAsk) else LABEL_VALUES, KEPT)
 
     async def _counted(self, ask: str, query: Coroutine[object, object, Given]) -> Given:
         try:
             answer = await query
         except BaseException as error:
-            self._figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
+            self._figures.count_query(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
             raise
         series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer | KeyPageAnswer) else 0
         samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
@@ -119,5 +119,5 @@ class CountedQueries:
             series, samples = len(answer.value.keys), answer.samples
         # Partitions of other nodes are no trouble of this one.
         is_warned = answer.warnings and answer.warnings != self._queries.unserved()
-        self._figures.asked(ask, WARNED if is_warned else ANSWERED, series=series, samples=samples)
+        self._figures.count_query(ask, WARNED if is_warned else ANSWERED, series=series, samples=samples)
         return answer

@@ -19,7 +19,7 @@ class Distribution:
     """How many were at most as large as each of the bounds, which rise; how many there were at all, and their sum."""
 
     bounds: Sequence[float]
-    at_most: Sequence[int]
+    cumulative: Sequence[int]
     count: int
     total: float
 
@@ -47,7 +47,7 @@ class Families:
         _, family = self._families[metric.name]
         _check(metric, labels)
         if isinstance(family, HistogramMetricFamily):
-            buckets = [(str(float(bound)), count) for bound, count in zip(value.bounds, value.at_most, strict=True)]
+            buckets = [(str(float(bound)), count) for bound, count in zip(value.bounds, value.cumulative, strict=True)]
             family.add_metric(labels, [*buckets, ("+Inf", value.count)], value.total)
 
     def put_info(self, metric: Metric, *labels: str) -> None:

@@ -71,7 +71,7 @@ class FrontFigures:
         with self._lock:
             self._cut_off[reason] += 1
 
-    def asked(self, ask: str, outcome: str, *, series: int = 0, samples: int = 0) -> None:
+    def count_query(self, ask: str, outcome: str, *, series: int = 0, samples: int = 0) -> None:
         """A question to the shards has come to its end, with so many series and samples."""
         with self._lock:
             self._queries[ask, outcome] += 1
@@ -106,5 +106,5 @@ class FrontFigures:
 
 
 def _distribution(durations: list[int], total: float) -> Distribution:
-    *at_most, count = accumulate(durations)
-    return Distribution(BOUNDS_S, at_most, count, total)
+    *cumulative, count = accumulate(durations)
+    return Distribution(BOUNDS_S, cumulative, count, total)

@@ -15,8 +15,8 @@ import structlog
 from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.node.offsets.deployment import Deployment
-from strandline.node.offsets.hours import ReadyReport, ask
-from strandline.node.page.hours import HourStanding, hours_between
+from strandline.node.offsets.hours import ReadyReport, check_ready
+from strandline.node.page.hours import HourReadiness, hours_between
 from strandline.node.throttled_warning import ThrottledWarning
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import PartitionStanding, StoredDataset, newest_ready_hour, standings
@@ -24,10 +24,10 @@ from strandline.recovery.readiness import PartitionStanding, StoredDataset, newe
 Opener = Callable[[], AbstractContextManager[Deployment]]
 
 _LOG = structlog.get_logger(__name__)
-LOOK_EVERY_S = 15.0
+POLL_INTERVAL_S = 15.0
 # How long somebody who asks waits while another's question is being answered.
-_PATIENCE_S = 20.0
-_END_S = 5.0
+_LOCK_TIMEOUT_S = 20.0
+_JOIN_TIMEOUT_S = 5.0
 
 
 class ReadinessUnknown(Retryable):
@@ -58,11 +58,11 @@ class ReadinessWatch:
     of their own. While they don't answer, what is known grows old, and its age says so.
     """
 
-    def __init__(self, opener: Opener, clock: Clock, *, every_s: float = LOOK_EVERY_S) -> None:
-        self._opener, self._clock, self._every_s = opener, clock, every_s
+    def __init__(self, opener: Opener, clock: Clock, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        self._opener, self._clock, self._interval_s = opener, clock, interval_s
         self._figures = ReadinessFigures()
         self._first: int | None = None
-        self._using = threading.Lock()
+        self._lock = threading.Lock()
         self._opened = ExitStack()
         self._deployment: Deployment | None = None
         self._warning = ThrottledWarning("how far the dataset is stored could not be looked up", "all", clock)
@@ -78,21 +78,21 @@ class ReadinessWatch:
         """Look no more. One that hangs in a look is left to end with the process."""
         self._ending.set()
         if self._thread.is_alive():
-            self._thread.join(_END_S)
-        if self._using.acquire(timeout=_END_S):
+            self._thread.join(_JOIN_TIMEOUT_S)
+        if self._lock.acquire(timeout=_JOIN_TIMEOUT_S):
             with self._opened:
                 self._deployment = None
-            self._using.release()
+            self._lock.release()
 
     def figures(self) -> ReadinessFigures:
         """What is known. Never waits."""
         return self._figures
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Look now. What goes wrong is counted and logged, and what was known before stays."""
         try:
-            with self._used() as deployment:
-                self._figures = self._look(deployment)
+            with self._locked() as deployment:
+                self._figures = self._read(deployment)
         except StrandlineError as error:
             self._fail()
             self._warning.about(error)
@@ -102,20 +102,20 @@ class ReadinessWatch:
         else:
             self._warning.is_over()
 
-    def ask(self, period: Period) -> ReadyReport:
+    def check_ready(self, period: Period) -> ReadyReport:
         """Whether an hour or a day is ready, by the manifests as they are now. Raises `Retryable` if nobody can tell
         now, and what keeps manifests from being understood.
         """
-        with self._used() as deployment:
-            return ask(deployment, period)
+        with self._locked() as deployment:
+            return check_ready(deployment, period)
 
-    def hours(self, first: int, last: int) -> tuple[HourStanding, ...]:
-        """The hours from `first` to `last`, counted since the epoch, both included. Raises as `ask` does."""
-        with self._used() as deployment:
+    def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
+        """The hours from `first` to `last`, counted since the epoch, both included. Raises as `check_ready` does."""
+        with self._locked() as deployment:
             begin = deployment.cutting.bucket_of(Period(first).start) - 1
             return hours_between(deployment.stored(deployment.topic.now(), begin), first, last)
 
-    def _look(self, deployment: Deployment) -> ReadinessFigures:
+    def _read(self, deployment: Deployment) -> ReadinessFigures:
         now, topic, first = self._clock.now_ms(), deployment.topic.now(), self._first
         stored = deployment.stored(topic, first)
         found = standings(stored, now)
@@ -139,15 +139,15 @@ class ReadinessWatch:
 
     def _watch(self) -> None:
         while not self._ending.is_set():
-            self.look()
-            self._ending.wait(self._every_s)
+            self.poll()
+            self._ending.wait(self._interval_s)
 
     @contextmanager
-    def _used(self) -> Iterator[Deployment]:
+    def _locked(self) -> Iterator[Deployment]:
         """The dataset, for one at a time."""
-        if not self._using.acquire(timeout=_PATIENCE_S):
+        if not self._lock.acquire(timeout=_LOCK_TIMEOUT_S):
             raise ReadinessUnknown(
-                f"the store has not answered for {_PATIENCE_S:g} s how far the dataset is stored",
+                f"the store has not answered for {_LOCK_TIMEOUT_S:g} s how far the dataset is stored",
                 remedy="Check that the store and Kafka are healthy, and ask again",
             )
         try:
@@ -157,7 +157,7 @@ class ReadinessWatch:
                 self._deployment = self._opened.enter_context(self._opener())
             yield self._deployment
         finally:
-            self._using.release()
+            self._lock.release()
 
 
 def first_bucket_needed(reached: list[int], stored: StoredDataset, ready: int | None) -> int | None:

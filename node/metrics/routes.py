@@ -46,7 +46,7 @@ def readiness_routes(watch: ReadinessWatch, workers: Workers) -> tuple[Route, ..
 
     async def ready(request: Request) -> Response:
         period = _period((await parameters_of(request)).required("period"))
-        report = await workers.run(lambda: watch.ask(period))
+        report = await workers.run(lambda: watch.check_ready(period))
         return Response(orjson.dumps(plain(_Envelope("success", report))))
 
     return (Route(("GET", "POST"), "/api/v1/strandline/ready", ready, Access.READ),)

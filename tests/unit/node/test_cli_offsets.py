@@ -12,7 +12,7 @@ import structlog
 
 from strandline.errors import ExitCode
 from strandline.node.cli.exit_codes import EXIT_CODES
-from strandline.node.offsets.deployment import NoSuchDataset, opened
+from strandline.node.offsets.deployment import NoSuchDataset, open_deployment
 from strandline.node.settings import Settings, load
 from strandline.node.settings.shard_sections import ShardSettings, StoreSettings
 from strandline.node.shard.ownership import OWNER_TIMEOUT_S, take_shard
@@ -379,7 +379,7 @@ def test_a_dataset_that_is_not_in_the_store_is_refused(commands: Commands, monke
 
 def test_asking_makes_no_store_where_there_is_none(tmp_path: Path, world: World) -> None:
     settings = Settings(shard=ShardSettings(data_dir=tmp_path / "none"), store=StoreSettings(kind="sqlite"))
-    with pytest.raises(NoSuchDataset, match="there is no store in"), opened(settings, {}, world.clock):
+    with pytest.raises(NoSuchDataset, match="there is no store in"), open_deployment(settings, {}, world.clock):
         pass
     assert not (tmp_path / "none").exists()
 

@@ -24,7 +24,7 @@ from strandline.node.bulk.importing import (
     planned_import,
     preview,
     read_mapping,
-    require_remembered,
+    require_offset_retention,
 )
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.output import Table
@@ -129,9 +129,9 @@ def test_a_rate_bounds_how_fast_an_import_can_be(plan: ImportPlan) -> None:
 
 
 def test_jobs_must_end_a_day_before_brokers_forget_them() -> None:
-    require_remembered(Settings(jobs={"expiry": "6d"}), 7 * DAY)
+    require_offset_retention(Settings(jobs={"expiry": "6d"}), 7 * DAY)
     with pytest.raises(ExpiryTooLong, match=r"jobs\.expiry is 6d.* 6 days .*offsets\.retention\.minutes") as caught:
-        require_remembered(Settings(jobs={"expiry": "6d"}), 6 * DAY)
+        require_offset_retention(Settings(jobs={"expiry": "6d"}), 6 * DAY)
     assert caught.value.exit_code == ExitCode.USAGE
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from strandline.jobs.breaker import errors_of
 from strandline.jobs.counts import Counts
-from strandline.node.recovering.words import count, duration
+from strandline.node.recovering.formatting import count, duration
 
 _WINDOW_S = 60.0
 # Before that a speed is mostly chance.
-_LEAST_S = 5.0
+_MIN_WINDOW_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +19,13 @@ class _Seen:
     counts: Counts
 
 
-class Pace:
+class ProgressRate:
     """Follows one job. Times are those of the monotonic clock."""
 
     def __init__(self) -> None:
         self._seen: deque[_Seen] = deque()
 
-    def see(self, at: float, progress: float, counts: Counts) -> None:
+    def record(self, at: float, progress: float, counts: Counts) -> None:
         """How far the job is now. Counts of a new attempt at a part may be lower: speeds are measured anew then."""
         if self._seen and (progress < self._seen[-1].progress or counts.records < self._seen[-1].counts.records):
             self._seen.clear()
@@ -34,7 +34,7 @@ class Pace:
             self._seen.popleft()
 
     @property
-    def records_a_second(self) -> float | None:
+    def records_per_second(self) -> float | None:
         """None while too little was seen."""
         if not self._seen:
             return None
@@ -49,12 +49,12 @@ class Pace:
             return None
         first, last = self._seen[0], self._seen[-1]
         done, seconds = last.progress - first.progress, last.at - first.at
-        return (1.0 - last.progress) * seconds / done if done > 0 and seconds >= _LEAST_S else None
+        return (1.0 - last.progress) * seconds / done if done > 0 and seconds >= _MIN_WINDOW_S else None
 
     def note(self, parts_done: int, parts: int) -> str:
         """All of it in a line."""
         counts = self._seen[-1].counts if self._seen else Counts()
-        rate, left, errors = self.records_a_second, self.seconds_left, errors_of(counts)
+        rate, left, errors = self.records_per_second, self.seconds_left, errors_of(counts)
         speed = f" ({count(round(rate))} a second)" if rate is not None else ""
         words = [f"{count(parts_done)} of {count(parts)} parts", f"{count(counts.records)} records{speed}"]
         if errors:

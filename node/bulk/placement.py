@@ -1,4 +1,4 @@
-"""Where the parts of a job run: in the process of the worker, or on Spark. Pure."""
+"""Placement the parts of a job run: in the process of the worker, or on Spark. Pure."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -9,29 +9,29 @@ from strandline.jobs.importing.text_parts import TextPart
 from strandline.jobs.sources.compressed import compression_of
 
 SPARK_FROM_BYTES = 500 << 20
-"""About where a Spark session, which takes 20 s to begin, is worth it: some 16 million samples of text."""
+"""About placement a Spark session, which takes 20 s to begin, is worth it: some 16 million samples of text."""
 # Of a compressed or binary file, as against the same samples in text.
 _TEXT_A_BYTE = 8
 
 
-class Where(StrEnum):
-    """Where parts run. `auto` is one of the others, by how much there is to do."""
+class Placement(StrEnum):
+    """Placement parts run. `auto` is one of the others, by how much there is to do."""
 
     AUTO = "auto"
     PROCESS = "process"
     SPARK = "spark"
 
 
-def placed(where: Where, kind: str, sources: Iterable[str]) -> Where:
-    """Where the parts with these sources run. Kinds of jobs that read no files run in the process, unless they are to
+def resolve_placement(placement: Placement, kind: str, sources: Iterable[str]) -> Placement:
+    """Placement the parts with these sources run. Kinds of jobs that read no files run in the process, unless they are to
     run on Spark.
     """
-    if where is not Where.AUTO:
-        return where
+    if placement is not Placement.AUTO:
+        return placement
     # A single part has nothing to run beside.
     found = list(sources)
     is_large = kind == IMPORT and len(found) > 1 and text_bytes(found) >= SPARK_FROM_BYTES
-    return Where.SPARK if is_large else Where.PROCESS
+    return Placement.SPARK if is_large else Placement.PROCESS
 
 
 def text_bytes(sources: Iterable[str]) -> int:
