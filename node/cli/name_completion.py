@@ -1,6 +1,6 @@
-"""What a shell may offer for labels and selectors: names that the node knows, if it answers at once.
+"""Shell completion of labels and metrics, from a node that answers within half a second.
 
-Whatever goes wrong, nothing is offered, and nothing is said: a person is in the middle of a line.
+Errors give no completions and no message, because the user is typing a command line.
 """
 
 import re
@@ -20,40 +20,40 @@ _MAX_COMPLETIONS = 200
 _PARTIAL_METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*|", re.ASCII)
 _SHELL_SAFE = re.compile(r"[A-Za-z0-9_:.-]+", re.ASCII)
 
-Ask = Callable[[NodeClient], tuple[str, ...]]
+Lookup = Callable[[NodeClient], tuple[str, ...]]
 
 
 def complete_label(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Names of labels."""
+    """Label names."""
 
-    def ask(client: NodeClient) -> tuple[str, ...]:
+    def look_up(client: NodeClient) -> tuple[str, ...]:
         return client.label_names((), TimeBounds(), 0).items
 
-    return _offered(context, incomplete, ask)
+    return _completions(context, incomplete, look_up)
 
 
 def complete_selector(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Names of metrics, as long as nothing else has begun."""
+    """Metric names, as long as the text is a prefix of one."""
     if not _PARTIAL_METRIC.fullmatch(incomplete):
         return []
-    # Nothing in what has begun means anything in an expression.
+    # The prefix has no characters that are special in a regular expression.
     selectors = (f"{{{METRIC_NAME}=~{quoted(incomplete + '.*')}}}",) if incomplete else ()
 
-    def ask(client: NodeClient) -> tuple[str, ...]:
+    def look_up(client: NodeClient) -> tuple[str, ...]:
         return client.label_values(METRIC_NAME, selectors, TimeBounds(), _MAX_COMPLETIONS).items
 
-    return _offered(context, incomplete, ask)
+    return _completions(context, incomplete, look_up)
 
 
-def _offered(context: click.Context, incomplete: str, ask: Ask) -> list[str]:
+def _completions(context: click.Context, incomplete: str, look_up: Lookup) -> list[str]:
     ours, given = context.find_object(Context), context.params
     if ours is None:
         return []
     place = NodeLocation(given.get("url"), given.get("token_file"), given.get("ca_file"))
     try:
         with closing(place.client(ours, _TIMEOUT_S)) as client:
-            names = ask(client)
+            names = look_up(client)
     except StrandlineError:
         return []
-    # A shell takes what is offered as it stands.
+    # Shells insert completions without quoting.
     return [name for name in names if name.startswith(incomplete) and _SHELL_SAFE.fullmatch(name)][:_MAX_COMPLETIONS]

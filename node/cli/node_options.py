@@ -1,4 +1,4 @@
-"""What the commands that ask a node share: where it is, by which token, about which time, and how they tell."""
+"""Options and output of the commands that send requests to a node: its address, the token, time ranges and limits."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -24,22 +24,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class NotedReport(Report, Protocol):
-    """A report with notes that do not belong between its lines."""
+    """A report with notes, which are printed on stderr instead of between its lines."""
 
     def notes(self) -> Iterator[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLocation:
-    """What the options say of the node. Without a URL it is the node of the settings."""
+    """The options that locate the node. Without `url`, it is the node of the settings."""
 
     url: str | None = None
     token_file: Path | None = None
     ca_file: Path | None = None
 
     def client(self, context: Context, timeout_s: float = DEFAULT_TIMEOUT_S) -> NodeClient:
-        """A client for it, whose token is hidden wherever it may turn up. A token of the settings goes to the node of
-        the settings only.
+        """A client of the node. The token is masked in all output. The token of the settings is only sent to the node
+        of the settings.
         """
         token = read_token(self.token_file) if self.token_file is not None else None
         if self.url is not None:
@@ -66,19 +66,19 @@ def node_options(function: Function) -> Function:
         click.option(
             "--ca-file", metavar="PATH", type=path, help="Certificates (PEM) of the certificate authority to trust."
         ),
-        click.option("--token-file", metavar="PATH", type=path, help="A file whose line is the token for reading."),
-        click.option("--url", metavar="URL", help="Where the node is. [default: http.node_address of the settings]"),
+        click.option("--token-file", metavar="PATH", type=path, help="A file that contains the read token."),
+        click.option("--url", metavar="URL", help="URL of the node. [default: http.node_address of the settings]"),
     ):
         function = option(function)
     return function
 
 
 def range_options(function: Function) -> Function:
-    """`--start`, `--end` and `--limit`, of lists."""
+    """`--start`, `--end` and `--limit`."""
     function = limit_option(function)
-    function = click.option("--end", metavar="TIME", help="Only what was there before or at this time.")(function)
+    function = click.option("--end", metavar="TIME", help="Only series with samples at or before this time.")(function)
     return click.option(
-        "--start", metavar="TIME", help=f"Only what was there at or after this time: {TIME_FORMATS}. [default: any]"
+        "--start", metavar="TIME", help=f"Only series with samples at or after this time: {TIME_FORMATS}."
     )(function)
 
 
@@ -90,38 +90,38 @@ def limit_option(function: Function) -> Function:
         type=click.IntRange(min=0, max=10**9),
         default=DEFAULT_LIMIT,
         show_default=True,
-        help="List so many at the most; 0 for all that the node gives.",
+        help="Maximum number of results; 0 for no limit other than the node's.",
     )(function)
 
 
 @contextmanager
 def connected_client(context: Context, place: NodeLocation) -> Iterator[NodeClient]:
-    """The client, as long as it is needed."""
+    """A client of the node, closed at the end of the block."""
     with closing(place.client(context)) as client:
         yield client
 
 
 def time_bounds(context: Context, start: str | None, end: str | None) -> TimeBounds:
-    """The range that options give. Raises `click.BadParameter`."""
+    """The bounds given by `--start` and `--end`. Raises `click.BadParameter`."""
     now = context.clock.now_ms()
     first, last = optional_time("--start", start, now), optional_time("--end", end, now)
     if first is not None and last is not None and last < first:
-        raise click.BadParameter(f"it lies before --start: {end}", param_hint="--end")
+        raise click.BadParameter(f"{end} is before --start", param_hint="--end")
     return TimeBounds(first, last)
 
 
 def optional_time(option: str, written: str | None, now_ms: int) -> int | None:
-    """The moment that an option gives; None if it is not given."""
+    """The time that an option gives, in milliseconds; None if it is not given."""
     return None if written is None else parse_time_option(option, written, now_ms)
 
 
 def parse_time_option(option: str, written: str, now_ms: int) -> int:
-    """The moment that is written. Raises `click.BadParameter`."""
+    """The time that an option gives, in milliseconds. Raises `click.BadParameter`."""
     return parse_option(option, written, lambda text: parse_moment(text, now_ms))
 
 
 def parse_option(option: str, written: str, read: Callable[[str], int]) -> int:
-    """An option's value, read. Raises `click.BadParameter`."""
+    """The parsed value of an option. Raises `click.BadParameter`."""
     try:
         return read(written)
     except ValueError as error:
@@ -129,7 +129,7 @@ def parse_option(option: str, written: str, read: Callable[[str], int]) -> int:
 
 
 def print_report(context: Context, report: NotedReport) -> ExitCode:
-    """The result on stdout, and what else there is to know on stderr."""
+    """Print the report on stdout and its notes on stderr."""
     context.output.result(report)
     for note in report.notes():
         click.echo(context.mask.text(f"note: {note}"), err=True)
