@@ -1,4 +1,4 @@
-"""`strandline job work`: work on jobs."""
+"""`strandline job work`: runs a worker for bulk jobs."""
 
 from contextlib import ExitStack
 
@@ -21,7 +21,7 @@ from strandline.store.bulk_jobs import BulkJob
 @click.command(
     cls=Command,
     help=help_with(
-        "Work on a job, or on all jobs of the dataset, until there is nothing left to do. Several workers share a job.",
+        "Work on a job, or on all jobs of the dataset, until nothing is left to do. Several workers can share a job.",
         "strandline job work",
         "strandline job work 20261118T101500Z-a1b2c3 --rate 100000",
         "strandline job work 20261118T101500Z-a1b2c3 --on spark",
@@ -34,7 +34,7 @@ from strandline.store.bulk_jobs import BulkJob
     "--rate",
     metavar="N",
     type=click.FloatRange(min=0, min_open=True),
-    help="Land at most N samples a second by this worker, however fast the job may land.",
+    help="Limit of this worker in samples per second, in addition to the job's.",
 )
 @click.option("--wait", is_flag=True, help="Also wait for jobs that are due later (`job send --local-time`).")
 @on_option
@@ -75,5 +75,5 @@ def _chosen(board: BulkBoard, only: str | None, now: int) -> list[BulkJob]:
 
 
 def _open_sources(board: BulkBoard, job: BulkJob) -> list[str]:
-    """What is left to run of a job."""
+    """The sources of the parts that are not done."""
     return [] if job.state in ENDED else [part.source for part in board.parts(job) if is_open(part)]

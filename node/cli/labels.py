@@ -1,4 +1,4 @@
-"""`strandline labels [SELECTOR...]`: which labels series have."""
+"""`strandline labels [SELECTOR...]`: lists label names."""
 
 from pathlib import Path
 
@@ -23,8 +23,8 @@ from strandline.node.client.reports import NamesReport
 @click.command(
     cls=Command,
     help=help_with(
-        "List the names of the labels that series have, one a line: those of the series that any of the selectors "
-        "matches, or of all. Asks a node over HTTP; what it says besides goes to stderr.",
+        "List label names, one per line: of the series that match any of the selectors, or of all series. Queries a "
+        "node over HTTP; its warnings go to stderr.",
         "strandline labels",
         "strandline labels up --start -1d",
         """strandline labels '{job="node"}' --output json""",
@@ -46,7 +46,7 @@ def command(
     token_file: Path | None,
     ca_file: Path | None,
 ) -> int:
-    """Ask."""
+    """List label names."""
     within = time_bounds(context, start, end)
     with connected_client(context, NodeLocation(url, token_file, ca_file)) as client:
         answer = client.label_names(selectors, within, limit)

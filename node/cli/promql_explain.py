@@ -24,9 +24,9 @@ from strandline.promql.printing import print_expression
 @click.command(
     cls=Command,
     help=help_with(
-        "Show the plan of a query: which parts every shard evaluates over its own series (fragments), over which "
-        "samples, and what the front makes of their results. With --url a node is asked how many series each "
-        "selector matches in that time, and about how many samples they have; nothing is evaluated.",
+        "Show the plan of a query: the fragments that every shard evaluates over its own series, the samples that "
+        "they read, and what the front evaluates on their results. With --url, a node reports how many series each "
+        "selector matches in the time range, and about how many samples they have; nothing is evaluated.",
         "strandline promql explain 'sum by (job) (rate(http_requests_total[5m]))'",
         "strandline promql explain 'topk(3, up) / on (job) group_left up' --start -1h --step 1m",
         "strandline promql explain up --url http://127.0.0.1:9460",
@@ -63,7 +63,7 @@ def command(
 
 
 def _sizes(client: NodeClient, fragments: tuple[ShardFragment, ...]) -> tuple[dict[int, SelectorSize], tuple[str, ...]]:
-    """What the selector of each fragment matches, and the node's warnings."""
+    """The size of each fragment's selector, and the node's warnings."""
     sizes, warnings = dict[int, SelectorSize](), dict[str, None]()
     for one in fragments:
         answer = client.selector_size(one.selector, TimeBounds(one.first, one.last))

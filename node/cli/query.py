@@ -1,4 +1,4 @@
-"""`strandline query QUERY`: what PromQL gives, at a moment or over a time."""
+"""`strandline query QUERY`: evaluates a PromQL query at one time or over a range."""
 
 import shutil
 import sys
@@ -23,7 +23,7 @@ from strandline.node.client.reports import QueryReport
 
 LAYOUTS = ("text", "json", "csv", "plot")
 
-# In characters: how wide a plot is at the most, what stands beside it, and how wide it is at the least.
+# In characters. The margin is for the text beside a plot.
 _MAX_PLOT_WIDTH = 60
 _PLOT_MARGIN = 40
 _MIN_PLOT_WIDTH = 10
@@ -33,9 +33,9 @@ _MIN_PLOT_WIDTH = 10
     cls=Command,
     layouts=LAYOUTS,
     help=help_with(
-        "Evaluate a PromQL query at a moment (now, unless --time says another), or at each step of a range. A range is "
-        "plotted on a terminal, and a table elsewhere, unless --output says how it is shown. Times are UTC. Asks a "
-        "node over HTTP; its warnings and infos go to stderr.",
+        "Evaluate a PromQL query at one time (now, or --time), or at each step of a range (--start, --end, --step). A "
+        "range is plotted on a terminal and printed as a table elsewhere, unless --output is given. Times are UTC. "
+        "Queries a node over HTTP; its warnings and infos go to stderr.",
         "strandline query up",
         """strandline query 'sum by (job) (rate(http_requests_total[5m]))' --time "1h ago" """.rstrip(),
         "strandline query 'rate(http_requests_total[5m])' --start -6h --output plot",
@@ -61,12 +61,12 @@ def command(
     token_file: Path | None,
     ca_file: Path | None,
 ) -> int:
-    """Ask."""
+    """Evaluate the query."""
     times, now = QueryTimeOptions(time, start, end, step), context.clock.now_ms()
     steps = times.steps(now)
     moment, as_csv = times.moment(now), context.layout == "csv"
     if steps is None and context.layout == "plot":
-        raise click.UsageError("--output plot shows a range: say where it begins by --start")
+        raise click.UsageError("--output plot needs a range: give --start")
     with connected_client(context, NodeLocation(url, token_file, ca_file)) as client:
         if steps is None:
             return print_report(context, QueryReport.of(client.query(query, moment, limit), limit, as_csv=as_csv))
@@ -76,7 +76,9 @@ def command(
 
 
 def _plot_width(layout: str | None) -> int | None:
-    """How wide plots may be; None for a table. Where characters of a plot can't be shown, nobody gets one unasked."""
+    """The maximum width of plots; None for a table. Without `--output plot`, only terminals that can show the
+    characters of a plot get one.
+    """
     can_show = sys.stdout.isatty() and "utf" in (sys.stdout.encoding or "").lower()
     if not (can_show if layout is None else layout == "plot"):
         return None

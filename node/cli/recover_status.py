@@ -1,4 +1,4 @@
-"""`strandline recover status`: how far shards are stored, and where their replay jobs stand."""
+"""`strandline recover status`: shows the checkpoints of shards and the state of their replay jobs."""
 
 from contextlib import closing
 
@@ -14,15 +14,14 @@ from strandline.store.rows import ShardId
 
 
 class NoSuchDataset(Fatal):
-    """Nothing is stored for the dataset."""
+    """The store does not have the dataset."""
 
 
 @click.command(
     cls=Command,
     help=help_with(
-        "Show for each shard who owns it, how far it is stored, and its replay jobs: their state, epoch, worker, how "
-        "long the lease lasts, failures and the reason of the last one. Asks the store only. The exit code is 1 if a "
-        "replay has stopped.",
+        "Show the owner of each shard, its checkpoints, and its replay jobs: state, epoch, worker, remaining "
+        "lease, failures and the reason of the last failure. Only reads the store. The exit code is 1 if a replay has stopped.",
         "strandline recover status",
         "strandline recover status --shard 3 --output json",
     ),
@@ -31,7 +30,7 @@ class NoSuchDataset(Fatal):
 @click.option("--shard", "shards", metavar="N", type=click.IntRange(min=0), multiple=True, help="Only these shards.")
 @pass_context
 def command(context: Context, *, shards: tuple[int, ...]) -> ExitCode:
-    """Look."""
+    """Show the status."""
     settings = context.settings()
     dataset = settings.dataset.name
     with closing(open_store(settings, settings.shard.data_folder(context.environ), context.clock)) as store:
@@ -39,7 +38,7 @@ def command(context: Context, *, shards: tuple[int, ...]) -> ExitCode:
         if shape is None:
             raise NoSuchDataset(
                 f"the store has no dataset {dataset!r}",
-                remedy="It is made when its first shard starts; or check dataset.name and the store in the settings",
+                remedy="Its first shard creates it; or check dataset.name and the store in the settings",
             )
         report = RecoverStatus(
             dataset,

@@ -1,4 +1,4 @@
-"""`strandline series SELECTOR...`: which series a node has."""
+"""`strandline series SELECTOR...`: lists series."""
 
 from pathlib import Path
 
@@ -23,9 +23,9 @@ from strandline.node.client.reports import SeriesReport
 @click.command(
     cls=Command,
     help=help_with(
-        "List the series that any of the selectors matches, one a line, in the order of their labels. A selector is "
-        "PromQL's: a metric's name, matchers in braces (=, !=, =~, !~), or both; {job=~\".+\"} for every job. Asks a "
-        "node over HTTP; what it says besides goes to stderr.",
+        "List the series that match any of the selectors, one per line, sorted by labels. A selector is written as in "
+        'PromQL: a metric name, matchers in braces (=, !=, =~, !~), or both; {job=~".+"} matches every job. Queries a '
+        "node over HTTP; its warnings go to stderr.",
         "strandline series up",
         """strandline series '{job="node", instance=~"host-0.*"}' --start -1h""",
         "strandline series up --start yesterday --end today --output json",
@@ -48,7 +48,7 @@ def command(
     token_file: Path | None,
     ca_file: Path | None,
 ) -> int:
-    """Ask."""
+    """List series."""
     within = time_bounds(context, start, end)
     with connected_client(context, NodeLocation(url, token_file, ca_file)) as client:
         answer = client.series(selectors, within, limit)

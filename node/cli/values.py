@@ -1,4 +1,4 @@
-"""`strandline values LABEL [SELECTOR...]`: which values a label has."""
+"""`strandline values LABEL [SELECTOR...]`: lists the values of a label."""
 
 from pathlib import Path
 
@@ -23,9 +23,9 @@ from strandline.node.client.reports import NamesReport
 @click.command(
     cls=Command,
     help=help_with(
-        "List the values of a label, one a line: in the series that any of the selectors matches, or in all. Metrics "
-        "are the values of __name__. A value that has characters which are not printable, or begins with a quote, "
-        "stands in quotes with escapes. Asks a node over HTTP; what it says besides goes to stderr.",
+        "List the values of a label, one per line: of the series that match any of the selectors, or of all series. "
+        "Metrics are the values of __name__. A value with unprintable characters or a leading quote is quoted and "
+        "escaped. Queries a node over HTTP; its warnings go to stderr.",
         "strandline values __name__",
         "strandline values instance up --start -1h",
         """strandline values pod '{namespace="shop"}' --limit 0 | wc -l""",
@@ -49,9 +49,9 @@ def command(
     token_file: Path | None,
     ca_file: Path | None,
 ) -> int:
-    """Ask."""
+    """List the values."""
     if not label:
-        raise click.BadParameter("a label's name is not empty", param_hint="LABEL")
+        raise click.BadParameter("the label name is empty", param_hint="LABEL")
     within = time_bounds(context, start, end)
     with connected_client(context, NodeLocation(url, token_file, ca_file)) as client:
         answer = client.label_values(label, selectors, within, limit)

@@ -188,7 +188,7 @@ def test_a_scalar_and_a_string_are_values_without_labels(
 
 def test_a_plot_is_of_a_range(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["query", "up", "--output", "plot"]) == ExitCode.USAGE
-    assert "say where it begins by --start" in capsys.readouterr().err
+    assert "--output plot needs a range: give --start" in capsys.readouterr().err
     assert node.asked == []
 
 
@@ -232,15 +232,15 @@ def test_a_terminal_that_can_not_show_a_plot_gets_a_table(node: FakeNode, monkey
     ("arguments", "message"),
     [
         (["query", "up", "--time", "soon"], "Invalid value for --time: 'soon' is no time; write 2026-11-16T10:00:00Z"),
-        (["query", "up", "--start", "-1h", "--time", "now"], "--time asks for one moment"),
-        (["query", "up", "--end", "now"], "--end and --step belong to a range"),
-        (["query", "up", "--step", "15s"], "--end and --step belong to a range"),
+        (["query", "up", "--start", "-1h", "--time", "now"], "--time and --start exclude each other"),
+        (["query", "up", "--end", "now"], "--end and --step need --start"),
+        (["query", "up", "--step", "15s"], "--end and --step need --start"),
         (["query", "up", "--start", "-1h", "--step", "0"], "Invalid value for --step: '0' is not above zero"),
-        (["query", "up", "--start", "now", "--end=-1h"], "Invalid value for --end: it lies before --start: -1h"),
-        (["series", "up", "--start", "now", "--end", "yesterday"], "it lies before --start: yesterday"),
+        (["query", "up", "--start", "now", "--end=-1h"], "Invalid value for --end: -1h is before --start"),
+        (["series", "up", "--start", "now", "--end", "yesterday"], "yesterday is before --start"),
         (["series"], "Missing argument 'SELECTOR...'"),
         (["values"], "Missing argument 'LABEL'"),
-        (["values", ""], "a label's name is not empty"),
+        (["values", ""], "the label name is empty"),
         (["labels", "--limit", "-1"], "-1 is not in the range"),
         (["labels", "--url", "node-1:9460"], "does not begin with http://"),
         (["labels", "--token-file", "/no/such/file"], "/no/such/file can't be read"),
