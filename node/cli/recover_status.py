@@ -20,8 +20,8 @@ class NoSuchDataset(Fatal):
 @click.command(
     cls=Command,
     help=help_with(
-        "Show the owner of each shard, its checkpoints, and its replay jobs: state, epoch, worker, remaining "
-        "lease, failures and the reason of the last failure. Only reads the store. The exit code is 1 if a replay has stopped.",
+        "Show the owner of each shard, its checkpoints, and its replay jobs: state, epoch, worker, remaining lease, "
+        "failures and the reason of the last one. Only reads the store. The exit code is 1 if a replay has stopped.",
         "strandline recover status",
         "strandline recover status --shard 3 --output json",
     ),

@@ -1,4 +1,4 @@
-"""Samples read back from a node by remote read, for verifying bulk jobs."""
+"""Reads samples from nodes by remote read, to verify bulk jobs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -25,35 +25,35 @@ _MAX_REASON_LENGTH = 500
 
 @dataclass(frozen=True, slots=True)
 class NodeSamples:
-    """The `SampleReader` of nodes that serve all partitions together. Questions that are too large for a node are
-    divided.
+    """The `SampleReader` over nodes that together serve all partitions. Requests that are too large for a node are
+    split.
     """
 
     nodes: tuple[NodeAccess, ...]
 
     def read(self, series: Sequence[WantedSeries]) -> KeyedSamples:
-        """All samples of these series in their times, and of others that have more labels. Raises `NotReadable`."""
+        """The samples of these series in their times, and of series with additional labels. Raises `NotReadable`."""
         found: list[KeyedSamples] = []
         for node in self.nodes:
             with closing(node.client()) as client:
-                found += _divided(client, series)
+                found += _read_split(client, series)
         return KeyedSamples.joined(found)
 
 
-def _divided(client: NodeClient, series: Sequence[WantedSeries]) -> Iterator[KeyedSamples]:
+def _read_split(client: NodeClient, series: Sequence[WantedSeries]) -> Iterator[KeyedSamples]:
     queries = b"".join(encode_query(_pairs(one.labels), one.times) for one in series)
     reply = client.exchange("POST", "/api/v1/read?partial=node", compress(queries), READ_HEADERS)
     if reply.status == HTTPStatus.OK:
         yield _keyed(decode_results(decompress(reply.body, limit=_MAX_BYTES)))
     elif reply.status == HTTPStatus.UNPROCESSABLE_ENTITY and (halves := _halves(series)) is not None:
         for half in halves:
-            yield from _divided(client, half)
+            yield from _read_split(client, half)
     else:
         raise _fault(reply)
 
 
 def _halves(series: Sequence[WantedSeries]) -> tuple[Sequence[WantedSeries], Sequence[WantedSeries]] | None:
-    """The series in two halves; of one alone, its times. None for a single time of one."""
+    """The series in two halves. A single series is split by time; None for a single time of a single series."""
     if len(series) > 1:
         return series[: len(series) // 2], series[len(series) // 2 :]
     (one,) = series
@@ -85,7 +85,7 @@ def _keyed(columns: Columns) -> KeyedSamples:
 
 
 def _pairs(labels: bytes) -> Iterator[tuple[str, str]]:
-    """Names and values of labels in canonical form: fields of a message with two texts each."""
+    """Names and values of labels in canonical form: length-prefixed messages with two string fields."""
     at = 0
     while at < len(labels):
         label, at = _field(labels, at)
@@ -95,7 +95,7 @@ def _pairs(labels: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _field(data: bytes, at: int) -> tuple[bytes, int]:
-    """The content of a field with a length, and the place behind it."""
+    """The content of a length-prefixed field, and the position after it."""
     length, shift, at = 0, 0, at + 1
     while True:
         length |= (data[at] & 0x7F) << shift

@@ -89,7 +89,7 @@ def test_a_list_that_goes_on_says_so_beside_its_lines(node: FakeNode, capsys: py
     assert cli.main(["labels", "--limit", "2"]) == ExitCode.OK
     shown = capsys.readouterr()
     assert shown.out == "a\nb\n"
-    assert shown.err == "note: there are more names than these 2; --limit 0 lists all that the node gives\n"
+    assert shown.err == "note: there are more names than these 2; --limit 0 lists all that the node returns\n"
     assert cli.main(["labels", "up", "--limit", "0"]) == ExitCode.OK
     assert capsys.readouterr().out == "a\nb\nc\n"
     assert node.asked[1] == ("GET", "/api/v1/labels", [("match[]", "up")])
@@ -231,7 +231,10 @@ def test_a_terminal_that_can_not_show_a_plot_gets_a_table(node: FakeNode, monkey
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["query", "up", "--time", "soon"], "Invalid value for --time: 'soon' is no time; write 2026-11-16T10:00:00Z"),
+        (
+            ["query", "up", "--time", "soon"],
+            "Invalid value for --time: 'soon' is not a valid time; use 2026-11-16T10:00:00Z",
+        ),
         (["query", "up", "--start", "-1h", "--time", "now"], "--time and --start exclude each other"),
         (["query", "up", "--end", "now"], "--end and --step need --start"),
         (["query", "up", "--step", "15s"], "--end and --step need --start"),
@@ -307,7 +310,7 @@ def test_where_no_node_is_the_remedy_is_to_start_one(capsys: pytest.CaptureFixtu
     assert cli.main(["query", "up", "--url", url]) == ExitCode.FAILED
     assert capsys.readouterr().err == (
         f"error: no node answers at {url}: Connection refused\n"
-        "  Is it running? Start it by `strandline node`, or say where it is by --url\n"
+        "  Start it with `strandline node`, or give its address with --url\n"
     )
 
 

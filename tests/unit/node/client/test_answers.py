@@ -40,7 +40,7 @@ def test_samples_come_as_a_vector_a_matrix_a_scalar_or_a_string() -> None:
 
 @pytest.mark.parametrize("data", [None, {"a": 1}, "text", [1], [None], [["a"]]])
 def test_what_is_no_list_of_texts_is_refused(data: object) -> None:
-    with pytest.raises(NotANode, match="something else where"):
+    with pytest.raises(NotANode, match="the answer is malformed"):
         texts(Envelope(data, ()), 9)
 
 
@@ -65,5 +65,5 @@ def test_what_is_no_list_of_series_is_refused(data: object) -> None:
     ],
 )
 def test_what_is_no_result_of_a_query_is_refused(data: object) -> None:
-    with pytest.raises(NotANode, match="something else where"):
+    with pytest.raises(NotANode, match="the answer is malformed"):
         samples(Envelope(data, ()), 9)

@@ -106,7 +106,7 @@ def test_who_does_not_answer_as_the_api_does_is_no_node(status: int, content: ob
 
 
 def test_a_proxy_without_its_server_is_not_taken_for_a_wrong_address() -> None:
-    with pytest.raises(NodeUnreachable, match="502, as a proxy does"):
+    with pytest.raises(NodeUnreachable, match="502, as proxies do"):
         parse_reply(reply(502, b"<html>Bad Gateway</html>", "text/html"))
 
 

@@ -53,14 +53,14 @@ def test_a_moment_is_written_in_any_of_these_ways(written: str, moment: int) -> 
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
-        ("soon", 'no time; write 2026-11-16T10:00:00Z, .* or "1h ago"'),
-        ("", "no time"),
-        ("-3600", "a number below zero; for a time before now add its unit, such as -3600s"),
+        ("soon", 'not a valid time; use 2026-11-16T10:00:00Z, .* or "1h ago"'),
+        ("", "not a valid time"),
+        ("-3600", "a negative number; for a time before now, add a unit, such as -3600s"),
         ("2025-11-16T10:00", "a time without a zone; add Z"),
         ("2025-11-16 10:00:00", "a time without a zone"),
         ("2025-02-30", "a day or a time of day that there is not"),
         ("1x ago", "no duration"),
-        ("-1h5", "no time"),
+        ("-1h5", "not a valid time"),
     ],
 )
 def test_what_is_no_moment_is_refused_with_what_would_be(written: str, reason: str) -> None:

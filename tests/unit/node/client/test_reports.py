@@ -43,7 +43,7 @@ def test_series_are_lines_and_in_json_labels() -> None:
 def test_names_are_lines() -> None:
     report = NamesReport.of(ListResult(("a", "b\nc"), True, ()), "values")
     assert lines(report.blocks()) == ["a", '"b\\nc"']
-    assert list(report.notes()) == ["there are more values than these 2; --limit 0 lists all that the node gives"]
+    assert list(report.notes()) == ["there are more values than these 2; --limit 0 lists all that the node returns"]
     assert plain(report) == {"data": ["a", "b\nc"], "truncated": True, "warnings": []}
 
 
@@ -126,5 +126,5 @@ def test_that_nothing_was_found_is_said() -> None:
 
 def test_that_samples_between_long_steps_do_not_count_is_said() -> None:
     [note] = QueryReport.of(answered(), 10, steps=Steps(T, T + 24 * HOUR, HOUR)).notes()
-    assert "samples between them do not count" in note
-    assert "the steps are 1h apart: choose a shorter --step" in note
+    assert "other samples between the steps are not used" in note
+    assert "the step is 1h: use a shorter --step" in note
