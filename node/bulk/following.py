@@ -1,4 +1,4 @@
-"""Following a job that others work on, until nothing of it can be done now."""
+"""Shows the progress of a job that other processes work on."""
 
 import threading
 
@@ -14,8 +14,8 @@ _POLL_S = 1.0
 
 
 def follow(board: BulkBoard, name: str, step: Step, clock: Clock, *, stop: threading.Event) -> JobStatus:
-    """Show how far a job is, again and again, until it has ended, is paused or broken, or until `stop`; how it stands
-    then. A store that does not answer for a while is waited for. Raises `NoSuchJob`.
+    """Show a job's progress until it has ended, is paused or broken, or until `stop`. Returns its status then. Retries
+    while the store does not answer. Raises `NoSuchJob`.
     """
     progress_rate = ProgressRate()
     while True:

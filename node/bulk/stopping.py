@@ -1,4 +1,4 @@
-"""Pausing or cancelling a job, and waiting until nothing of it can land."""
+"""Pauses or cancels a job, and waits until nothing more of it can land."""
 
 from strandline.clock import Clock, wait_until
 from strandline.jobs.board import BulkBoard
@@ -13,9 +13,9 @@ _TIMEOUT_S = 30.0
 
 
 def stop_job(settings: Settings, board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
-    """Have a job paused or cancelled. It is so once its workers have given up their parts: this waits a while for it,
-    and does what is left to do if there are none. The event of a job that is cancelled is written here, too; one that
-    can't be delivered now is left to the next worker.
+    """Pause or cancel a job. This takes effect once its workers have released their parts. Waits up to 30 s for it, and
+    fences the parts itself if there are no workers. Also writes the event of a cancelled job; if it can't be delivered
+    now, the next worker retries it.
     """
     stopper = worker(settings, board, clock)
     if request_stop(board, name, wanted, clock).wanted:

@@ -238,7 +238,7 @@ def test_a_terminal_that_can_not_show_a_plot_gets_a_table(node: FakeNode, monkey
         (["query", "up", "--start", "-1h", "--time", "now"], "--time and --start exclude each other"),
         (["query", "up", "--end", "now"], "--end and --step need --start"),
         (["query", "up", "--step", "15s"], "--end and --step need --start"),
-        (["query", "up", "--start", "-1h", "--step", "0"], "Invalid value for --step: '0' is not above zero"),
+        (["query", "up", "--start", "-1h", "--step", "0"], "Invalid value for --step: '0' is not positive"),
         (["query", "up", "--start", "now", "--end=-1h"], "Invalid value for --end: -1h is before --start"),
         (["series", "up", "--start", "now", "--end", "yesterday"], "yesterday is before --start"),
         (["series"], "Missing argument 'SELECTOR...'"),

@@ -72,7 +72,7 @@ def test_a_job_is_followed_until_nothing_of_it_can_be_done_now(end: BulkJobState
     assert (status.state, status.parts_done) == (end, 7)
     fractions = [fraction for fraction, _ in followed.shown]
     assert fractions == pytest.approx([part / 7 for part in range(7)])
-    assert followed.shown[-1][1] == "6 of 7 parts, 6,000 records (1,000 a second), 6 errors, about 1.0 s left"
+    assert followed.shown[-1][1] == "6 of 7 parts, 6,000 records (1,000/s), 6 errors, about 1.0 s left"
 
 
 def test_it_ends_when_it_is_interrupted() -> None:

@@ -75,7 +75,7 @@ def test_a_length_is_a_duration_or_seconds_above_zero() -> None:
         5_400_000,
     )
     for written in ("0", "0s", "-5"):
-        with pytest.raises(ValueError, match="not above zero"):
+        with pytest.raises(ValueError, match="not positive"):
             parse_length(written)
     with pytest.raises(ValueError, match="no duration such as"):
         parse_length("often")
