@@ -1,4 +1,4 @@
-"""What a node exposes about bulk jobs, made of values: pure."""
+"""The metric families of bulk jobs. Pure."""
 
 from strandline.node.job_watch.figures import JobsFigures, ObservedJob
 from strandline.node.metrics import job_metrics as bulk
@@ -8,9 +8,7 @@ from strandline.store.jobs import JobState
 
 
 def put_jobs(families: Families, figures: JobsFigures, now: int, monotonic: float) -> None:
-    """The jobs as they were last looked at. Times go on from then: figures that are old must not look as if time stood
-    still.
-    """
+    """The jobs as of the last read. Ages are as of the scrape, so that they keep rising if reads fail."""
     families.put(bulk.FAILURES, figures.failures)
     looked_at = figures.looked_at if figures.looked_at is not None else figures.began_at
     families.put(bulk.AGE, max(0, now - looked_at) / 1000 if looked_at is not None else None)

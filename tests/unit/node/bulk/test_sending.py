@@ -122,7 +122,7 @@ def test_plans_that_can_t_work_are_refused(node: FakeNode, tmp_path: Path) -> No
     assert plan_send(chosen, options(control=ControlSample(0.1)), clock).jobs[0].parts == 110
     with pytest.raises(SendRefused, match="the spec takes"):
         plan_send(chosen, options(template={"value": "x" * 70_000}), clock)
-    with pytest.raises(SendRefused, match="jobs.events_folder is not set"):
+    with pytest.raises(SendRefused, match=r"jobs\.events_folder is not set"):
         plan_send(settings(node), options(control=ControlSample(0.1)), clock)
     with pytest.raises(TemplateUnusable):
         plan_send(chosen, options(template={"value": "{"}), clock)

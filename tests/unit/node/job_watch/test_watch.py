@@ -212,7 +212,7 @@ def test_too_many_who_wait_for_a_store_that_hangs_are_refused_at_once() -> None:
         thread: StoreThread[None] = StoreThread(opener, "SQLite")
         waiting = [asyncio.ensure_future(thread.call(lambda _: 1)) for _ in range(32)]
         await eventually(begun.is_set)
-        with pytest.raises(StoreDoesNotAnswer, match="32 requests wait for SQLite"):
+        with pytest.raises(StoreDoesNotAnswer, match="32 requests are already waiting for SQLite"):
             await thread.call(lambda _: 1)
         hangs.set()
         assert await asyncio.gather(*waiting) == [1] * 32
