@@ -1,4 +1,4 @@
-"""Putting a plan into the store, as a job that workers may take."""
+"""Adds a planned job to the store, so that workers can take it."""
 
 import os
 from dataclasses import dataclass
@@ -11,15 +11,16 @@ from strandline.node.settings.sections import Settings
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 _DAY_MS = 86_400_000
-# Beyond its expiry a job is kept for so long, to be looked at.
+# How long a job is kept after its expiry, so that its status can be shown.
 _KEPT_MS = 30 * _DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """A job of any kind: its spec, what tells its plan from any other, and the sources of its parts, as JSON. It is not
-    begun before `due_at`; 0: at once. Fields of the spec that follow from when it was planned are `of_the_moment`; the
-    sources may do so, too, unless the plan `compares_sources`.
+    """A planned job of any kind: its spec and the sources of its parts, as JSON, and the hash of the plan.
+
+    Workers don't start it before `due_at`; 0: at once. Two plans are identical if their specs are equal, except for
+    `plan_time_fields`, which depend on the time of planning, and, with `compares_sources`, their sources.
     """
 
     kind: str
@@ -27,15 +28,15 @@ class PlannedJob:
     plan_hash: str
     sources: tuple[str, ...]
     due_at: int = 0
-    of_the_moment: frozenset[str] = frozenset()
+    plan_time_fields: frozenset[str] = frozenset()
     compares_sources: bool = True
 
 
 def add_job(
     settings: Settings, board: BulkBoard, planned: PlannedJob, clock: Clock, rate: float | None = None
 ) -> BulkJob:
-    """Put a plan into the store; the job that workers may take from now on. All of them together land at most `rate`
-    samples or messages of it a second.
+    """Add a plan to the store, and return the job. `rate` limits all of its workers together, in samples or messages
+    per second.
     """
     now = clock.now_ms()
     dataset, expiry = settings.dataset.name, settings.jobs.expiry.milliseconds

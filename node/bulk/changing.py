@@ -1,5 +1,5 @@
-"""What operators do to jobs: ask for a pause or a cancellation, resume, delete. Only the store is needed, so that the
-HTTP front can do it; see `stopping` for what waits until a job has stopped.
+"""Operators' changes of jobs: pause, cancel, resume, delete. Only the store is needed, so that the HTTP front can do
+them, too. `stopping` also waits until the job has stopped.
 """
 
 from strandline.clock import Clock
@@ -9,39 +9,40 @@ from strandline.jobs.transitions import ENDED, reopened, resume, settle, want
 from strandline.node.bulk.reports import JobStatus
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 
-# A worker begins a job before it takes a part of it, and a pause holds only once all parts were fenced.
+# A worker starts a job before it takes a part, and a job becomes PAUSED only once all parts are fenced.
 _WITHOUT_LEASES = frozenset({BulkJobState.PLANNED, BulkJobState.PAUSED})
 
 
 class NotEnded(Fatal):
-    """A job is still to be done, or may be."""
+    """The job has not ended."""
 
     exit_code = ExitCode.USAGE
 
 
-def ask_to_stop(board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
-    """Note that a job is to be paused or cancelled: workers take no more of its parts. A job whose parts no worker may
-    have, since it was never begun or is paused, is stopped at once; of any other `wanted` stays set until a worker has
-    fenced its parts.
+def request_stop(board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
+    """Request that a job is paused or cancelled: workers take no more of its parts.
+
+    A planned or paused job has no leased parts and stops at once. For other jobs, `wanted` stays set until a worker has
+    fenced the parts.
     """
 
     def stopped(job: BulkJob) -> BulkJob:
-        wished = want(job, wanted, clock.now_ms())
-        return settle(wished, (), clock.now_ms()) if wished.state in _WITHOUT_LEASES else wished
+        requested = want(job, wanted, clock.now_ms())
+        return settle(requested, (), clock.now_ms()) if requested.state in _WITHOUT_LEASES else requested
 
     job = board.change(board.job(name), stopped)
     return JobStatus.of(job, board.parts(job))
 
 
 def resume_job(board: BulkBoard, name: str, clock: Clock) -> JobStatus:
-    """Let workers go on with a job. Parts that have failed are tried again."""
+    """Let workers continue a job. Failed parts are retried."""
     job = board.job(name)
-    # Before the job: a worker that sees it run must not find them failed.
+    # The parts first: a worker that sees the job running must not find failed parts.
     resume(job, clock.now_ms())
     for part in board.parts(job):
-        again = reopened(part)
-        if again != part:
-            board.replace(part, again)
+        pending = reopened(part)
+        if pending != part:
+            board.replace(part, pending)
     job = board.change(job, lambda one: resume(one, clock.now_ms()))
     return JobStatus.of(job, board.parts(job))
 

@@ -1,4 +1,4 @@
-"""Following a job that others work on, until nothing of it can be done now."""
+"""Shows the progress of a job that other processes work on."""
 
 import threading
 
@@ -6,18 +6,18 @@ from strandline.clock import Clock
 from strandline.errors import Retryable
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import is_going
-from strandline.node.bulk.pace import Pace
+from strandline.node.bulk.progress_rate import ProgressRate
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.steps import Step
 
-_EVERY_S = 1.0
+_POLL_S = 1.0
 
 
 def follow(board: BulkBoard, name: str, step: Step, clock: Clock, *, stop: threading.Event) -> JobStatus:
-    """Show how far a job is, again and again, until it has ended, is paused or broken, or until `stop`; how it stands
-    then. A store that does not answer for a while is waited for. Raises `NoSuchJob`.
+    """Show a job's progress until it has ended, is paused or broken, or until `stop`. Returns its status then. Retries
+    while the store does not answer. Raises `NoSuchJob`.
     """
-    pace = Pace()
+    progress_rate = ProgressRate()
     while True:
         try:
             job = board.job(name)
@@ -27,8 +27,8 @@ def follow(board: BulkBoard, name: str, step: Step, clock: Clock, *, stop: threa
                 raise
             step.note = error.message
         else:
-            pace.see(clock.monotonic(), status.progress, status.counts)
-            step.fraction, step.note = status.progress, pace.note(status.parts_done, status.parts)
+            progress_rate.record(clock.monotonic(), status.progress, status.counts)
+            step.fraction, step.note = status.progress, progress_rate.note(status.parts_done, status.parts)
             if stop.is_set() or not is_going(job, clock.now_ms()):
                 return status
-        clock.sleep(_EVERY_S)
+        clock.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""What `strandline job import` tells before it imports: the plan, and the first samples."""
+"""The reports of `strandline job import` before it imports: the plan, and a preview."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,17 @@ from strandline.jobs.report import BadLine
 from strandline.jobs.sources.compressed import compression_of
 from strandline.node.bulk.reports import bad_line_table, nulls_left_out
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, duration, moment, size
+from strandline.node.recovering.formatting import count, duration, moment, size
 from strandline.time_range import EARLIEST, LATEST
 
-_MOST_SHOWN = 50
-_ORDERED = "Parts run in this order, one at a time: of samples with one series and time the last one wins."
+_MAX_SHOWN = 50
+_ORDERED = "Parts run in this order, one at a time: of samples with the same series and time, the last one wins."
 _UNORDERED = (
-    "Of samples with one series and time the last one wins within a part; between parts it is undefined which one "
-    "does, unless you give --ordered."
+    "Of samples with the same series and time, the last one wins within a part. Between parts, it is undefined which "
+    "one wins, unless you use --ordered."
 )
 _PARTITIONS = (
-    "If partitions were added to the topic since a sample was stored, an older copy in a higher shard may win."
+    "If partitions were added to the topic after a sample was stored, an older copy in a higher shard may win."
 )
 
 
@@ -34,8 +34,8 @@ class PlannedSource:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """What an import would read, and what would come of it. `seconds` is how long one process takes: it has to
-    read everything, and `--rate` bounds how fast it lands.
+    """What an import would read, and its estimated result. `seconds` is the time for one process: it must read
+    everything, and `--rate` limits how fast it lands.
     """
 
     files: tuple[PlannedSource, ...]
@@ -49,7 +49,7 @@ class PlanReport:
 
     @classmethod
     def of(cls, plan: ImportPlan, estimate: ImportEstimate | None, rate: float | None = None) -> "PlanReport":
-        """A plan, with an estimate of what it brings; None if there is nothing to read."""
+        """The report of a plan and its estimate; None if there is nothing to read."""
         parts: dict[str, int] = {}
         sizes: dict[str, int] = {}
         for part in plan.parts:
@@ -65,16 +65,16 @@ class PlanReport:
         )
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """Tables and lines."""
         rows = tuple(
             (
                 one.uri,
                 size(one.size),
                 f"{one.parts} ({one.compression}: can't be divided)" if one.compression else str(one.parts),
             )
-            for one in self.files[:_MOST_SHOWN]
+            for one in self.files[:_MAX_SHOWN]
         )
-        more = len(self.files) - _MOST_SHOWN
+        more = len(self.files) - _MAX_SHOWN
         found: list[Block] = [Table(("file", "size", "parts"), rows)]
         if more > 0:
             found.append(f"and {count(more)} more files")
@@ -83,12 +83,12 @@ class PlanReport:
             found += _estimated(self.estimate)
         if self.seconds is not None:
             takes = duration(self.seconds)
-            found.append(f"One process takes about {takes}; waiting for Kafka and for shards that lag adds to it.")
+            found.append(f"One process takes about {takes}, plus waiting for Kafka and for lagging shards.")
         limits = [f"before {moment(self.oldest)}"] if self.oldest > EARLIEST else []
         limits += [f"after {moment(self.newest)}"] if self.newest < LATEST else []
         if limits:
             found.append(f"Samples {' or '.join(limits)} would be bad records.")
-        found.append("Samples of one series and time that are there already are replaced.")
+        found.append("Stored samples with the same series and time are replaced.")
         if self.parts > 1:
             found.append(_ORDERED if self.ordered else _UNORDERED)
         found.append(f"{_PARTITIONS} Nothing was written.")
@@ -96,17 +96,17 @@ class PlanReport:
 
 
 def _estimated(estimate: ImportEstimate) -> list[Block]:
-    by = f"by {count(estimate.sampled)} records in {count(estimate.pieces)} pieces of the files"
+    by = f"estimated from {count(estimate.sampled)} records in {count(estimate.pieces)} pieces of the files"
     if estimate.records is None or estimate.samples is None or estimate.bad_records is None:
-        found: list[Block] = [f"How many records there are is not known: files are compressed. What follows is {by}."]
+        found: list[Block] = [f"The number of records is unknown, because files are compressed. The rest is {by}."]
     else:
         records, samples, bad = estimate.records, estimate.samples, estimate.bad_records
         found = [f"About {count(records)} records with {count(samples)} samples, {count(bad)} bad records, {by}."]
     if estimate.first is not None and estimate.behind is not None:
         between = f"between {moment(estimate.first)} and {moment(estimate.behind)}"
-        found.append(f"Samples lie {between}: up to {count(estimate.hours)} hours are touched.")
+        found.append(f"Samples are {between}: up to {count(estimate.hours)} hours are affected.")
     if estimate.nulls:
-        found.append(f"In these pieces {nulls_left_out(estimate.nulls)}")
+        found.append(f"In these pieces, {nulls_left_out(estimate.nulls)}")
     if estimate.bad:
         rows = sorted(estimate.bad.items(), key=lambda one: -one[1])
         numbers = tuple((count(number), reason) for reason, number in rows)
@@ -122,7 +122,7 @@ class Preview:
     bad_lines: tuple[BadLine, ...]
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """The samples, and bad records."""
         rows = tuple((labels, moment(time), repr(value)) for labels, time, value in self.samples)
         found: list[Block] = [Table(("series", "time", "value"), rows)]
         if self.bad_lines:

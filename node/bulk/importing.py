@@ -1,4 +1,4 @@
-"""An import as an operator asks for it: its options from settings and the command line, its plan, and a preview."""
+"""Plans imports: options from the settings and the mapping file, the job, and a preview."""
 
 import tomllib
 from collections.abc import Mapping
@@ -29,23 +29,25 @@ class MappingUnusable(Fatal):
 
 
 class NothingToImport(Fatal):
-    """The files hold no records."""
+    """The files contain no records."""
 
 
 def read_mapping(path: Path | None) -> Mapping[str, Any]:
-    """A mapping file, which is TOML; that of nothing without one."""
+    """A mapping file, which is TOML; empty without a path."""
     if path is None:
         return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise MappingUnusable(
-            f"the mapping {path} can't be read: {error}", remedy="docs/pipeline.md shows what a mapping looks like"
+            f"the mapping {path} can't be read: {error}", remedy="See docs/pipeline.md for examples of mappings"
         ) from error
 
 
 def import_options(settings: Settings, format_: Format, mapping: Mapping[str, Any], now: int) -> ImportOptions:
-    """The options of an import that is planned now. Shards would purge what is older than the retention."""
+    """The options of an import that is planned now. Samples older than the retention are bad records, because shards
+    would purge them.
+    """
     ahead = settings.shard.max_sample_ahead
     times = TimeRange(
         now - settings.dataset.retention.milliseconds, LATEST if ahead is None else now + ahead.milliseconds
@@ -57,37 +59,37 @@ def import_options(settings: Settings, format_: Format, mapping: Mapping[str, An
 
 
 class ExpiryTooLong(Fatal):
-    """Jobs may last for longer than the brokers remember what has landed of them."""
+    """Jobs may run longer than the brokers keep the offsets that show what has landed."""
 
     exit_code = ExitCode.USAGE
 
 
-def require_remembered(settings: Settings, retention_ms: int) -> None:
-    """Raises `ExpiryTooLong` unless brokers that keep offsets for so long remember each part until its job expires,
-    with a day to spare for clocks that are wrong.
+def require_offset_retention(settings: Settings, retention_ms: int) -> None:
+    """Raises `ExpiryTooLong` unless the brokers' offset retention exceeds `jobs.expiry` by a day, which allows for
+    wrong clocks. The committed offsets of a part show how much of it has landed.
     """
     expiry = settings.jobs.expiry
     if expiry.milliseconds + _DAY_MS > retention_ms:
         raise ExpiryTooLong(
-            f"jobs.expiry is {expiry}, and the brokers forget after {retention_ms / _DAY_MS:g} days how much of a part "
-            "has landed (offsets.retention.minutes)",
-            remedy="Make jobs.expiry shorter, at least a day below that; or have the brokers keep offsets for longer",
+            f"jobs.expiry is {expiry}, but the brokers delete the offsets that show how much of a part has landed "
+            f"after {retention_ms / _DAY_MS:g} days (offsets.retention.minutes)",
+            remedy="Lower jobs.expiry to at least a day less, or raise the brokers' offsets.retention.minutes",
         )
 
 
 def planned_import(plan: ImportPlan) -> PlannedJob:
     """A plan as a job. Raises `NothingToImport` for one without parts."""
     if not plan.parts:
-        raise NothingToImport("the files are empty", remedy="Check which files the arguments name")
+        raise NothingToImport("the files are empty", remedy="Check the arguments")
     sources = tuple(part.to_json() for part in plan.parts)
-    # What a chunk takes at most is a constant of the version that has planned it.
+    # `packed_bytes`, the maximum size of a chunk, is a constant of the version that plans the job.
     return PlannedJob(
-        IMPORT, plan.spec.to_json(), plan.hash, sources, of_the_moment=frozenset({"times", "packed_bytes"})
+        IMPORT, plan.spec.to_json(), plan.hash, sources, plan_time_fields=frozenset({"times", "packed_bytes"})
     )
 
 
-def preview(plan: ImportPlan, most: int) -> Preview:
-    """The first samples of a plan, and what is bad before them."""
+def preview(plan: ImportPlan, limit: int) -> Preview:
+    """The first samples of a plan, and the bad records of the same chunk."""
     samples: list[tuple[str, int, float]] = []
     bad: list[BadLine] = []
     for part in plan.parts[:1]:
@@ -97,8 +99,8 @@ def preview(plan: ImportPlan, most: int) -> Preview:
                 bad += [BadLine(part.uri, replace(one, line=one.line + header_lines)) for one in chunk.bad.examples]
                 for _, block in chunk.blocks:
                     series = block.series
-                    for row, time, value in zip(block.row[:most], block.times, block.values, strict=False):
+                    for row, time, value in zip(block.row[:limit], block.times, block.values, strict=False):
                         labels = series.labels[series.starts[row] : series.starts[row + 1]].tobytes()
                         samples.append((labels_text(labels, labels=64, characters=200), int(time), float(value)))
                 break
-    return Preview(tuple(samples[:most]), tuple(bad[:most]))
+    return Preview(tuple(samples[:limit]), tuple(bad[:limit]))

@@ -1,4 +1,4 @@
-"""The mapping of an import by options of the command line: each one replaces that key of a mapping file."""
+"""The mapping of an import from options of the command line. Each option replaces its key of the mapping file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from strandline.jobs.importing.spec import Format
 
 
 class MappingOptionUnusable(Fatal):
-    """An option for the mapping can't be used."""
+    """An option for the mapping is invalid."""
 
     exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)
 class MappingOptions:
-    """What was given. `values` are COLUMN or COLUMN=METRIC, `labels` are COLUMN or LABEL=COLUMN, `constants` are
+    """The options. `values` are COLUMN or COLUMN=METRIC, `labels` are COLUMN or LABEL=COLUMN, `constants` are
     LABEL=VALUE, and `time` is COLUMN or COLUMN:FORMAT.
     """
 
@@ -30,13 +30,13 @@ class MappingOptions:
     constants: Sequence[str] = ()
 
     def applied_to(self, mapping: Mapping[str, Any], format_: Format) -> Mapping[str, Any]:
-        """A mapping with these options. Raises `MappingOptionUnusable`."""
+        """The mapping with these options applied. Raises `MappingOptionUnusable`."""
         if self == MappingOptions():
             return mapping
         if format_ not in (Format.CSV, Format.PARQUET):
             raise MappingOptionUnusable(
-                f"files of the format {format_} have no mapping",
-                remedy="Leave out --metric, --metric-column, --value, --time, --timezone, --label and --constant",
+                f"the format {format_} does not use a mapping",
+                remedy="Remove --metric, --metric-column, --value, --time, --timezone, --label and --constant",
             )
         replaced = {"value", "values"} if self.values else set()
         kept = {key: value for key, value in mapping.items() if key not in replaced}
@@ -44,7 +44,7 @@ class MappingOptions:
 
     def _keys(self, *, is_csv: bool) -> dict[str, Any]:
         def column(text: str) -> str | int:
-            # Columns of Parquet have no numbers.
+            # Only CSV columns can be given by number.
             return int(text) if is_csv and text.isascii() and text.isdecimal() else text
 
         found: dict[str, Any] = {}
@@ -66,7 +66,7 @@ class MappingOptions:
             name, _, form = self.time.partition(":")
             found["time"] = self._time(column(name), form)
         elif self.timezone is not None:
-            raise MappingOptionUnusable("--timezone belongs to --time", remedy="Give --time COLUMN:FORMAT as well")
+            raise MappingOptionUnusable("--timezone needs --time", remedy="Also give --time COLUMN:FORMAT")
         if self.labels:
             labels = [one.partition("=") for one in self.labels]
             found["labels"] = {name: column(source if is_named else name) for name, is_named, source in labels}
@@ -81,7 +81,7 @@ class MappingOptions:
 
     def _time(self, column: str | int, form: str) -> object:
         if not form and self.timezone is None:
-            # A column of Parquet may be a time by itself.
+            # A Parquet column may have a timestamp type.
             return column
         key = "unit" if form in get_args(Unit) else "format"
         return {"column": column, key: form} | ({"timezone": self.timezone} if self.timezone is not None else {})

@@ -1,5 +1,5 @@
-"""A job that is asked for again while it is still to be done: its command goes on with it, rather than plan another one
-that would do all of it once more.
+"""Finds an open job that is identical to a new plan, so that a repeated command continues it instead of planning a
+second job for the same data.
 """
 
 import json
@@ -17,18 +17,18 @@ _IDLE = (BulkJobState.PAUSED, BulkJobState.BROKEN)
 
 
 class JobIdle(Fatal):
-    """The same job is there already, and is paused or broken."""
+    """An identical job exists and is paused or broken."""
 
     exit_code = ExitCode.USAGE
 
 
 def open_job(board: BulkBoard, planned: PlannedJob) -> BulkJob | None:
-    """The newest job that is to be done and is the same as this plan, whenever it was planned; None if there is none.
-    Raises `JobIdle` if it is paused or broken.
+    """The newest open job that is identical to this plan; None if there is none. Raises `JobIdle` if it is paused or
+    broken.
     """
-    spec = _lasting(json.loads(planned.spec), planned)
+    spec = _comparable(json.loads(planned.spec), planned)
     sources = planned.sources if planned.compares_sources else None
-    return find_open(board, planned.kind, lambda other: _lasting(other, planned) == spec, sources, planned.due_at)
+    return find_open(board, planned.kind, lambda other: _comparable(other, planned) == spec, sources, planned.due_at)
 
 
 def find_open(
@@ -38,8 +38,8 @@ def find_open(
     sources: Sequence[str] | None = None,
     due_at: int = 0,
 ) -> BulkJob | None:
-    """The newest job of a kind that is to be done and has such a spec, and these sources if they are given. Raises
-    `JobIdle` if it is paused or broken.
+    """The newest open job of a kind whose spec `is_same`, with these sources if they are given. Raises `JobIdle` if it
+    is paused or broken.
     """
     for job in reversed(board.jobs()):
         if job.kind != kind or job.state in ENDED or job.wanted is Wanted.CANCELLED or job.due_at != due_at:
@@ -50,13 +50,13 @@ def find_open(
             continue
         if job.state in _IDLE or job.wanted is Wanted.PAUSED:
             raise JobIdle(
-                f"job {job.job} does the same, and is {job.wanted or job.state}",
-                remedy=f"`strandline job resume {job.job}` and `strandline job work {job.job}` go on with it; --new "
-                "plans another one",
+                f"the identical job {job.job} is {job.wanted or job.state}",
+                remedy=f"Continue it with `strandline job resume {job.job}` and `strandline job work {job.job}`, or "
+                "use --new to plan a new one",
             )
         return job
     return None
 
 
-def _lasting(spec: dict[str, Any], planned: PlannedJob) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if name != RATE and name not in planned.of_the_moment}
+def _comparable(spec: dict[str, Any], planned: PlannedJob) -> dict[str, Any]:
+    return {name: value for name, value in spec.items() if name != RATE and name not in planned.plan_time_fields}

@@ -1,4 +1,4 @@
-"""From settings to the jobs of a dataset: the board in its store, and a worker with everything that it needs."""
+"""Builds the board of a dataset's jobs, and workers, from the settings."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -32,15 +32,15 @@ from strandline.recovery.leasing import LeasePolicy
 from strandline.recovery.worker_identity import Processes
 from strandline.store.bulk_jobs import BulkPart
 
-_RENEWALS_A_LEASE = 6
-# A node that takes longer than this to report its lag is not waited for.
-_NODE_S = 2.0
-_ASK_S = 30.0
+_RENEWALS_PER_LEASE = 6
+# The timeout of requests for the shards' lag.
+_LAG_TIMEOUT_S = 2.0
+_KAFKA_TIMEOUT_S = 30.0
 
 
 def expects_lags(settings: Settings) -> bool:
-    """Whether a node is expected to tell the shards' lag: not by settings that are all as they come, since a machine
-    that only imports has no node, and no use for a warning about that.
+    """Whether a node is expected to report the shards' lag: only if one of these settings is not the default. A machine
+    that only imports has no node, and should not log warnings about it.
     """
     return (
         settings.jobs.max_lag != JobsSettings().max_lag
@@ -51,23 +51,23 @@ def expects_lags(settings: Settings) -> bool:
 
 @contextmanager
 def opened_board(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Iterator[BulkBoard]:
-    """The jobs of the settings' dataset."""
+    """The board of the dataset's jobs."""
     lease = settings.jobs.lease.milliseconds
-    policy = LeasePolicy(lease, lease // _RENEWALS_A_LEASE, settings.jobs.failures_allowed)
+    policy = LeasePolicy(lease, lease // _RENEWALS_PER_LEASE, settings.jobs.failures_allowed)
     with closing(open_store(settings, settings.shard.data_folder(environ), clock)) as store:
         gone = GoneWorkers(Processes().is_gone, clock)
         yield BulkBoard(store, settings.dataset.name, clock, policy, gone.is_gone)
 
 
 def offset_retention_ms(settings: Settings, clock: Clock) -> int:
-    """How long the brokers remember how much of a part has landed. Raises `TopicMissing`: nothing could land at all."""
+    """How long the brokers keep the committed offsets of a part. Raises `TopicMissing` if nothing could land."""
     with closing(KafkaGroups(librdkafka_options(settings.kafka), settings.dataset.topic_name, clock)) as groups:
-        groups.require_topic(_ASK_S)
-        return groups.offset_retention_ms(_ASK_S)
+        groups.require_topic(_KAFKA_TIMEOUT_S)
+        return groups.offset_retention_ms(_KAFKA_TIMEOUT_S)
 
 
 def kind_openers(settings: Settings) -> dict[str, KindOpener]:
-    """The kinds of jobs, each with how it is opened where parts run: in this process, or on Spark's executors."""
+    """The opener of each kind of job, which runs where the parts run: in this process, or on Spark's executors."""
     kafka, topic = librdkafka_options(settings.kafka), settings.dataset.topic_name
     return {
         IMPORT: ImportOpener(kafka, topic, CompletionOpener.of(settings)),
@@ -86,18 +86,19 @@ def worker(
     stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[BulkPart, AttemptCounts], None] = lambda _part, _counts: None,
 ) -> BulkWorker:
-    """A worker, which lands at most `rate` samples a second, however fast its jobs may land. It runs parts in this
-    process unless it has a runner.
+    """A worker. `rate` limits it in samples per second, in addition to the jobs' own rates. Without a runner, it runs
+    parts in this process.
     """
     kinds = {name: opener(clock) for name, opener in kind_openers(settings).items()}
     rules = WorkerRules(BreakerRules(settings.jobs.error_rate, settings.jobs.error_minimum))
     name = Processes().this_worker()
     throttles: list[Throttle] = []
     if settings.jobs.max_lag is not None:
-        most = settings.jobs.max_lag.seconds
+        max_lag_s = settings.jobs.max_lag.seconds
         is_expected = expects_lags(settings)
         throttles += [
-            LagLimit(node.client(_NODE_S), most, clock, is_expected=is_expected) for node in nodes_of(settings)
+            LagLimit(node.client(_LAG_TIMEOUT_S), max_lag_s, clock, is_expected=is_expected)
+            for node in nodes_of(settings)
         ]
     return BulkWorker(
         board,

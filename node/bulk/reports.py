@@ -1,6 +1,6 @@
 """Reports about jobs of any kind, for the `strandline job` commands and for HTTP.
 
-The HTTP front imports this: no module that reads files or packs records belongs here.
+The HTTP front imports this module: it must not import what reads files or encodes records.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from strandline.jobs.rate import rate_of
 from strandline.jobs.report import BadLine, job_report
 from strandline.jobs.transitions import expires_at
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, duration, moment, size
+from strandline.node.recovering.formatting import count, duration, moment, size
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class KindWords:
-    """What the counts of a job mean, by its kind: what it reads, what comes of it (`unit`), and in what it is kept."""
+class CountLabels:
+    """How the counts of a job are labelled, by its kind. `unit` is the unit of what it produces."""
 
     read: str = "records read"
     unit: str = "samples"
@@ -35,20 +35,20 @@ class KindWords:
     kept_unit: str = "records"
 
     def landed(self, counts: Counts) -> int:
-        """How much has come of a job, in its unit."""
+        """How much a job has produced, in its unit."""
         return counts.sent if self.unit == "messages" else counts.samples
 
 
-_LANDING = KindWords()
-_WORDS = {
-    "export": KindWords("samples read", "samples", "samples exported", "written", "files"),
-    "send": KindWords("series read", "messages", "messages sent"),
+_DEFAULT_LABELS = CountLabels()
+_COUNT_LABELS = {
+    "export": CountLabels("samples read", "samples", "samples exported", "written", "files"),
+    "send": CountLabels("series read", "messages", "messages sent"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FailedPart:
-    """A part that has failed for good."""
+    """A part that has failed permanently."""
 
     part: int
     failures: int
@@ -57,8 +57,8 @@ class FailedPart:
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """A job in a line. `progress` is the share of it that is done, estimated within parts that are being run; times are
-    milliseconds since the epoch. `landed` is how much has come of it, in its kind's `unit`.
+    """A job in one line. `progress` is the share that is done, estimated for parts that are running. Times are
+    milliseconds since the epoch. `landed` is what it has produced, in the `unit` of its kind.
     """
 
     job: str
@@ -81,17 +81,17 @@ class JobSummary:
 
     @classmethod
     def of_job(cls, job: BulkJob, parts: Sequence[BulkPart]) -> "JobSummary":
-        """A job with its parts as they are now."""
+        """The summary of a job and its parts."""
         return cls(**_summary(job, parts))
 
     @property
     def exit_code(self) -> ExitCode:
-        """Whether all is well with the job."""
-        ill = (BulkJobState.FAILED, BulkJobState.BROKEN, BulkJobState.CANCELLED)
-        return ExitCode.FAILED if self.state in ill else ExitCode.OK
+        """FAILED if the job has failed, is broken or was cancelled."""
+        failed = (BulkJobState.FAILED, BulkJobState.BROKEN, BulkJobState.CANCELLED)
+        return ExitCode.FAILED if self.state in failed else ExitCode.OK
 
     def expiry_warning(self, now: int) -> str:
-        """What to tell about a job that is cancelled within a day unless it is resumed; empty for any other."""
+        """A warning that the job will be cancelled within a day unless it is resumed; empty for other jobs."""
         if self.expires_at is None or self.expires_at - now > _DAY_MS:
             return ""
         left = duration(max(0, self.expires_at - now) / 1000)
@@ -100,8 +100,8 @@ class JobSummary:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus(JobSummary):
-    """A job, and what its parts have done so far. `series` counts a series once for each chunk of a part that is done:
-    there are at most so many. `rate` is how much of its unit all workers together may land a second; None for no limit.
+    """A job, and what its parts have done so far. `series` counts a series once per chunk, and is an upper bound.
+    `rate` limits all workers together, in units per second; None for no limit.
     """
 
     times: SamplesByTime
@@ -114,7 +114,7 @@ class JobStatus(JobSummary):
 
     @classmethod
     def of(cls, job: BulkJob, parts: Sequence[BulkPart]) -> "JobStatus":
-        """A job with its parts as they are now."""
+        """The status of a job and its parts."""
         done = job_report(parts)
         return cls(
             **_summary(job, parts),
@@ -130,35 +130,35 @@ class JobStatus(JobSummary):
         )
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """Lines and tables."""
         state = f"{self.state}, to be {self.wanted}" if self.wanted else self.state.value
         found: list[Block] = [f"Job {self.job} ({self.kind}) is {state}{f': {self.reason}' if self.reason else ''}"]
         if self.expires_at is not None:
             found.append(f"It will be cancelled at {moment(self.expires_at)} unless it is resumed.")
         if self.rate is not None:
-            found.append(f"Its workers land at most {self.rate:,.10g} {self.unit} a second together.")
+            found.append(f"Its workers together land at most {self.rate:,.10g} {self.unit} per second.")
         counts = self.counts
-        words = _WORDS.get(self.kind, _LANDING)
+        labels = _COUNT_LABELS.get(self.kind, _DEFAULT_LABELS)
         found.append(
             Table(
-                ("parts done", words.read, words.done, "bad records", words.kept),
+                ("parts done", labels.read, labels.done, "bad records", labels.kept),
                 (
                     (
                         f"{count(self.parts_done)} of {count(self.parts)}",
                         count(counts.records),
                         count(self.landed),
                         count(counts.bad),
-                        f"{count(counts.sent)} {words.kept_unit}, {size(counts.bytes)}",
+                        f"{count(counts.sent)} {labels.kept_unit}, {size(counts.bytes)}",
                     ),
                 ),
             )
         )
         if self.times.counts:
             first, last = min(self.times.counts), max(self.times.counts) + self.times.step_ms
-            found.append(f"Samples lie between {moment(first)} and {moment(last)}.")
+            found.append(f"Samples are between {moment(first)} and {moment(last)}.")
         if self.series and self.kind == "import":
             found.append(
-                f"They are of at most {count(self.series)} series: one that is in several chunks counts in each."
+                f"At most {count(self.series)} series: a series that is in several chunks counts once per chunk."
             )
         if self.nulls:
             found.append(nulls_left_out(self.nulls))
@@ -168,18 +168,18 @@ class JobStatus(JobSummary):
         if self.bad_lines:
             found.append(bad_line_table(self.bad_lines))
         found += [
-            f"Part {part.part} failed {part.failures} times: {part.reason}" for part in self.failed_parts[:_MOST_SHOWN]
+            f"Part {part.part} failed {part.failures} times: {part.reason}" for part in self.failed_parts[:_MAX_SHOWN]
         ]
         return found
 
 
 def nulls_left_out(number: int) -> str:
-    """What to say about values that are null."""
-    return f"{count(number)} {'value is' if number == 1 else 'values are'} null: not imported, and no errors."
+    """A line about values that are null."""
+    return f"{count(number)} {'value is' if number == 1 else 'values are'} null: not imported, not errors."
 
 
 def bad_line_table(lines: Sequence[BadLine]) -> Table:
-    """Bad records with their places."""
+    """A table of bad records and their positions."""
     rows = tuple(
         (one.uri, str(one.record.line or "?"), str(one.record.offset), one.record.reason, printable(one.record.excerpt))
         for one in lines
@@ -189,13 +189,13 @@ def bad_line_table(lines: Sequence[BadLine]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class JobList:
-    """All jobs of a dataset, or some of them."""
+    """Jobs of a dataset."""
 
     dataset: str
     jobs: tuple[JobSummary, ...]
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """A table."""
         if not self.jobs:
             return [f"Dataset {self.dataset} has no jobs."]
         rows = tuple(
@@ -216,7 +216,7 @@ class JobList:
 def _summary(job: BulkJob, parts: Sequence[BulkPart]) -> dict[str, Any]:
     landed = [landed_of(part) for part in parts]
     states = [part.state for part in parts]
-    words, counts = _WORDS.get(job.kind, _LANDING), Counts.total(landed)
+    labels, counts = _COUNT_LABELS.get(job.kind, _DEFAULT_LABELS), Counts.total(landed)
     return {
         "job": job.job,
         "kind": job.kind,
@@ -233,6 +233,6 @@ def _summary(job: BulkJob, parts: Sequence[BulkPart]) -> dict[str, Any]:
         "parts_failed": states.count(JobState.FAILED),
         "progress": progress_of(states, landed, job.parts),
         "counts": counts,
-        "landed": words.landed(counts),
-        "unit": words.unit,
+        "landed": labels.landed(counts),
+        "unit": labels.unit,
     }

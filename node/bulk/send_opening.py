@@ -1,4 +1,4 @@
-"""From settings to what runs jobs that send series. Openers may travel to other processes."""
+"""Builds what runs jobs that send series, from the settings. Openers can be pickled for other processes."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,14 +16,14 @@ from strandline.node.settings.sections import Settings
 
 @dataclass(frozen=True, slots=True)
 class CompletionOpener:
-    """Where files and events of completed jobs go."""
+    """Opens the completion of jobs: the folder for their files and events, and the webhook."""
 
     folder: Path | None = None
     webhook: Webhook | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> "CompletionOpener":
-        """As the settings say."""
+        """The opener for these settings."""
         url = settings.jobs.webhook
         return cls(settings.jobs.events_folder, Webhook(url) if url else None)
 
@@ -33,7 +33,7 @@ class CompletionOpener:
 
 @dataclass(frozen=True, slots=True)
 class SendOpener:
-    """Opens the kind of jobs that send series."""
+    """Opens the kind of job that sends series."""
 
     kafka: ClientOptions = field(repr=False)
     nodes: tuple[NodeAccess, ...]
@@ -41,12 +41,12 @@ class SendOpener:
 
     @classmethod
     def of(cls, settings: Settings) -> "SendOpener":
-        """As the settings say."""
+        """The opener for these settings."""
         return cls(librdkafka_options(settings.kafka), nodes_of(settings), CompletionOpener.of(settings))
 
     def __call__(self, clock: Clock) -> SendKind:
         return SendKind(
-            # What lands is no remote-write request: it has no times that could have been checked.
+            # No headers: messages are not remote-write requests, whose headers say that times were checked.
             lambda topic: kafka_part_log(self.kafka, topic, clock, headers=[]),
             NodeSeries(self.nodes),
             clock,

@@ -1,4 +1,4 @@
-"""A send job as an operator asks for it: its template, its plan, and one job for each offset if local times count."""
+"""Plans jobs that send series: the template, the parts, and one job per UTC offset for local times."""
 
 import re
 import tomllib
@@ -20,33 +20,33 @@ from strandline.jobs.sending.spec import HASHES, SendSpec, ZoneRule, equal_range
 from strandline.jobs.sending.template import MessageTemplate, TemplateUnusable
 from strandline.jobs.sending.zones import LocalTime, ZoneGroup, group_zones
 from strandline.node.bulk.adding import PlannedJob
-from strandline.node.client.node_client import Within
+from strandline.node.client.node_client import TimeBounds
 from strandline.node.client.notation import quoted
 from strandline.node.client.series_source import NodeSeries, nodes_of
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, moment
+from strandline.node.recovering.formatting import count, moment
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.time_range import TimeRange
 
-_TOPIC_S = 30.0
-_MOST_PARTS = 10_000
-# The store takes texts of 64 KB.
-_MOST_SPEC = 60_000
-# A zone's name as a regular expression has it: letters, digits and these stand for themselves.
+_TOPIC_TIMEOUT_S = 30.0
+_MAX_PARTS = 10_000
+# The store's limit for a text is 64 KB.
+_MAX_SPEC_BYTES = 60_000
 _PLAIN_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+# Characters that need no escape in a regular expression.
 _PLAIN_ZONE = re.compile(r"[A-Za-z0-9_/-]", re.ASCII)
 
 
 class SendRefused(Fatal):
-    """A job that sends series can't be planned this way."""
+    """A job that sends series can't be planned with these options."""
 
     exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)
 class SendOptions:
-    """What an operator chooses."""
+    """The operator's options. `is_at_fixed`: `at` was given, and is not the time of planning."""
 
     selector: str
     topic: str
@@ -60,8 +60,8 @@ class SendOptions:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSend:
-    """One job of a plan. The offset, in hours, and the zones are those of local times. `is_at_fixed` says whether the
-    moment of its series was chosen, or is that of the plan.
+    """One job of a plan. With local times, `offset` is its UTC offset in hours. `is_at_fixed`: the time at which series
+    are selected was given, and is not the time of planning.
     """
 
     spec: SendSpec
@@ -71,25 +71,25 @@ class PlannedSend:
     is_at_fixed: bool = False
 
     def job(self) -> PlannedJob:
-        """As it is put into the store."""
+        """The job to add to the store."""
         spec = self.spec.to_json()
         sources = tuple(part.to_json(self.spec.selector) for part in equal_ranges(self.parts))
         texts = "\n".join((spec, *sources))
-        # How many parts there are follows from the series that there are now.
+        # Sources are not compared: the number of parts depends on the current number of series.
         return PlannedJob(
             SEND,
             spec,
             f"{digest(texts.encode()):032x}",
             sources,
             self.due_at,
-            of_the_moment=frozenset() if self.is_at_fixed else frozenset({"window"}),
+            plan_time_fields=frozenset() if self.is_at_fixed else frozenset({"window"}),
             compares_sources=False,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class SendPlan:
-    """All jobs of a plan, in the order in which they are due, and the number of series."""
+    """The jobs of a plan by due time, and the number of series."""
 
     topic: str
     at: int
@@ -100,7 +100,7 @@ class SendPlan:
 
 @dataclass(frozen=True, slots=True)
 class SendPlanJob:
-    """A job of a plan, as it is reported."""
+    """A job in the report of a plan."""
 
     offset: int | None
     due_at: int
@@ -110,7 +110,7 @@ class SendPlanJob:
 
 @dataclass(frozen=True, slots=True)
 class SendPlanReport:
-    """What would be sent."""
+    """The report of a plan."""
 
     topic: str
     at: int
@@ -121,7 +121,7 @@ class SendPlanReport:
 
     @classmethod
     def of(cls, plan: SendPlan) -> "SendPlanReport":
-        """The report of a plan."""
+        """The report of this plan."""
         jobs = tuple(
             SendPlanJob(one.offset, one.due_at, one.parts, one.spec.zones.zones if one.spec.zones else ())
             for one in plan.jobs
@@ -129,7 +129,7 @@ class SendPlanReport:
         return cls(plan.topic, plan.at, plan.series, plan.jobs[0].spec.control.fraction, jobs, plan.unknown_zones)
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """A table of jobs, and lines."""
         rows = tuple(
             (
                 f"UTC{one.offset:+03d}:00" if one.offset is not None else "",
@@ -140,11 +140,13 @@ class SendPlanReport:
             for one in self.jobs
         )
         found: list[Block] = [Table(("offset", "due", "parts", "time zones"), rows)]
-        found.append(f"About {count(self.series)} series of {moment(self.at)} would become messages in {self.topic}.")
+        found.append(f"About {count(self.series)} series at {moment(self.at)} would become messages in {self.topic}.")
         if self.control:
             found.append(f"Of these, {self.control:.2%} would be left out as a control sample.".replace("%", " %"))
         if self.unknown_zones:
-            found.append(f"Bad records, since no such time zone exists: {', '.join(map(quoted, self.unknown_zones))}.")
+            found.append(
+                f"Bad records, because these time zones don't exist: {', '.join(map(quoted, self.unknown_zones))}."
+            )
         found.append("Nothing was written.")
         return found
 
@@ -155,18 +157,18 @@ def read_template(path: Path) -> Mapping[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise TemplateUnusable(
-            f"the template {path} can't be read: {error}", remedy="docs/pipeline.md shows what a template looks like"
+            f"the template {path} can't be read: {error}", remedy="See docs/pipeline.md for examples of templates"
         ) from error
 
 
 def plan_send(settings: Settings, options: SendOptions, clock: Clock) -> SendPlan:
-    """Check the template and the topic, ask the node how many series there are, and divide them. Writes nothing."""
+    """Check the template and the topic, count the series, and divide them into parts. Writes nothing."""
     MessageTemplate.from_table(options.template)
     _require_target(settings, options, clock)
     window = TimeRange(options.at - settings.query.lookback.milliseconds, options.at)
-    within = Within(window.first, window.last)
+    within = TimeBounds(window.first, window.last)
     nodes = nodes_of(settings)
-    # What a part needs later is needed now: all partitions are served, and no shard lacks anything.
+    # Fails now if parts would fail later: a partition is not served, or an answer is incomplete.
     NodeSeries(nodes).page(SeriesQuery(options.selector, window, 0, HASHES - 1, 1, newest=False))
     series, zones = 0, set[str]()
     for node in nodes:
@@ -190,7 +192,7 @@ def plan_send(settings: Settings, options: SendOptions, clock: Clock) -> SendPla
     if not grouped.groups:
         raise SendRefused(
             f"no series has a time zone in the label {options.zone_label}",
-            remedy="Check --timezone-label: its values are IANA names such as Europe/Berlin",
+            remedy="Check --timezone-label: its values must be IANA names such as Europe/Berlin",
         )
     planned = tuple(zone for group in grouped.groups for zone in group.zones)
     jobs = tuple(
@@ -204,7 +206,7 @@ def plan_send(settings: Settings, options: SendOptions, clock: Clock) -> SendPla
 
 
 def narrowed(selector: str, label: str, zones: Sequence[str]) -> str:
-    """The selector for series of some zones only."""
+    """The selector with a matcher for some time zones."""
     names = "|".join("".join(one if _PLAIN_ZONE.match(one) else f"[{one}]" for one in zone) for zone in zones)
     matcher = f"{label if _PLAIN_LABEL.fullmatch(label) else quoted(label)}=~{quoted(names)}"
     inside = selector.rstrip()
@@ -217,11 +219,13 @@ def narrowed(selector: str, label: str, zones: Sequence[str]) -> str:
 def _of_group(
     spec: SendSpec, label: str, group: ZoneGroup, planned: tuple[str, ...], parts: int, *, is_first: bool
 ) -> PlannedSend:
-    """The job of an offset. The first one sees all series, and counts those whose zone belongs to no job."""
+    """The job of an offset. The first job reads all series, and counts those whose zone belongs to no job."""
     rule = ZoneRule(label, group.zones, is_first, planned if is_first else ())
     selector = spec.selector if is_first else narrowed(spec.selector, label, group.zones)
-    made = SendSpec(selector, spec.topic, spec.window, spec.template, spec.control, rule, max_message=spec.max_message)
-    return PlannedSend(made, parts, group.due_at, group.offset)
+    narrowed_spec = SendSpec(
+        selector, spec.topic, spec.window, spec.template, spec.control, rule, max_message=spec.max_message
+    )
+    return PlannedSend(narrowed_spec, parts, group.due_at, group.offset)
 
 
 def _parts(series: int, part_series: int, control: ControlSample) -> int:
@@ -231,28 +235,30 @@ def _parts(series: int, part_series: int, control: ControlSample) -> int:
             f"the control sample would have about {left_out:,.0f} series, over the limit of {MAX_KEYS:,}",
             remedy="Choose a smaller --control, or a narrower selector",
         )
-    return max(1, min(_MOST_PARTS, max(-(-series // part_series), -int(-left_out // KEYS_A_PART))))
+    return max(1, min(_MAX_PARTS, max(-(-series // part_series), -int(-left_out // KEYS_A_PART))))
 
 
 def _require_small(spec: SendSpec, zones: Collection[str]) -> None:
-    """Raises `SendRefused` for a spec that does not fit into the row of a job."""
-    # Zones stand in it up to three times: those of the job, those of all jobs, and in the selector.
+    """Raises `SendRefused` for a spec that does not fit into a job's row."""
+    # A zone occurs up to three times: in the job's zones, in those of all jobs, and in the selector.
     size = len(spec.to_json()) + 3 * sum(len(zone) + 8 for zone in zones)
-    if size > _MOST_SPEC:
+    if size > _MAX_SPEC_BYTES:
         raise SendRefused(
-            f"the spec takes {size:,} bytes, over the limit of {_MOST_SPEC:,}",
+            f"the spec takes {size:,} bytes, over the limit of {_MAX_SPEC_BYTES:,}",
             remedy="Choose a shorter template or selector, or a label with fewer values",
         )
 
 
 def _require_target(settings: Settings, options: SendOptions, clock: Clock) -> None:
-    """The topic exists, and is another one than the dataset's."""
+    """Raises an error unless the topic exists and is not the dataset's, and a control sample can be written."""
     if options.topic == settings.dataset.topic_name:
         raise SendRefused(
-            f"{options.topic} is the topic of the dataset itself: its shards would read the messages as samples",
-            remedy="Name another topic",
+            f"{options.topic} is the dataset's own topic: its shards would read the messages as samples",
+            remedy="Use another topic",
         )
     if options.control.fraction and settings.jobs.events_folder is None:
-        raise SendRefused("the list of a control sample has no place to be written to", remedy="Set jobs.events_folder")
+        raise SendRefused(
+            "jobs.events_folder is not set, to which the control sample is written", remedy="Set jobs.events_folder"
+        )
     with closing(KafkaGroups(librdkafka_options(settings.kafka), options.topic, clock)) as groups:
-        groups.require_topic(_TOPIC_S)
+        groups.require_topic(_TOPIC_TIMEOUT_S)

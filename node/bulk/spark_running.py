@@ -1,4 +1,4 @@
-"""A Spark session for bulk jobs, put together from the settings."""
+"""Builds a Spark session for bulk jobs from the settings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from strandline.spark.session import SparkUnavailable, forgiving_master, spark_s
 
 @contextmanager
 def spark_runner(settings: Settings, clock: Clock) -> Iterator[SparkPartRunner]:
-    """Runs parts on Spark while the block lasts. A process has one session at a time. Raises `SparkUnavailable`, and
-    what else keeps Spark from being started.
+    """A runner of parts on Spark, for the duration of the block. A process has one session at a time. Raises
+    `SparkUnavailable` and other errors of the start.
     """
     installed = Installation.load()
     with spark_session(
@@ -37,13 +37,13 @@ def _listening(host: str, port: int, bind: str) -> PartListener:
         return PartListener(host, port, bind=bind)
     except OSError as error:
         raise SparkUnavailable(
-            f"executors can't be listened to at {bind}, port {port}: {error.strerror or error}",
+            f"can't listen for executors at {bind}, port {port}: {error.strerror or error}",
             remedy="Set jobs.driver_port to a free port, or to 0 for any",
         ) from error
 
 
 def job_properties(settings: Settings) -> dict[str, str]:
-    """Those of replays, but a task is run once: another try at a part is another lease."""
+    """The properties of replays, except that tasks are not retried: a retry of a part needs a new lease."""
     properties = spark_properties(settings.spark)
     once = {"spark.task.maxFailures": "1", "spark.speculation": "false"}
     return {**properties, **once, "spark.master": forgiving_master(settings.spark.master, failures=1)}

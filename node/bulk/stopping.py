@@ -1,31 +1,31 @@
-"""Pausing or cancelling a job, and waiting until nothing of it can land."""
+"""Pauses or cancels a job, and waits until nothing more of it can land."""
 
 from strandline.clock import Clock, wait_until
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import is_announced
-from strandline.node.bulk.changing import ask_to_stop
+from strandline.node.bulk.changing import request_stop
 from strandline.node.bulk.opening import worker
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.settings.sections import Settings
 from strandline.store.bulk_jobs import Wanted
 
-_HOLDS_S = 30.0
+_TIMEOUT_S = 30.0
 
 
 def stop_job(settings: Settings, board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
-    """Have a job paused or cancelled. It is so once its workers have given up their parts: this waits a while for it,
-    and does what is left to do if there are none. The event of a job that is cancelled is written here, too; one that
-    can't be delivered now is left to the next worker.
+    """Pause or cancel a job. This takes effect once its workers have released their parts. Waits up to 30 s for it, and
+    fences the parts itself if there are no workers. Also writes the event of a cancelled job; if it can't be delivered
+    now, the next worker retries it.
     """
-    settling = worker(settings, board, clock)
-    if ask_to_stop(board, name, wanted, clock).wanted:
+    stopper = worker(settings, board, clock)
+    if request_stop(board, name, wanted, clock).wanted:
 
-        def holds() -> bool:
-            settling.step(name)
+        def is_stopped() -> bool:
+            stopper.step(name)
             return not board.job(name).wanted
 
-        wait_until(holds, timeout=_HOLDS_S, clock=clock, poll=0.5)
+        wait_until(is_stopped, timeout=_TIMEOUT_S, clock=clock, poll=0.5)
     elif not is_announced(board.job(name)):
-        settling.step(name)
+        stopper.step(name)
     job = board.job(name)
     return JobStatus.of(job, board.parts(job))

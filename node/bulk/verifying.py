@@ -1,4 +1,4 @@
-"""What `strandline job verify` does and tells."""
+"""Verifies jobs, and the report of `strandline job verify`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,26 +16,26 @@ from strandline.jobs.verifying.sends import SendVerified, verify_messages
 from strandline.node.client.sample_reader import NodeSamples
 from strandline.node.client.series_source import NodeSeries, nodes_of
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, moment
+from strandline.node.recovering.formatting import count, moment
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.time_range import TimeRange
 
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 _ANY = '{__name__!=""}'
-# For brokers whose clocks are wrong.
+# Allowance for wrong clocks of brokers.
 _SLACK_MS = 3_600_000
 
 
 class CantVerify(Fatal):
-    """There is nothing to compare a job with."""
+    """Jobs of this kind can't be verified."""
 
     exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)
 class JobVerified:
-    """What was compared of a job, and what was found."""
+    """The result of a verification. `parts_done` parts were compared."""
 
     job: str
     kind: str
@@ -47,16 +47,16 @@ class JobVerified:
 
     @property
     def exit_code(self) -> ExitCode:
-        """4 if something is missing or different, 6 if something can't be read yet."""
+        """4 for missing or different samples or messages, 6 if samples can't be read yet."""
         if not self.sound:
             return ExitCode.VERIFY_FAILED
         return ExitCode.NOT_READY if self.imported is not None and self.imported.unreadable else ExitCode.OK
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """Tables and lines."""
         found: list[Block] = []
         if self.parts_done < self.parts:
-            found.append(f"{count(self.parts_done)} of {count(self.parts)} parts are done; only these were looked at.")
+            found.append(f"{count(self.parts_done)} of {count(self.parts)} parts are done; only these were compared.")
         if self.imported is not None:
             found += _import_blocks(self.imported)
         if self.sent is not None:
@@ -71,9 +71,9 @@ def verify_job(
     clock: Clock,
     *,
     all_of_it: bool,
-    heard: Callable[[int], None] = lambda _parts: None,
+    on_progress: Callable[[int], None] = lambda _parts: None,
 ) -> JobVerified:
-    """Read back what a job has sent, and compare. `heard` hears how many parts were compared."""
+    """Read back what a job has sent, and compare it. `on_progress` gets the number of compared parts."""
     job = board.job(name)
     parts = board.parts(job)
     done = sum(bool(part.outcome) for part in parts)
@@ -81,13 +81,13 @@ def verify_job(
         case kind if kind == IMPORT:
             oldest = clock.now_ms() - settings.dataset.retention.milliseconds
             nodes = nodes_of(settings)
-            # Else samples of a partition that none of them serves would seem to be missing.
+            # Raises `AnswerIncomplete` if a partition is not served, whose samples would be reported as missing.
             NodeSeries(nodes).page(SeriesQuery(_ANY, TimeRange(0, 0), 0, HASHES - 1, 1, newest=False))
             verifier = ImportVerifier(NodeSamples(nodes), clock, oldest)
             found = ImportVerified()
             for one in verifier.verify(job, parts, all_of_it=all_of_it):
                 found += one
-                heard(found.parts)
+                on_progress(found.parts)
             is_sound = not found.missing and not found.different
             return JobVerified(name, kind, len(parts), done, is_sound, imported=found)
         case kind if kind == SEND:
@@ -95,7 +95,10 @@ def verify_job(
             sent = verify_messages(parts, count_records(kafka, topic, job.job, job.created_at - _SLACK_MS, clock))
             return JobVerified(name, kind, len(parts), done, not sent.wrong, sent=sent)
         case kind:
-            raise CantVerify(f"{job.name} is of the kind {kind}, which can't be verified", remedy="Name another job")
+            raise CantVerify(
+                f"{job.name} is of the kind {kind}, which can't be verified",
+                remedy="Only imports and sends can be verified",
+            )
 
 
 def _import_blocks(found: ImportVerified) -> list[Block]:
@@ -119,9 +122,11 @@ def _import_blocks(found: ImportVerified) -> list[Block]:
         )
         blocks.append(Table(("series", "time", "imported", "found"), rows))
     if found.different:
-        blocks.append("A sample that was written again since then is different, and so is one that several parts have.")
+        blocks.append(
+            "Samples that were written again since then are different, and so are samples that several parts contain."
+        )
     if not found.missing and not found.different and found.samples:
-        blocks.append("Every sample that was compared is as it was imported.")
+        blocks.append("All compared samples are as they were imported.")
     return blocks
 
 
@@ -130,7 +135,7 @@ def _send_blocks(found: SendVerified) -> list[Block]:
         f"{count(found.sent)} messages were sent by {count(found.parts)} parts, and the topic has {count(found.found)}."
     ]
     if found.wrong:
-        rows = tuple((count(one.part), count(one.sent), count(one.found)) for one in found.wrong[:_MOST_SHOWN])
+        rows = tuple((count(one.part), count(one.sent), count(one.found)) for one in found.wrong[:_MAX_SHOWN])
         blocks.append(Table(("part", "sent", "in the topic"), rows))
-        blocks.append("A topic that deletes or compacts records may have lost some of them since.")
+        blocks.append("If the topic deletes or compacts records, some of them may be gone.")
     return blocks

@@ -1,4 +1,4 @@
-"""The webhook that is called when a job ends."""
+"""Posts the event of a job's end to a webhook."""
 
 import http.client
 import ssl
@@ -12,8 +12,8 @@ _TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Posts events to a URL, as JSON, each with its key in the header `Idempotency-Key`. Redirections are not followed:
-    what was moved is to be set anew.
+    """Posts events to a URL, as JSON, each with its key in the header `Idempotency-Key`. Redirects are not followed: if
+    the URL has moved, the setting must be changed.
     """
 
     url: str
@@ -23,7 +23,7 @@ class Webhook:
         """Raises `EventNotDelivered` unless the answer is a 2xx."""
         parts = urlsplit(self.url)
         host, path = parts.hostname or "", (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        # Without the query, which may hold a secret.
+        # Without the query, which may contain a secret.
         shown = f"{parts.scheme}://{parts.netloc}{parts.path}"
         connection = (
             http.client.HTTPSConnection(host, parts.port, timeout=self.timeout_s, context=ssl.create_default_context())

@@ -1,7 +1,8 @@
-"""The `strandline` command: one thin module for each verb.
+"""The `strandline` command: one thin module per subcommand.
 
-A command reads its options, asks `Context` for the settings, calls the code that does the work and hands the report
-to `Context.output`. Arguments come in from the shell; one report or one error, and an exit code, go out. No command
-prints, catches errors of the work or knows how its report is rendered: `main` and `strandline.node.output` do that for
-all.
+In: the arguments of the shell. Out: one report or one error, and an exit code.
+
+A command reads its options, gets the settings from `Context`, calls the code that does the work and passes the report
+to `Context.output`. Commands don't print, don't catch errors of the work, and don't know how their report is rendered:
+`main` and `strandline.node.output` do this for all of them.
 """

@@ -1,4 +1,4 @@
-"""`strandline check-config`: are the settings right, and what are they?"""
+"""`strandline check-config`: validate the settings and show their effective values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from strandline.node.settings import LoadedSettings
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSetting:
-    """A setting as it counts: its value, and whether that comes from the defaults, the file or the environment."""
+    """The effective value of a setting, and whether it comes from the defaults, the file or the environment."""
 
     setting: str
     value: object
@@ -24,14 +24,14 @@ class EffectiveSetting:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """All settings. Secrets can't be among them: settings hold the names of files with secrets, and show only those."""
+    """All settings. They contain no secrets, only the names of files with secrets."""
 
     file: str | None
     settings: tuple[EffectiveSetting, ...]
 
     def blocks(self) -> Iterator[Block]:
-        """The file, and a row for each setting."""
-        yield f"The settings are right ({self.file or 'no settings file'})."
+        """The file, and a table with one row per setting."""
+        yield f"The settings are valid ({self.file or 'no settings file'})."
         yield ""
         yield Table(
             ("setting", "value", "from"), tuple((each.setting, _text(each.value), each.where) for each in self.settings)
@@ -39,15 +39,15 @@ class EffectiveSettings:
 
 
 def effective(loaded: LoadedSettings) -> EffectiveSettings:
-    """What holds, and where each value comes from. A table of properties is told property by property."""
-    told = []
+    """The effective settings. A setting that is a TOML table becomes one entry per key."""
+    found = []
     for section, names in loaded.settings.model_dump(mode="json").items():
         for name, value in names.items():
             properties = {f"{name}.{inner}": item for inner, item in value.items()} if isinstance(value, dict) else {}
-            told += [
+            found += [
                 _effective(f"{section}.{key}", item, loaded) for key, item in (properties or {name: value}).items()
             ]
-    return EffectiveSettings(str(loaded.file) if loaded.file is not None else None, tuple(told))
+    return EffectiveSettings(str(loaded.file) if loaded.file is not None else None, tuple(found))
 
 
 def _effective(setting: str, value: object, loaded: LoadedSettings) -> EffectiveSetting:
@@ -60,7 +60,7 @@ def _effective(setting: str, value: object, loaded: LoadedSettings) -> Effective
 def _text(value: object) -> str:
     match value:
         case "" | [] | dict():
-            # A table that has anything in it is told property by property.
+            # Tables that are not empty are shown key by key.
             return "(none)"
         case bool():
             return str(value).lower()
@@ -74,13 +74,13 @@ def _text(value: object) -> str:
     "check-config",
     cls=Command,
     help=help_with(
-        "Check the settings and show where each one comes from. If anything is wrong, every problem is named with its"
-        " place and with what would be right, and the exit code is 2.",
+        "Check the settings and show where each one comes from. If there are errors, all of them are listed, each with"
+        " its place and with what is valid there, and the exit code is 2.",
         "strandline check-config --config conf/strandline.toml",
         "STRANDLINE_LOG__LEVEL=debug strandline check-config --output json",
     ),
 )
 @pass_context
 def command(context: Context) -> None:
-    """Load the settings as every command does; wrong ones leave as a `SettingsError`, as from every command."""
+    """Load the settings as every command does. Raises `SettingsError` for invalid ones, as every command does."""
     context.output.result(effective(context.loaded))

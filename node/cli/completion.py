@@ -1,7 +1,7 @@
-"""`strandline completion SHELL`: the script by which a shell completes our commands, and the answers to it.
+"""`strandline completion SHELL`: prints the completion script of a shell, and answers the script's calls.
 
-The script is click's, but that it calls this very command with `--answer`, which is handed the words of the line.
-Completing the name of a command imports none: names and summaries are known without.
+The script is click's, except that it calls this command with `--answer` and the words of the line. Completing a
+command's name imports no command: names and summaries are listed in `main`.
 """
 
 from collections.abc import Iterator
@@ -22,18 +22,18 @@ _SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshCompl
 
 @dataclass(frozen=True, slots=True)
 class CompletionScript:
-    """What a shell has to read."""
+    """The completion script of a shell."""
 
     shell: str
     script: str
 
     def blocks(self) -> Iterator[Block]:
-        """The script, and nothing else."""
+        """The script only."""
         yield self.script
 
 
 class ListedCommands(LazyGroup):
-    """The commands, whose names are offered without importing them."""
+    """The root group. Completes command names without importing the commands."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
@@ -43,7 +43,7 @@ class ListedCommands(LazyGroup):
 
 def script_of(shell: str) -> str:
     """The script for a shell."""
-    # click would have it told by a variable; a command is one that people can find, and try by hand.
+    # click's scripts set an environment variable instead. A subcommand is easier to discover and to try by hand.
     program = "$1" if shell == "bash" else "%(prog_name)s"
     template = _SHELLS[shell].source_template.replace(f" %(complete_var)s={shell}_complete", "")
     template = template.replace(f"{program})", f"{program} completion {shell} --answer 2>/dev/null)")
@@ -51,7 +51,7 @@ def script_of(shell: str) -> str:
 
 
 def answer(shell: str, root: click.Command, context: Context) -> str:
-    """What a shell may offer for the line that it hands over; nothing if anything is wrong with the line."""
+    """The completions for the command line that the shell passes; empty if the line is invalid."""
     listed = ListedCommands(root.name, lazy=COMMANDS)
     listed.params = root.params
     try:
@@ -63,8 +63,8 @@ def answer(shell: str, root: click.Command, context: Context) -> str:
 @click.command(
     cls=Command,
     help=help_with(
-        "Print the script by which a shell completes commands, options and files, and, if the node answers at once, "
-        "names of labels and metrics. Put it where the shell looks for such scripts, and open a new shell.",
+        "Print a completion script. It completes commands, options and files, and, if the node answers quickly, names "
+        "of labels and metrics. Save it where your shell looks for completion scripts, and open a new shell.",
         "strandline completion bash > ~/.local/share/bash-completion/completions/strandline",
         "strandline completion zsh > ~/.zfunc/_strandline    # with ~/.zfunc in fpath, before compinit",
         "strandline completion fish > ~/.config/fish/completions/strandline.fish",
@@ -73,10 +73,10 @@ def answer(shell: str, root: click.Command, context: Context) -> str:
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE)),
 )
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
-@click.option("--answer", "answers", is_flag=True, hidden=True, help="What the script calls.")
+@click.option("--answer", "answers", is_flag=True, hidden=True, help="Called by the script.")
 @pass_context
 def command(context: Context, *, shell: str, answers: bool) -> ExitCode:
-    """Print the script, or answer it."""
+    """Print the script, or the completions for a line."""
     if answers:
         click.echo(answer(shell, click.get_current_context().find_root().command, context))
     else:

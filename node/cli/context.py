@@ -1,4 +1,4 @@
-"""What every command is given: the settings, the output and the clock."""
+"""The context of a command: settings, output and clock."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """One call of the `strandline` command. The shared options fill `config` and `output_format` while the command
-    line is read; after that nothing changes any more.
+    """One call of the `strandline` command. The shared options set `config` and `output_format` while the command
+    line is parsed. They don't change afterwards.
     """
 
     def __init__(self, environ: Mapping[str, str], stdout: TextIO, stderr: TextIO, clock: Clock) -> None:
@@ -26,26 +26,26 @@ class Context:
         self.config: Path | None = None
         self.output_format: OutputFormat = "text"
         self.layout: str | None = None
-        """What `--output` asked for; None without it. Commands may have other forms of text than the usual one."""
+        """The value of `--output`; None without it. Some commands have text formats besides "text"."""
         self.mask = SecretMask()
         self._stdout = stdout
         self._stderr = stderr
 
     @property
     def output(self) -> Output:
-        """Where results, errors and progress go, as `--output` asked."""
+        """The output for results, errors and progress, in the format of `--output`."""
         return make_output(self.output_format, self._stdout, self._stderr, self.clock, self.mask)
 
     def settings(self) -> "Settings":
-        """The settings. The first call loads them, has their secrets masked from then on, and starts the log; raises
-        `SettingsError` if anything is wrong with them.
+        """The settings. The first call loads them, masks their secrets in all output, and configures logging. Raises
+        `SettingsError` if they are invalid.
         """
         return self.loaded.settings
 
     @cached_property
     def loaded(self) -> "LoadedSettings":
-        """The settings together with where each one comes from; loaded as `settings` says."""
-        # Here and not above, because pydantic takes longer to import than everything that `--help` needs.
+        """The settings together with where each one comes from; loaded by the first use, like `settings`."""
+        # Imported here because importing pydantic takes longer than everything that `--help` needs.
         from strandline.node.logs import configure_logging  # noqa: PLC0415
         from strandline.node.settings import load_with_origins  # noqa: PLC0415
 

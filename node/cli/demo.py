@@ -1,4 +1,4 @@
-"""`strandline demo`: the whole of it at work, from nothing and back to nothing."""
+"""`strandline demo`: runs all parts in a temporary folder, with a crash and a recovery."""
 
 import signal
 import tempfile
@@ -20,33 +20,32 @@ _SERIES = 100_000
 @click.command(
     cls=Command,
     help=help_with(
-        "Start a Kafka and a Cassandra of its own in a temporary folder, a gateway and a node with two shards; write "
-        "to them, kill the node with kill -9, let it recover with a replay on Spark, and prove that every sample that "
-        "was acknowledged is there, once. Then it serves until Ctrl-C, and removes it all again. Nothing else on the "
-        "machine is touched.",
+        "Start Kafka, Cassandra, a gateway and a node with two shards in a temporary folder. Write samples, kill the "
+        "node with kill -9, let it recover with a replay on Spark, and verify that every acknowledged sample is there "
+        "exactly once. Then keep running until Ctrl-C, and remove everything. Nothing else on the machine is changed.",
         "strandline demo",
         "strandline demo --once --output json",
         "strandline demo --series 20000",
     ),
 )
-@click.option("--once", is_flag=True, envvar="RUN_ONCE", help="End after the proof. RUN_ONCE=1 does the same.")
+@click.option("--once", is_flag=True, envvar="RUN_ONCE", help="Exit after the verification. RUN_ONCE=1 does the same.")
 @click.option(
-    "--series", type=click.IntRange(1_000, 10_000_000), default=_SERIES, show_default=True, help="How many series."
+    "--series", type=click.IntRange(1_000, 10_000_000), default=_SERIES, show_default=True, help="Number of series."
 )
 @click.option(
     "--flush-interval",
     type=click.IntRange(2, 60),
     default=FLUSH_S,
     show_default=True,
-    help="How many seconds a bucket covers; a divisor of 3600. Short ones suit few series.",
+    help="Length of a bucket in seconds; a divisor of 3600. Use short buckets for few series.",
 )
 @pass_context
 def command(context: Context, *, once: bool, series: int, flush_interval: int) -> None:
-    """Show."""
+    """Run the demo."""
     options = stack_options(context)
     with tempfile.TemporaryDirectory(prefix="strandline-demo-") as name, StackDisplay(context.output) as display:
         folder = Path(name)
-        # Ports of its own: a stack that is up already may have those of the settings.
+        # Any free ports: another stack may already use those of the settings.
         own = replace(options, state_dir=folder / "stack", kafka_port=0, cassandra_port=0)
         with Stack.start(own, on_step=display.on_step, clock=context.clock) as stack:
             display.close()
@@ -62,7 +61,7 @@ def command(context: Context, *, once: bool, series: int, flush_interval: int) -
 def _serve(context: Context, story: Story) -> None:
     node = f"http://{story.addresses.node}"
     context.output.note(
-        f"\nIt goes on until Ctrl-C.\n"
+        f"\nRunning until Ctrl-C.\n"
         f"  status page   {node}/\n"
         f"  metrics       {node}/metrics\n"
         f"  remote write  http://{story.addresses.gateway}/api/v1/write\n"

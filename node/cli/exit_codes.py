@@ -1,4 +1,4 @@
-"""What the exit codes of the `strandline` command mean, for its help."""
+"""The meaning of the exit codes of the `strandline` command, for its help."""
 
 from collections.abc import Iterable
 
@@ -6,16 +6,16 @@ from strandline.errors import ExitCode
 
 EXIT_CODES = {
     ExitCode.OK: "done",
-    ExitCode.FAILED: "failed; the message says why and what to do",
-    ExitCode.USAGE: "wrong command line or settings; nothing was done",
-    ExitCode.DATA_LOST: "data is lost: the message names the range",
-    ExitCode.VERIFY_FAILED: "a verification found differences",
-    ExitCode.FENCED: "the shard belongs to another process, or is taken by one",
-    ExitCode.NOT_READY: "the hour, the day or the node is not ready, or nobody can tell",
+    ExitCode.FAILED: "failed; the message has the reason and the remedy",
+    ExitCode.USAGE: "invalid command line or settings; nothing was done",
+    ExitCode.DATA_LOST: "data is lost; the message names the range",
+    ExitCode.VERIFY_FAILED: "the verification found differences",
+    ExitCode.FENCED: "another process owns the shard, or has taken it over",
+    ExitCode.NOT_READY: "the hour, day or node is not ready, or this is not known",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
 
 def exit_codes(codes: Iterable[ExitCode] = ExitCode) -> str:
-    """The end of a command's help: its exit codes. (The backspace tells click to keep the lines.)"""
+    """The exit codes at the end of a command's help. The backspace makes click keep the line breaks."""
     return "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4}{EXIT_CODES[code]}" for code in codes)

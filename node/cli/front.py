@@ -1,4 +1,4 @@
-"""`strandline front`: the HTTP front of a node, in a process of its own. `strandline node` starts it."""
+"""`strandline front`: the process of a node's HTTP front. `strandline node` starts it."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from strandline.node.front_process.running import FrontRun, inherited_listener, 
 from strandline.node.front_process.supervisor_client import SupervisorClient
 from strandline.node.job_watch.watch import opened_jobs
 from strandline.node.logs import configure_logging
-from strandline.node.offsets.deployment import opened
+from strandline.node.offsets.deployment import open_deployment
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.settings import Settings, load_with_origins
 from strandline.node.shard.heap import limit_arenas
@@ -27,8 +27,8 @@ from strandline.node.workers import Workers
 @click.command(
     cls=Command,
     help=help_with(
-        "Answer HTTP for a node. `strandline node` starts this command, with a socket that listens, and starts it "
-        "again when it ends; it is of no use by itself.",
+        "Run the HTTP front of a node. `strandline node` starts this command with a listening socket and restarts it "
+        "when it ends. It is not useful on its own.",
         "strandline front --node-folder /run/strandline --listen-fd 5 --socket /run/strandline/front.sock",
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE)),
@@ -39,13 +39,13 @@ from strandline.node.workers import Workers
     required=True,
     help="The folder with the sockets of the node's supervisor and shards.",
 )
-@click.option("--listen-fd", type=click.IntRange(min=0), required=True, help="The descriptor of a listening socket.")
+@click.option("--listen-fd", type=click.IntRange(min=0), required=True, help="File descriptor of a listening socket.")
 @click.option(
     "--socket",
     "report_socket",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help="Report at this socket that the front is alive.",
+    help="Unix socket at which the front reports that it is alive.",
 )
 @pass_context
 def command(context: Context, *, node_folder: Path, listen_fd: int, report_socket: Path) -> ExitCode:
@@ -74,7 +74,7 @@ async def _serve(context: Context, folder: Path, descriptor: int, report_socket:
     front = NodeFront(
         supervisor,
         settings,
-        lambda: opened(settings, environ, clock),
+        lambda: open_deployment(settings, environ, clock),
         lambda: opened_jobs(settings, environ, clock),
         workers=workers,
         clock=clock,

@@ -1,4 +1,4 @@
-"""`strandline gateway`: remote writes into Kafka, in the foreground."""
+"""`strandline gateway`: writes remote-write requests to Kafka, in the foreground."""
 
 from pathlib import Path
 
@@ -22,10 +22,10 @@ from strandline.node.shard.report import ProcessFigures
 @click.command(
     cls=Command,
     help=help_with(
-        "Take remote writes of Prometheus, vmagent and others at /api/v1/write and put them into the dataset's topic, "
-        "each series into its partition. A request is answered with success once Kafka has all of it. On SIGTERM or "
-        "Ctrl-C it takes no more, finishes what it has begun, and ends; a second signal ends it at once. On SIGHUP it "
-        "reads its tokens and its certificate anew.",
+        "Accept remote writes of Prometheus, vmagent and others at /api/v1/write, and write them to the dataset's "
+        "topic, each series to its partition. A request succeeds once Kafka has acknowledged all of its records. "
+        "SIGTERM or Ctrl-C: accept no more requests, finish those in flight, and exit; a second signal exits "
+        "immediately. SIGHUP: reload tokens and certificate.",
         "strandline gateway",
         "strandline gateway --create-topic 8",
         "strandline gateway --config /etc/strandline/strandline.toml --status-file /run/strandline/gateway.json",
@@ -36,12 +36,12 @@ from strandline.node.shard.report import ProcessFigures
     "--create-topic",
     metavar="PARTITIONS",
     type=click.IntRange(min=1, max=10_000),
-    help="Make the topic with so many partitions if it is not there. One that is there stays as it is.",
+    help="Create the topic with this number of partitions. An existing topic is not changed.",
 )
 @click.option(
     "--status-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write what the gateway is doing into this file, as JSON, twice a second.",
+    help="Write the gateway's state to this file, as JSON, twice a second.",
 )
 @pass_context
 def command(context: Context, *, create_topic: int | None, status_file: Path | None) -> ExitCode:
@@ -52,11 +52,11 @@ def command(context: Context, *, create_topic: int | None, status_file: Path | N
         make_topic(settings, create_topic)
 
     def reload() -> Settings:
-        again = load_with_origins(context.config, context.environ).settings
-        context.mask.add(again.secrets())
-        return again
+        reloaded = load_with_origins(context.config, context.environ).settings
+        context.mask.add(reloaded.secrets())
+        return reloaded
 
-    def tell(bound: BoundAddress) -> None:
+    def print_address(bound: BoundAddress) -> None:
         click.echo(f"Taking remote writes at {bound.url}/api/v1/write")
 
     with assembled(settings, context.clock) as parts:
@@ -64,7 +64,7 @@ def command(context: Context, *, create_topic: int | None, status_file: Path | N
             settings,
             context.mask,
             extra_routes=metrics_routes(lambda: gateway_families(parts.gateway.figures(), ProcessFigures.now())),
-            on_listening=tell,
+            on_listening=print_address,
             reload=reload,
             environ=context.environ,
             status_file=status_file,

@@ -1,4 +1,4 @@
-"""`strandline install-units`: the units for systemd, with the paths of this installation."""
+"""`strandline install-units`: writes systemd units with the paths of this installation."""
 
 import pwd
 import sys
@@ -15,13 +15,13 @@ from strandline.node.systemd.installing import UnitsReport, found_files, write_f
 from strandline.node.systemd.units import UnitPlace, closed_to_others, hidden, units
 from strandline.setup.installation import Installation
 
-_SEEN = 'see "An installation in a home folder" in docs/service.md'
+_SEE_DOCS = 'see "An installation in a home folder" in docs/service.md'
 
 
 @click.command(
     cls=Command,
     help=help_with(
-        "Write the units strandline-node@ and strandline-gateway@ for systemd. An instance is named after its settings "
+        "Write the systemd units strandline-node@ and strandline-gateway@. An instance is named after its settings "
         "file: strandline-node@metrics reads /etc/strandline/metrics.toml. Nothing is enabled or started.",
         "strandline install-units --dry-run",
         "sudo strandline install-units",
@@ -29,32 +29,32 @@ _SEEN = 'see "An installation in a home folder" in docs/service.md'
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE)),
 )
-@click.option("--dry-run", is_flag=True, help="Show the units, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the units, but write nothing.")
 @click.option(
     "--root",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("/"),
-    help="Write below this folder, as for a package. [default: /]",
+    help="Write below this folder, e.g. to build a package. [default: /]",
 )
 @click.option("--user", metavar="NAME", default="strandline", help="The user to run as. [default: strandline]")
-@click.option("--yes", is_flag=True, help="Replace units that are there and different.")
+@click.option("--yes", is_flag=True, help="Replace existing units that differ.")
 @pass_context
 def command(context: Context, *, dry_run: bool, root: Path, user: str, yes: bool) -> ExitCode:
     """Install the units."""
     program, installed = Path(sys.executable).with_name("strandline"), Installation.load()
-    # The interpreter of a virtual environment is a link to one elsewhere, which has to be reached as well.
+    # The interpreter of a virtual environment is a link; the service must be able to read its target, too.
     reads = (Path(sys.executable).resolve(), installed.java_home, installed.spark_jars)
     place = UnitPlace(program, user, reads)
     files = found_files(units(place), root.absolute())
     if not dry_run:
         write_files(files, replace=yes)
     warnings = [
-        f"only its owner may enter {folder}: user {user} must be allowed to read what Strandline needs in it, or its "
-        f"own /root and /home be made of that alone: {_SEEN}"
+        f"only its owner may enter {folder}: allow user {user} to read what Strandline needs in it, or bind-mount only "
+        f"that into the service's /root and /home: {_SEE_DOCS}"
         for folder in closed_to_others((program, *reads))
     ]
     warnings += [
-        f"a service has temporary folders of its own, and can't see {path}: install elsewhere, or {_SEEN}"
+        f"a service has its own temporary folders and can't see {path}: install elsewhere, or {_SEE_DOCS}"
         for path in hidden((program, *reads))
     ]
     context.output.result(UnitsReport(files, not dry_run, tuple(_next_steps(user, root)), tuple(warnings)))
@@ -68,7 +68,7 @@ def _next_steps(user: str, root: Path) -> Iterator[str]:
     if root == Path("/"):
         yield "systemctl daemon-reload"
     yield "systemctl enable --now strandline-gateway@NAME strandline-node@NAME"
-    yield "systemctl status strandline-node@NAME shows how far the start is"
+    yield "systemctl status strandline-node@NAME shows the progress of the start"
 
 
 def _exists(user: str) -> bool:

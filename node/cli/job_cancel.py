@@ -6,5 +6,6 @@ from strandline.store.bulk_jobs import Wanted
 command = stopping_command(
     "cancel",
     Wanted.CANCELLED,
-    "Cancel a job for good. What has landed stays; nothing lands once this has returned with the state cancelled.",
+    "Cancel a job permanently. What has landed stays. Nothing more lands once this command has returned with the state "
+    "cancelled.",
 )

@@ -15,13 +15,13 @@ from strandline.node.output import Block
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A job that is gone."""
+    """A job that was removed."""
 
     job: str
 
     def blocks(self) -> list[Block]:
-        """For people."""
-        return [f"Job {self.job} is removed. Its samples stay."]
+        """A line."""
+        return [f"Job {self.job} was removed. Its samples stay."]
 
 
 @click.command(
@@ -33,7 +33,7 @@ class Deleted:
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE)),
 )
 @click.argument("job")
-@click.option("--yes", is_flag=True, help="Do it: the report is gone then.")
+@click.option("--yes", is_flag=True, help="Confirm; the report is lost.")
 @pass_context
 def command(context: Context, *, job: str, yes: bool) -> ExitCode:
     """Delete."""

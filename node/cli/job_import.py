@@ -1,4 +1,4 @@
-"""`strandline job import`: files into the dataset."""
+"""`strandline job import`: imports files into the dataset."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +10,16 @@ from strandline.jobs.importing.estimating import estimate_import
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.node.bulk.import_reports import PlanReport
-from strandline.node.bulk.importing import import_options, planned_import, preview, read_mapping, require_remembered
+from strandline.node.bulk.importing import (
+    import_options,
+    planned_import,
+    preview,
+    read_mapping,
+    require_offset_retention,
+)
 from strandline.node.bulk.mapping_options import MappingOptions
 from strandline.node.bulk.opening import offset_retention_ms
-from strandline.node.bulk.placing import Where
+from strandline.node.bulk.placement import Placement
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.job_running import new_option, run_planned
@@ -23,9 +29,9 @@ from strandline.node.cli.options import Command, help_with, on_option
 @click.command(
     cls=Command,
     help=help_with(
-        "Import files into the dataset: plan a job, and work on it in the foreground. SOURCES are paths, patterns or "
-        "URIs (s3://, gs://, hdfs://). Each sample lands once, also if this is interrupted: the same command goes on, "
-        "and so does `strandline job work`, here or on another machine.",
+        "Import files into the dataset: plan a job and work on it in the foreground. SOURCES are paths, patterns or "
+        "URIs (s3://, gs://, hdfs://). Each sample lands exactly once, even if the command is interrupted: run it "
+        "again to continue, or run `strandline job work`, on this machine or another one.",
         "strandline job import 'data/*.csv' --format csv --mapping mapping.toml --preview 5",
         "strandline job import 'data/*.csv' --format csv --mapping mapping.toml",
         "strandline job import data.csv --format csv --metric cpu_usage --value usage --time at:s --label host",
@@ -36,32 +42,42 @@ from strandline.node.cli.options import Command, help_with, on_option
 )
 @click.argument("sources", nargs=-1, required=True)
 @click.option(
-    "--format", "format_", type=click.Choice([one.value for one in Format]), required=True, help="What files hold."
+    "--format", "format_", type=click.Choice([one.value for one in Format]), required=True, help="Format of the files."
 )
 @click.option(
     "--mapping",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A TOML file that says which columns of a CSV file are metric, value, time and labels.",
+    help="TOML file that maps columns to metric, value, time and labels.",
 )
-@click.option("--metric", metavar="NAME", help="The metric of all rows. Options win over the mapping file.")
-@click.option("--metric-column", metavar="COLUMN", help="The column with the metric.")
-@click.option("--value", "values", metavar="COLUMN[=METRIC]", multiple=True, help="A column of values.")
-@click.option("--time", metavar="COLUMN[:FORMAT]", help="The time: s, ms, us, ns, rfc3339 or such as '%d.%m.%Y %H:%M'.")
-@click.option("--timezone", metavar="ZONE", help="Of local times, such as Europe/Berlin.")
-@click.option("--label", "labels", metavar="[LABEL=]COLUMN", multiple=True, help="A column of a label.")
-@click.option("--constant", "constants", metavar="LABEL=VALUE", multiple=True, help="A label that all samples get.")
-@click.option("--preview", "shown", metavar="N", type=click.IntRange(1, 1_000), help="Show the first N samples only.")
-@click.option("--plan", "only_plan", is_flag=True, help="Show files, parts and an estimate. Writes nothing.")
+@click.option("--metric", metavar="NAME", help="Metric of all rows. Options override the mapping file.")
+@click.option("--metric-column", metavar="COLUMN", help="Column with the metric.")
+@click.option("--value", "values", metavar="COLUMN[=METRIC]", multiple=True, help="Column with values.")
+@click.option(
+    "--time",
+    metavar="COLUMN[:FORMAT]",
+    help="Column with the time. FORMAT: s, ms, us, ns, rfc3339, or e.g. '%d.%m.%Y %H:%M'.",
+)
+@click.option("--timezone", metavar="ZONE", help="Time zone of local times, e.g. Europe/Berlin.")
+@click.option("--label", "labels", metavar="[LABEL=]COLUMN", multiple=True, help="Column with a label.")
+@click.option("--constant", "constants", metavar="LABEL=VALUE", multiple=True, help="Label of all samples.")
+@click.option(
+    "--preview",
+    "shown",
+    metavar="N",
+    type=click.IntRange(1, 1_000),
+    help="Show the first N samples, but import nothing.",
+)
+@click.option("--plan", "only_plan", is_flag=True, help="Show files, parts and an estimate, but write nothing.")
 @click.option(
     "--rate",
     metavar="N",
     type=click.FloatRange(min=0, min_open=True),
-    help="Land at most N samples a second, over all workers of the job together.",
+    help="Limit of all workers of the job together, in samples per second.",
 )
 @click.option(
     "--ordered",
     is_flag=True,
-    help="Run parts one after the other, so that of samples with equal times the one of the later file wins.",
+    help="Run parts one after the other. Of samples with the same time, that of the later file wins.",
 )
 @new_option
 @on_option
@@ -100,6 +116,6 @@ def command(
         context.output.result(PlanReport.of(plan, estimate, rate))
         return ExitCode.OK
     planned = planned_import(plan)
-    require_remembered(settings, offset_retention_ms(settings, clock))
+    require_offset_retention(settings, offset_retention_ms(settings, clock))
     title = f"Importing into {settings.dataset.name}"
-    return run_planned(context, planned, title, on=Where(on), rate=rate, is_new=is_new)
+    return run_planned(context, planned, title, on=Placement(on), rate=rate, is_new=is_new)

@@ -1,4 +1,4 @@
-"""`strandline job list`: all jobs of the dataset."""
+"""`strandline job list`: lists the jobs of the dataset."""
 
 import click
 

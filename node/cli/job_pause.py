@@ -6,6 +6,6 @@ from strandline.store.bulk_jobs import Wanted
 command = stopping_command(
     "pause",
     Wanted.PAUSED,
-    "Pause a job: no more parts of it are taken, and those that run are given up within seconds. What has landed "
+    "Pause a job: workers take no more of its parts, and release those that they run within seconds. What has landed "
     "stays, and is not sent again after `strandline job resume`.",
 )

@@ -1,4 +1,4 @@
-"""`strandline job resume`: go on with a job."""
+"""`strandline job resume`: resumes a job."""
 
 import click
 
@@ -13,8 +13,8 @@ from strandline.node.cli.options import Command, help_with
 @click.command(
     cls=Command,
     help=help_with(
-        "Go on with a job that was paused, broken or has failed: parts that failed are tried again, and the share of "
-        "bad records is counted anew. Workers do the rest: `strandline job work`.",
+        "Resume a job that is paused, broken or failed. Failed parts are retried, and the error rate is counted from "
+        "zero. Workers then continue the job: `strandline job work`.",
         "strandline job resume 20261118T101500Z-a1b2c3",
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE)),

@@ -1,4 +1,4 @@
-"""`strandline job status`: one job."""
+"""`strandline job status`: shows a job."""
 
 import click
 
@@ -15,15 +15,15 @@ from strandline.node.cli.options import Command, help_with
 @click.command(
     cls=Command,
     help=help_with(
-        "Show how far a job is, its bad records, and the parts that failed. The exit code is 1 if the job is broken, "
-        "has failed or was cancelled. With --follow progress is shown until the job has ended, is paused or broken.",
+        "Show a job's progress, bad records and failed parts. The exit code is 1 if the job is broken, failed or "
+        "cancelled. With --follow, the progress is shown until the job has ended or is paused or broken.",
         "strandline job status 20261118T101500Z-a1b2c3",
         "strandline job status 20261118T101500Z-a1b2c3 --follow",
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.INTERRUPTED)),
 )
 @click.argument("job")
-@click.option("--follow", is_flag=True, help="Show the progress until nothing of the job can be done now.")
+@click.option("--follow", is_flag=True, help="Show the progress until the job ends or stops.")
 @pass_context
 def command(context: Context, *, job: str, follow: bool) -> ExitCode:
     """Show."""

@@ -1,4 +1,4 @@
-"""What `strandline job pause` and `strandline job cancel` share."""
+"""Shared by `strandline job pause` and `strandline job cancel`."""
 
 import click
 
@@ -12,7 +12,7 @@ from strandline.store.bulk_jobs import Wanted
 
 
 def stopping_command(verb: str, wanted: Wanted, text: str) -> click.Command:
-    """A command that has a job paused or cancelled, and waits until it is."""
+    """A command that pauses or cancels a job and waits until this has taken effect."""
 
     @click.command(
         verb,
@@ -28,7 +28,9 @@ def stopping_command(verb: str, wanted: Wanted, text: str) -> click.Command:
             status = stop_job(settings, board, job, wanted, clock)
         context.output.result(status)
         if status.wanted:
-            context.output.note("Workers still have parts of it; `strandline job status` shows when they gave them up.")
+            context.output.note(
+                "Workers still run parts of it. Check `strandline job status` until they released them."
+            )
         return ExitCode.OK
 
     return command

@@ -1,4 +1,4 @@
-"""`strandline job verify`: is what a job has sent where it should be?"""
+"""`strandline job verify`: compares what a job has sent with what is stored or in the topic."""
 
 import click
 
@@ -13,10 +13,10 @@ from strandline.node.cli.options import Command, help_with
 @click.command(
     cls=Command,
     help=help_with(
-        "Read back what a job has sent, and compare. For an import, samples of its files are compared with those of"
-        " the node, value by value: some series of some parts, or all of it. For a job that sent series, its messages"
-        " in the topic are counted by part. Nothing is written. What is missing or different is listed, and the exit"
-        " code is 4; it is 6 if samples can't be read yet.",
+        "Read back what a job has sent, and compare it. For an import, samples of its files are compared with those of"
+        " the node, value by value: some series of some parts, or everything with --all. For a job that sent series,"
+        " its messages in the topic are counted by part. Nothing is written. Missing and different samples are listed,"
+        " and the exit code is 4; it is 6 if samples can't be read yet.",
         "strandline job verify 20261118T101500Z-a1b2c3",
         "strandline job verify 20261118T101500Z-a1b2c3 --all --output json",
     ),
@@ -34,9 +34,9 @@ def command(context: Context, *, job: str, all_of_it: bool) -> ExitCode:
         steps.step("Parts") as step,
     ):
 
-        def heard(parts: int) -> None:
+        def on_progress(parts: int) -> None:
             step.note = f"{parts:,} compared"
 
-        found = verify_job(settings, board, job, clock, all_of_it=all_of_it, heard=heard)
+        found = verify_job(settings, board, job, clock, all_of_it=all_of_it, on_progress=on_progress)
     context.output.result(found)
     return found.exit_code

@@ -1,4 +1,4 @@
-"""`strandline job work`: work on jobs."""
+"""`strandline job work`: runs a worker for bulk jobs."""
 
 from contextlib import ExitStack
 
@@ -9,7 +9,7 @@ from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import ENDED, is_announced, is_going
 from strandline.node.bulk.foreground import interrupts, runner_for, wait_for_due, work_on
 from strandline.node.bulk.opening import opened_board
-from strandline.node.bulk.placing import Where, placed
+from strandline.node.bulk.placement import Placement, resolve_placement
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
@@ -21,7 +21,7 @@ from strandline.store.bulk_jobs import BulkJob
 @click.command(
     cls=Command,
     help=help_with(
-        "Work on a job, or on all jobs of the dataset, until there is nothing left to do. Several workers share a job.",
+        "Work on a job, or on all jobs of the dataset, until nothing is left to do. Several workers can share a job.",
         "strandline job work",
         "strandline job work 20261118T101500Z-a1b2c3 --rate 100000",
         "strandline job work 20261118T101500Z-a1b2c3 --on spark",
@@ -34,7 +34,7 @@ from strandline.store.bulk_jobs import BulkJob
     "--rate",
     metavar="N",
     type=click.FloatRange(min=0, min_open=True),
-    help="Land at most N samples a second by this worker, however fast the job may land.",
+    help="Limit of this worker in samples per second, in addition to the job's.",
 )
 @click.option("--wait", is_flag=True, help="Also wait for jobs that are due later (`job send --local-time`).")
 @on_option
@@ -49,10 +49,10 @@ def command(context: Context, *, job: str | None, rate: float | None, wait: bool
         ExitStack() as opened,
     ):
         chosen = _chosen(board, job, clock.now_ms())
-        wheres = {placed(Where(on), one.kind, _open_sources(board, one)) for one in chosen}
-        where = Where.SPARK if Where.SPARK in wheres else Where.PROCESS
-        warn = context.output.note if Where(on) is Where.AUTO else None
-        runner = opened.enter_context(runner_for(where, settings, steps, clock, warn=warn))
+        placements = {resolve_placement(Placement(on), one.kind, _open_sources(board, one)) for one in chosen}
+        placement = Placement.SPARK if Placement.SPARK in placements else Placement.PROCESS
+        warn = context.output.note if Placement(on) is Placement.AUTO else None
+        runner = opened.enter_context(runner_for(placement, settings, steps, clock, warn=warn))
         stop = opened.enter_context(interrupts())
         while True:
             for one in chosen:
@@ -75,5 +75,5 @@ def _chosen(board: BulkBoard, only: str | None, now: int) -> list[BulkJob]:
 
 
 def _open_sources(board: BulkBoard, job: BulkJob) -> list[str]:
-    """What is left to run of a job."""
+    """The sources of the parts that are not done."""
     return [] if job.state in ENDED else [part.source for part in board.parts(job) if is_open(part)]

@@ -1,6 +1,6 @@
-"""The entry point: which commands there are, and what becomes of their errors.
+"""The entry point: the list of commands, and the handling of their errors.
 
-This module and what it imports must stay light: `strandline --help` starts no Spark, no JVM and no database driver.
+This module and its imports must stay cheap: `strandline --help` must not import Spark, a JVM or a database driver.
 """
 
 import os
@@ -18,39 +18,41 @@ from strandline.disk import DiskFull, is_full
 from strandline.errors import ExitCode, Fatal, Retryable, StrandlineError
 from strandline.node.cli.context import Context
 from strandline.node.cli.exit_codes import exit_codes
-from strandline.node.cli.options import Lazy, LazyGroup, help_with
+from strandline.node.cli.options import LazyCommand, LazyGroup, help_with
 
 COMMANDS = {
-    "bench": Lazy("strandline.node.cli.bench", "Measure the real parts on this machine."),
-    "check-config": Lazy("strandline.node.cli.check_config", "Check the settings and show where each one comes from."),
-    "completion": Lazy("strandline.node.cli.completion", "Print the completion script of a shell."),
-    "demo": Lazy("strandline.node.cli.demo", "Show all the parts at work on this machine."),
-    "front": Lazy("strandline.node.cli.front", "Answer HTTP for a node, which starts this.", hidden=True),
-    "gateway": Lazy("strandline.node.cli.gateway", "Take remote writes and put them into Kafka."),
-    "install-units": Lazy("strandline.node.cli.install_units", "Write the units for systemd."),
-    "job": Lazy("strandline.node.cli.job", "Import files, and watch, pause, resume or cancel such jobs."),
-    "labels": Lazy("strandline.node.cli.labels", "List the names of labels."),
-    "node": Lazy("strandline.node.cli.node", "Run the node: all its shards and the HTTP front."),
-    "offsets": Lazy("strandline.node.cli.offsets", "Show and move what counts as read."),
-    "promql": Lazy("strandline.node.cli.promql", "Test, format and explain PromQL without a node."),
-    "query": Lazy("strandline.node.cli.query", "Evaluate a PromQL query on a node."),
-    "ready": Lazy("strandline.node.cli.ready", "Say whether an hour or a day is complete."),
-    "recover": Lazy("strandline.node.cli.recover", "Plan, run, watch and verify a recovery."),
-    "series": Lazy("strandline.node.cli.series", "List the series of a node."),
-    "shard": Lazy("strandline.node.cli.shard", "Run one shard in the foreground."),
-    "stack": Lazy("strandline.node.cli.stack", "Run Kafka and Cassandra on this machine."),
-    "values": Lazy("strandline.node.cli.values", "List the values of a label."),
+    "bench": LazyCommand("strandline.node.cli.bench", "Run benchmarks on this machine."),
+    "check-config": LazyCommand(
+        "strandline.node.cli.check_config", "Check the settings and show where each one comes from."
+    ),
+    "completion": LazyCommand("strandline.node.cli.completion", "Print a shell completion script."),
+    "demo": LazyCommand("strandline.node.cli.demo", "Run all parts on this machine, with a crash and a recovery."),
+    "front": LazyCommand("strandline.node.cli.front", "Run a node's HTTP front; started by the node.", hidden=True),
+    "gateway": LazyCommand("strandline.node.cli.gateway", "Accept remote writes and write them to Kafka."),
+    "install-units": LazyCommand("strandline.node.cli.install_units", "Write systemd units."),
+    "job": LazyCommand("strandline.node.cli.job", "Import, export and send data with bulk jobs."),
+    "labels": LazyCommand("strandline.node.cli.labels", "List label names."),
+    "node": LazyCommand("strandline.node.cli.node", "Run the node: all its shards and the HTTP front."),
+    "offsets": LazyCommand("strandline.node.cli.offsets", "Show or rewind checkpoints."),
+    "promql": LazyCommand("strandline.node.cli.promql", "Test, format and explain PromQL without a node."),
+    "query": LazyCommand("strandline.node.cli.query", "Evaluate a PromQL query on a node."),
+    "ready": LazyCommand("strandline.node.cli.ready", "Check whether an hour or day is complete."),
+    "recover": LazyCommand("strandline.node.cli.recover", "Plan, run, monitor and verify a recovery."),
+    "series": LazyCommand("strandline.node.cli.series", "List the series of a node."),
+    "shard": LazyCommand("strandline.node.cli.shard", "Run one shard in the foreground."),
+    "stack": LazyCommand("strandline.node.cli.stack", "Run a local Kafka and Cassandra."),
+    "values": LazyCommand("strandline.node.cli.values", "List the values of a label."),
 }
 
 
 class UsageError(Fatal):
-    """The command line can't be understood."""
+    """The command line is invalid."""
 
     exit_code = ExitCode.USAGE
 
 
 class Interrupted(Retryable):
-    """Somebody pressed Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
     exit_code = ExitCode.INTERRUPTED
 
@@ -69,19 +71,19 @@ class Interrupted(Retryable):
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def strandline() -> None:
-    """The root of all commands."""
+    """The root command."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Every error ends here, told as `--output` asked."""
+    """Run one command and return its exit code. All errors are handled here and printed in the format of `--output`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     context = Context(os.environ, sys.stdout, sys.stderr, SystemClock())
     try:
         try:
             return _run(arguments, context)
         except click.ClickException as error:
-            if _asks_for_json(arguments):
-                # The error may lie before the option, which then has not been read.
+            if _requests_json(arguments):
+                # The error may precede the option, which was then not parsed.
                 context.output_format = "json"
             return _usage_error(error, context)
         except (KeyboardInterrupt, click.Abort):
@@ -91,12 +93,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             context.output.error(error)
             return error.exit_code
     except BrokenPipeError as error:
-        if not _silence_broken_pipes(sys.stdout, sys.stderr):
+        if not _redirect_broken_pipes(sys.stdout, sys.stderr):
             context.output.crash(error)
         return ExitCode.FAILED
-    except Exception as error:  # noqa: BLE001 - the last place to tell of it, and to hide the secrets in it
+    except Exception as error:  # noqa: BLE001 - the last place to report it, with the secrets masked
         if is_full(error):
-            # Wherever it was met: no bug, and over once there is room.
+            # Not a bug, whatever raised it.
             context.output.error(DiskFull(error.filename if isinstance(error, OSError) else None))
         else:
             context.output.crash(error)
@@ -104,13 +106,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str], context: Context) -> int:
-    """What `click.Command.main` does, but for its swallowing of every broken pipe, a server's included."""
+    """Like `click.Command.main`, which would also suppress broken pipes of other connections, such as to a server."""
     try:
         with strandline.make_context("strandline", arguments, obj=context) as root:
             code = strandline.invoke(root)
-    except click.exceptions.Exit as leave:
-        code = leave.exit_code
-    # A command returns an exit code, or nothing when all is well.
+    except click.exceptions.Exit as exit_:
+        code = exit_.exit_code
+    # A command returns an exit code, or None for success.
     return code if isinstance(code, int) else ExitCode.OK
 
 
@@ -125,19 +127,19 @@ def _usage_error(error: click.ClickException, context: Context) -> int:
     return ExitCode.USAGE
 
 
-def _asks_for_json(arguments: list[str]) -> bool:
+def _requests_json(arguments: list[str]) -> bool:
     return "--output=json" in arguments or ("--output", "json") in pairwise(arguments)
 
 
-def _silence_broken_pipes(*streams: TextIO) -> bool:
-    """Whether one of our own streams has lost its reader (as in `| head`). Such a stream is pointed at nothing, so that
-    Python's last flush at exit is quiet too.
+def _redirect_broken_pipes(*streams: TextIO) -> bool:
+    """Whether one of the process's own streams has lost its reader, as in `| head`. Such a stream is redirected to
+    /dev/null, so that Python's flush at exit doesn't fail.
     """
     gone = [descriptor for descriptor in map(_descriptor, streams) if descriptor is not None and _is_gone(descriptor)]
     for descriptor in gone:
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, descriptor)
-        os.close(nothing)
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, descriptor)
+        os.close(devnull)
     return bool(gone)
 
 
@@ -145,7 +147,7 @@ def _descriptor(stream: TextIO) -> int | None:
     try:
         return stream.fileno()
     except (OSError, ValueError):
-        # Not a file, or one that has been closed.
+        # Not a file, or closed.
         return None
 
 

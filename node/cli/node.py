@@ -1,7 +1,6 @@
-"""`strandline node`: the service that runs the processes of this machine: the shards, and the front that answers for
-all of them.
+"""`strandline node`: the supervisor of the shards' processes and the HTTP front on this machine.
 
-This process stays small. It must import nothing that a shard or the front needs for its work.
+This process must stay small: it must not import what only the shards or the front need.
 """
 
 import asyncio
@@ -29,9 +28,9 @@ from strandline.node.supervisor.systemd_notices import NodeNotices
 @click.command(
     cls=Command,
     help=help_with(
-        "Run the node: one process for each shard that the settings list and one for the HTTP front, each started "
-        "again when it ends. SIGTERM or Ctrl-C ends it within seconds, a second one at once; nothing is lost. "
-        "SIGHUP reads the settings again, and starts what is down.",
+        "Run the node: one process per shard in node.shards and one for the HTTP front. Processes that end are "
+        "restarted. SIGTERM or Ctrl-C stops the node within seconds, a second one immediately; nothing is lost. SIGHUP "
+        "reloads the settings and starts processes that are down.",
         "strandline node",
         "strandline node --config /etc/strandline/metrics.toml",
         'STRANDLINE_NODE__SHARDS="0-3" strandline node',
@@ -43,10 +42,10 @@ from strandline.node.supervisor.systemd_notices import NodeNotices
 def command(context: Context, *, take: bool) -> ExitCode:
     """Run the node."""
     settings = context.settings()
-    # A certificate that can't be used is reported now, by this command, and not by one front after the other.
+    # Reports an unusable certificate now, rather than in each front that is started.
     tls_context(settings.http)
     with (
-        # First: connections would wait in the backlog while there is no room for it.
+        # Before the listener: connections would wait in its backlog while the disk is full.
         awaited_socket_folder(context.environ, context.clock) as folder,
         closing(bound_socket(settings.http.node_address)) as listener,
         assembled_supervisor(
@@ -67,7 +66,7 @@ async def _serve(context: Context, supervisor: Supervisor, folder: Path, listene
     def read() -> Settings:
         settings = load_with_origins(context.config, context.environ).settings
         context.mask.add(settings.secrets())
-        # Before anything is taken over: what is wrong changes nothing.
+        # Before anything is applied: invalid settings change nothing.
         tls_context(settings.http)
         return settings
 
@@ -81,7 +80,7 @@ async def _serve(context: Context, supervisor: Supervisor, folder: Path, listene
         context.clock,
         read_settings=read,
         apply=follow,
-        # The front closes its own; once both are closed connections are refused instead of waiting in the backlog.
+        # The front closes its copy. Once both are closed, connections are refused instead of waiting in the backlog.
         on_stop=listener.close,
     )
     await service.run()

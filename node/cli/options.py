@@ -1,7 +1,7 @@
-"""Kinds of click commands: each takes the shared options, and groups load their commands only when they are called.
+"""Base classes of the commands: all take the shared options, and groups import their commands lazily.
 
-`--config` and `--output` mean the same wherever they stand, before the command or after it; the last one wins. A
-command gets them by being a `Command` (or a `Group`), and finds what they said in its `Context`.
+`--config` and `--output` may be given before or after the subcommand; the last one wins. Every `Command` and `Group`
+has them. Their values are in the `Context`.
 """
 
 import gc
@@ -32,12 +32,12 @@ def _choose_output(context: click.Context, _option: click.Parameter, value: str 
 
 
 def help_with(text: str, *examples: str) -> str:
-    """The help of a command: what it does, and calls of it to copy. (The backspace tells click to keep the lines.)"""
+    """The help of a command: a description and examples. The backspace makes click keep the line breaks."""
     return f"{text}\n\n\b\nExample{'s' if len(examples) > 1 else ''}:\n" + "\n".join(f"  {line}" for line in examples)
 
 
 def shared_options(layouts: Sequence[str] = ("text", "json")) -> list[click.Parameter]:
-    """The options that every command takes. `layouts` are what its `--output` takes."""
+    """The options of every command. `layouts` are the values of `--output`."""
     more = "".join(f", or {layout}" for layout in layouts if layout not in ("text", "json"))
     return [
         click.Option(
@@ -52,18 +52,16 @@ def shared_options(layouts: Sequence[str] = ("text", "json")) -> list[click.Para
             ["--output"],
             type=click.Choice(layouts),
             expose_value=False,
-            # Eager, so that an error in another option is already told in the form that was asked for.
+            # Eager, so that errors in other options are already printed in this format.
             is_eager=True,
             callback=_choose_output,
-            help=f"Text for people or one JSON document for programs{more}. [default: text]",
+            help=f"Output format: text, or one JSON document{more}. [default: text]",
         ),
     ]
 
 
 class Command(click.Command):
-    """A command that takes the shared options. `layouts` are the forms of output that it knows, text and JSON among
-    them.
-    """
+    """A command with the shared options. `layouts` are its output formats, including text and JSON."""
 
     def __init__(self, *args: Any, layouts: Sequence[str] = ("text", "json"), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -71,7 +69,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands that takes the shared options, as do its commands and groups."""
+    """A group of commands with the shared options, which its commands and groups have, too."""
 
     command_class = Command
     group_class = type
@@ -84,16 +82,15 @@ class Group(click.Group):
 take_option = click.option(
     "--take",
     is_flag=True,
-    help="Take over shards from live owners, which then stop. [default: leave them alone]",
+    help="Take over shards from live owners, which then stop. [default: fail if there is a live owner]",
 )
-"""For commands that become the owner of shards."""
+"""For commands that take ownership of shards."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lazy:
-    """A command that is imported when it is called: its module, in which it is named `command`, and its summary,
-    which stands here so that the list of commands can be shown without importing any. One that only other commands
-    call is `hidden` from that list.
+class LazyCommand:
+    """A command that is imported when it is called: the attribute `command` of `module`. The summary allows listing the
+    commands without importing them. Commands that only other commands call are `hidden` from the list.
     """
 
     module: str
@@ -102,9 +99,10 @@ class Lazy:
 
 
 def _loaded(module: str) -> ModuleType:
-    """Import a command's module without looking for garbage, which took a sixth of a shard's imports and found none.
+    """Import a command's module with garbage collection disabled: it took a sixth of a shard's import time and found
+    nothing.
 
-    What the process has by then stays until its end, so no later search visits it either.
+    The imported objects live until the process ends. They are frozen, so that later collections skip them.
     """
     if module in sys.modules:
         return sys.modules[module]
@@ -120,9 +118,9 @@ def _loaded(module: str) -> ModuleType:
 
 
 class LazyGroup(Group):
-    """A group whose commands cost nothing until one is called. A module that is not installed is no command."""
+    """A group that imports a command when it is called. Commands whose module is not installed are left out."""
 
-    def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._lazy = {name: command for name, command in lazy.items() if find_spec(command.module) is not None}
 
@@ -145,6 +143,6 @@ on_option = click.option(
     type=click.Choice(["auto", "process", "spark"]),
     default="auto",
     show_default=True,
-    help="Where parts run: in this process, or on Spark (see [spark] in the settings). auto: on Spark from 500 MB of "
-    "text on.",
+    help="Where parts run: in this process, or on Spark (see [spark] in the settings). auto: on Spark for 500 MB of "
+    "text or more.",
 )

@@ -1,4 +1,4 @@
-"""`strandline promql format QUERY`: a query as Prometheus formats it."""
+"""`strandline promql format QUERY`: formats a query as Prometheus does."""
 
 import sys
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from strandline.promql.printing import format_query
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """A query."""
+    """A formatted query."""
 
     query: str
 
@@ -29,8 +29,8 @@ class Formatted:
 @click.command(
     cls=Command,
     help=help_with(
-        "Check a query and format it as Prometheus does: lines of up to 100 characters, and two spaces for each level. "
-        "- reads the query from stdin.",
+        "Check a query and format it as Prometheus does: lines of up to 100 characters, indented by two spaces per "
+        "level. - reads the query from stdin.",
         "strandline promql format 'sum(rate(http_requests_total[5m]))by(job)'",
         "strandline promql format - < query.promql",
     ),

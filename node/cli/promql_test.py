@@ -1,4 +1,4 @@
-"""`strandline promql test FILE...`: test scripts for queries."""
+"""`strandline promql test FILE...`: runs test scripts for queries."""
 
 from pathlib import Path
 
@@ -19,9 +19,9 @@ from strandline.promql.testing.script_parser import parse_script
     cls=Command,
     help=help_with(
         "Run test scripts in the format of Prometheus' promqltest: load, eval instant, eval range, clear and expect. "
-        "Each evaluation is run with the series split over 1, 2 and 5 shards, and what differs is shown with its file "
-        "and line. Evaluations that need native histograms or a feature flag of Prometheus are skipped, and counted "
-        "apart. Nothing runs if a file can't be read or does not follow the format.",
+        "Each evaluation is run with the series split over 1, 2 and 5 shards, and differences are shown with file and "
+        "line. Evaluations that need native histograms or a feature flag of Prometheus are skipped and counted "
+        "separately. Nothing is run if a file is unreadable or invalid.",
         "strandline promql test rules.test",
         "strandline promql test tests/*.test --output json",
     ),
@@ -45,6 +45,6 @@ def _commands(file: Path) -> tuple[ScriptCommand, ...]:
     except OSError as error:
         raise click.UsageError(f"{file} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"{file} is not UTF-8: byte {error.start} is wrong") from error
+        raise click.UsageError(f"{file} is not valid UTF-8 at byte {error.start}") from error
     except ScriptError as error:
         raise ScriptError(f"{file}:{error.line}: {error.message}", error.line) from error

@@ -1,4 +1,4 @@
-"""`strandline ready HOUR|DAY`: is all of it stored?"""
+"""`strandline ready HOUR|DAY`: checks whether an hour or day is completely stored."""
 
 import click
 
@@ -6,7 +6,7 @@ from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
-from strandline.node.offsets.deployment import opened
+from strandline.node.offsets.deployment import open_deployment
 from strandline.node.offsets.hours import wait_for
 from strandline.recovery.periods import parse_period
 
@@ -14,9 +14,9 @@ from strandline.recovery.periods import parse_period
 @click.command(
     cls=Command,
     help=help_with(
-        "Say whether an hour or a day of UTC is complete: every partition is stored up to its end. If it is, tell its "
-        "revision, which rises when samples of it come late, and what was lost of it; if not, which partition is "
-        "behind and by how much. What is older than the manifests' history is unknown, and never ready.",
+        "Check whether a UTC hour or day is ready: all partitions are stored up to its end. If so, show its revision, "
+        "which rises with late samples, and accepted losses. If not, show which partitions are behind, and by how "
+        "much. Hours before the manifests' history are unknown, and never ready.",
         "strandline ready 2026-11-15T10",
         "strandline ready 2026-11-15 --output json",
         "strandline ready 2026-11-15T10 --wait 600 && start-the-batch",
@@ -29,13 +29,13 @@ from strandline.recovery.periods import parse_period
     metavar="SECONDS",
     type=click.FloatRange(min=0),
     default=0.0,
-    help="Wait for so long until it is ready. [default: don't]",
+    help="Wait up to this long until it is ready. [default: don't wait]",
 )
 @pass_context
 def command(context: Context, *, period: str, wait: float) -> ExitCode:
-    """Ask."""
-    asked = parse_period(period)
-    with opened(context.settings(), context.environ, context.clock) as deployment:
-        report = wait_for(deployment, asked, wait)
+    """Check the period."""
+    parsed = parse_period(period)
+    with open_deployment(context.settings(), context.environ, context.clock) as deployment:
+        report = wait_for(deployment, parsed, wait)
     context.output.result(report)
     return ExitCode.OK if report.ready else ExitCode.NOT_READY

@@ -1,15 +1,17 @@
-"""`strandline recover plan | run | status | verify`: what a restart has to read again."""
+"""`strandline recover plan | run | status | verify | work`: recovery of shards, and verification."""
 
 import click
 
-from strandline.node.cli.options import Lazy, LazyGroup, help_with
+from strandline.node.cli.options import LazyCommand, LazyGroup, help_with
 
 COMMANDS = {
-    "plan": Lazy("strandline.node.cli.recover_plan", "Show what a start would read again. Changes nothing."),
-    "run": Lazy("strandline.node.cli.recover_run", "Catch up shards whose node is down."),
-    "status": Lazy("strandline.node.cli.recover_status", "Show how far shards are stored, and their replay jobs."),
-    "verify": Lazy("strandline.node.cli.recover_verify", "Check what is stored against what the manifest says."),
-    "work": Lazy("strandline.node.cli.recover_work", "Work on replay jobs until there are none."),
+    "plan": LazyCommand("strandline.node.cli.recover_plan", "Show what a start would replay. Changes nothing."),
+    "run": LazyCommand("strandline.node.cli.recover_run", "Catch up shards whose node is down."),
+    "status": LazyCommand("strandline.node.cli.recover_status", "Show checkpoints of shards, and their replay jobs."),
+    "verify": LazyCommand(
+        "strandline.node.cli.recover_verify", "Check that what is stored is complete and consistent."
+    ),
+    "work": LazyCommand("strandline.node.cli.recover_work", "Work on replay jobs until none are left."),
 }
 
 
@@ -17,7 +19,7 @@ COMMANDS = {
     cls=LazyGroup,
     lazy=COMMANDS,
     help=help_with(
-        "Plan, run, watch and verify a recovery: the reading again of what was not stored when shards ended.",
+        "Plan, run, monitor and verify a recovery: reading the records again that were not stored when shards ended.",
         "strandline recover plan",
         "strandline recover run --shard 3",
         "strandline recover status --output json",

@@ -1,4 +1,4 @@
-"""`strandline recover plan`: what a start would read again."""
+"""`strandline recover plan`: shows what a start would replay."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -30,8 +30,8 @@ from strandline.store.protocol import Store
 @click.command(
     cls=Command,
     help=help_with(
-        "Show what a start of shards would read again: the jobs with their records, bytes and expected time, how long "
-        "Kafka still has them, and where the index comes from. Takes no shard and writes nothing.",
+        "Show what a start of shards would replay: the replay jobs with their records, bytes and estimated time, how "
+        "long Kafka keeps the records, and where the index is loaded from. Takes no ownership and writes nothing.",
         "strandline recover plan",
         "strandline recover plan --shard 3 --shard 4 --output json",
     ),
@@ -57,7 +57,7 @@ def command(context: Context, *, shards: tuple[int, ...]) -> ExitCode:
     ]
     cutting = Cutting(dataset.flush_interval.milliseconds, dataset.grace.milliseconds)
     urgency, rates = Urgency(cutting, facts.retention_ms), Rates()
-    with closing(open_store(settings, data_folder, context.clock)) as store, context.output.steps("Looking") as steps:
+    with closing(open_store(settings, data_folder, context.clock)) as store, context.output.steps("Planning") as steps:
         found: list[PlannedShard] = []
         for options in wanted:
             with steps.step(f"Shard {options.shard.shard}"):
@@ -70,7 +70,7 @@ def command(context: Context, *, shards: tuple[int, ...]) -> ExitCode:
 def _chosen(shards: Sequence[int], partitions: int, topic: str) -> list[int]:
     for shard in shards:
         if shard >= partitions:
-            raise click.BadParameter(f"topic {topic} has no partition {shard}, only {partitions} of them")
+            raise click.BadParameter(f"topic {topic} has no partition {shard}, only {partitions} partitions")
     return sorted(set(shards)) or list(range(partitions))
 
 
@@ -85,7 +85,7 @@ def _planned(
         try:
             found = find_plan(options, log, store, clock)
         except (DataLost, AnotherLog) as error:
-            # The other shards are worth looking at all the same.
+            # The other shards are still planned.
             return PlannedShard.refused(shard.shard, error)
     heap_mb = settings.shard.java_heap.bytes >> 20
     source = index_source(shard, options.folder / "index", found.topic_id, found.index_rows, heap_mb=heap_mb)

@@ -1,4 +1,4 @@
-"""`strandline recover run`: catch up the shards of a node that is down."""
+"""`strandline recover run`: catches up the shards of a node that is down."""
 
 import signal
 from collections.abc import Sequence
@@ -30,12 +30,12 @@ class NoSuchShard(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What became of each shard."""
+    """The outcome of each shard."""
 
     shards: tuple[CaughtUp, ...]
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """A table, and the errors."""
         rows = tuple(
             (
                 str(one.shard),
@@ -50,19 +50,19 @@ class RunReport:
             for one in self.shards
         )
         columns = ("shard", "", "buckets", "records", "samples", "new series", "dead letters", "time")
-        told: list[Block] = [Table(columns, rows)]
+        found: list[Block] = [Table(columns, rows)]
         for one in self.shards:
             if one.error:
-                told.append(f"Shard {one.shard}: {one.error}")
-                told += [f"  {one.remedy}"] if one.remedy else []
-        return told
+                found.append(f"Shard {one.shard}: {one.error}")
+                found += [f"  {one.remedy}"] if one.remedy else []
+        return found
 
 
 @click.command(
     cls=Command,
     help=help_with(
-        "Catch up shards whose node is down: take them as their owner would, read what was missed up to the last whole "
-        "bucket, store it, and leave. The tail is left to the node's next start, which is quick then.",
+        "Catch up shards whose node is down: take their ownership, read the missed records up to the last complete "
+        "bucket, store them, and release the ownership. The node's next start reads the tail, which is fast.",
         "strandline recover run",
         "strandline recover run --shard 3 --shard 4 --mode direct",
         "strandline recover run --shard 3 --accept-loss 120034 --take",
@@ -71,20 +71,22 @@ class RunReport:
 )
 @click.option("--shard", "shards", metavar="N", type=click.IntRange(min=0), multiple=True, help="Only these shards.")
 @click.option(
-    "--mode", type=click.Choice(["auto", "direct", "spark"]), help="Who reads. [default: the setting replay.mode]"
+    "--mode",
+    type=click.Choice(["auto", "direct", "spark"]),
+    help="How records are read. [default: the setting replay.mode]",
 )
-@click.option("--at-once", type=click.IntRange(1, 64), default=2, show_default=True, help="So many shards at a time.")
+@click.option("--at-once", type=click.IntRange(1, 64), default=2, show_default=True, help="Number of shards at a time.")
 @take_option
 @click.option(
     "--accept-loss",
     metavar="OFFSET",
     type=click.IntRange(min=0),
-    help="Go on though Kafka has deleted records below this offset that were not stored; with one --shard.",
+    help="Continue although Kafka has deleted unstored records below this offset; needs exactly one --shard.",
 )
 @click.option(
     "--accept-index-loss",
     is_flag=True,
-    help="Go on though index buckets are damaged that Kafka can't restore. Keys that only they named are lost.",
+    help="Continue although index buckets are damaged that can't be rebuilt from Kafka. Keys only in them are lost.",
 )
 @pass_context
 def command(
@@ -99,7 +101,7 @@ def command(
 ) -> ExitCode:
     """Catch up."""
     if accept_loss is not None and len(shards) != 1:
-        raise click.UsageError("--accept-loss needs just one --shard: each has offsets of its own")
+        raise click.UsageError("--accept-loss needs exactly one --shard: offsets differ between shards")
     settings = _with_mode(context.settings(), mode)
     limit_arenas()
     wanted = _wanted(settings, shards)
@@ -132,7 +134,7 @@ def _wanted(settings: Settings, shards: Sequence[int]) -> list[int]:
         if shard >= facts.partitions:
             raise NoSuchShard(
                 f"there is no shard {shard}: topic {dataset.topic_name} has {facts.partitions} partitions",
-                remedy=f"A number from 0 to {facts.partitions - 1}, or none for all",
+                remedy=f"Give a number from 0 to {facts.partitions - 1}, or none for all",
             )
     return sorted(set(shards)) or list(range(facts.partitions))
 

@@ -1,4 +1,4 @@
-"""`strandline recover verify`: is what is stored whole, and do its parts agree?"""
+"""`strandline recover verify`: verifies that what is stored is complete and consistent."""
 
 import shutil
 import tempfile
@@ -33,9 +33,9 @@ from strandline.recovery.verification.shard import Scope, Verification, verify_s
 from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, ShardId
 
-# Partitions that came after the dataset was made are looked for until so many in a row have no state.
-_GAP = 8
-_COUNT_WITHIN = Duration.parse("5s")
+# The search for partitions that were added after the dataset was created ends after this many in a row have no state.
+_MAX_GAP = 8
+_COUNT_TIMEOUT = Duration.parse("5s")
 
 
 class NothingToVerify(Fatal):
@@ -46,7 +46,7 @@ class NothingToVerify(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedShard:
-    """What was found in one shard."""
+    """The findings in one shard."""
 
     shard: int
     sound: bool
@@ -57,8 +57,8 @@ class VerifiedShard:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was found in a dataset. `unread` are partitions that no node has ever read: nothing is stored of them, and
-    answers lack their series. `uncounted` says why the topic's partitions are not known.
+    """The findings in a dataset. `unread` are partitions that no node has ever read: nothing is stored of them, and
+    answers lack their series. `uncounted` is the reason why the number of partitions is unknown.
     """
 
     dataset: str
@@ -69,7 +69,7 @@ class VerifyReport:
     uncounted: str = ""
 
     def blocks(self) -> Iterator[Block]:
-        """Counts, then all that is wrong, then what is worth knowing."""
+        """Counts, then findings, then notes."""
         yield Table(
             ("shard", "buckets", "rows", "segments", "MB", "series", "samples", "keys", "documents", "findings"),
             tuple(_row_of(one) for one in self.shards),
@@ -85,7 +85,7 @@ class VerifyReport:
             for note in one.notes:
                 yield f"note: {self._where(one.shard, note.bucket)}: {note.what}"
         if self.uncounted:
-            yield f"note: whether the topic has partitions that no node reads is not known: {self.uncounted}"
+            yield f"note: can't check for partitions that no node reads: {self.uncounted}"
 
     def _headline(self, number: int) -> str:
         unread = ""
@@ -93,8 +93,8 @@ class VerifyReport:
             noun, have = ("partition", "has") if len(self.unread) == 1 else ("partitions", "have")
             unread = f"{noun} {ranges(self.unread)} {have} never been read by a node: nothing of them is stored"
         if number:
-            return f"{counted(number, 'thing')} wrong{f', and {unread}' if unread else ''}:"
-        return f"Nothing that is stored is wrong, but {unread}." if unread else "Nothing is wrong."
+            return f"{counted(number, 'finding')}{f', and {unread}' if unread else ''}:"
+        return f"No findings, but {unread}." if unread else "No findings."
 
     def _where(self, shard: int, bucket: int | None) -> str:
         if bucket is None:
@@ -107,23 +107,21 @@ class VerifyReport:
     "verify",
     cls=Command,
     help=help_with(
-        "Prove that what is stored is whole. The manifest has no holes; every segment that it names is there and is"
-        " what was written; index buckets, Lucene, bitmaps and segments agree; no key is without an id, and no id has"
-        " two keys. Nothing is written and no shard is taken, so nodes may run meanwhile. What is wrong is listed, and"
-        " the exit code is 4. Partitions of the topic that no node has ever read are named, too.",
+        "Verify that everything in the manifest exists and is consistent: the manifest has no holes, all segments exist"
+        " with the right checksums, index buckets, Lucene, bitmaps and segments agree, and each key has exactly one id."
+        " Writes nothing and takes no ownership, so nodes can keep running. Findings are listed, and the exit code is"
+        " 4. Partitions of the topic that no node has ever read are listed, too.",
         "strandline recover verify",
         "strandline recover verify --shard 0 --shard 3",
         "strandline recover verify --no-samples --output json",
     ),
     epilog=exit_codes((ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.VERIFY_FAILED)),
 )
-@click.option(
-    "--shard", "shards", metavar="N", type=click.IntRange(min=0), multiple=True, help="Only this one; may be repeated."
-)
+@click.option("--shard", "shards", metavar="N", type=click.IntRange(min=0), multiple=True, help="Only these shards.")
 @click.option(
     "--no-samples",
     is_flag=True,
-    help="Look at segments' checksums and series, and leave their samples compressed, which is faster.",
+    help="Check segments' checksums and series, but don't decode their samples. Faster.",
 )
 @pass_context
 def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> ExitCode:
@@ -147,8 +145,8 @@ def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> E
             for shard in chosen:
                 with steps.step(f"shard {shard}") as step:
                     options = _options(settings, shape, shard, data_folder)
-                    found = _verify(store, options, context.clock, samples=not no_samples, heard=_heard_by(step))
-                    step.note = counted(len(found.findings), "finding") if found.findings else "sound"
+                    found = _verify(store, options, context.clock, samples=not no_samples, on_progress=_shown_in(step))
+                    step.note = counted(len(found.findings), "finding") if found.findings else "no findings"
                 verified.append(VerifiedShard(shard, not found.findings, found.counts, found.findings, found.notes))
         unread = tuple(shard for shard in chosen if store.state(ShardId(name, shard)) is None)
     is_sound = all(one.sound for one in verified)
@@ -157,19 +155,19 @@ def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> E
     return ExitCode.OK if report.sound else ExitCode.VERIFY_FAILED
 
 
-def _heard_by(step: Step) -> Callable[[int, int], None]:
-    def heard(done: int, of: int) -> None:
+def _shown_in(step: Step) -> Callable[[int, int], None]:
+    def on_progress(done: int, of: int) -> None:
         step.fraction, step.note = done / max(1, of), f"{done:,} of {of:,} rows"
 
-    return heard
+    return on_progress
 
 
 def _verify(
-    store: Store, options: ShardOptions, clock: Clock, *, samples: bool, heard: Callable[[int, int], None]
+    store: Store, options: ShardOptions, clock: Clock, *, samples: bool, on_progress: Callable[[int, int], None]
 ) -> Verification:
     manifest = store.manifest(options.shard)
     if manifest is None:
-        never = Note(Remark.NEVER_READ, None, None, "no node has ever taken it")
+        never = Note(Remark.NEVER_READ, None, None, "no node has ever read it")
         return Verification(Counts(), (), (never,))
     with tempfile.TemporaryDirectory(prefix="strandline-verify-") as name:
         folder = Path(name)
@@ -181,14 +179,14 @@ def _verify(
             ShardLayout(options.shard, options.groups, options.policy),
             clock,
             scope=Scope(samples=samples, scratch=folder / "scratch", copy=copy),
-            heard=heard,
+            heard=on_progress,
         )
     return replace(found, notes=(*found.notes, *notes))
 
 
 def _copied(shard_folder: Path, target: Path) -> tuple[Path | None, Sequence[Note]]:
-    """The local copy of a shard's index, copied once more: a shard may want its folder again any moment, and what is
-    opened is tidied up. None if there is none, or a shard works with it.
+    """A copy of a shard's local copy: the shard may need its folder at any time, and opening an index removes unused
+    files. None if there is no local copy, or a shard is using it.
     """
     source = shard_folder / "index"
     if not source.is_dir():
@@ -197,18 +195,18 @@ def _copied(shard_folder: Path, target: Path) -> tuple[Path | None, Sequence[Not
         with locked(shard_folder):
             shutil.copytree(source, target)
     except FolderInUse:
-        why = "a shard runs with it"
+        why = "a shard is using it"
     except (OSError, shutil.Error) as error:
         why = f"it can't be read: {error}"
     else:
         return target, ()
-    return None, (Note(Remark.COPY_NOT_CHECKED, None, None, f"the local copy in {source} was not looked at: {why}"),)
+    return None, (Note(Remark.COPY_NOT_CHECKED, None, None, f"the local copy in {source} was not checked: {why}"),)
 
 
 def _counted_partitions(settings: Settings) -> tuple[int | None, str]:
-    """How many partitions the topic has now, or None and why Kafka does not say. Nothing else here needs Kafka."""
-    shortly = min(settings.kafka.request_timeout, _COUNT_WITHIN)
-    kafka = settings.kafka.model_copy(update={"request_timeout": shortly})
+    """The number of partitions of the topic, or None and the reason. Nothing else here needs Kafka."""
+    timeout = min(settings.kafka.request_timeout, _COUNT_TIMEOUT)
+    kafka = settings.kafka.model_copy(update={"request_timeout": timeout})
     try:
         return count_partitions(settings.model_copy(update={"kafka": kafka})), ""
     except StrandlineError as error:
@@ -222,16 +220,16 @@ def _chosen(store: Store, shape: DatasetShape, wanted: Sequence[int], partitions
     for shard in wanted:
         if store.state(ShardId(shape.dataset, shard)) is None:
             raise NothingToVerify(
-                f"shard {shard} of dataset {shape.dataset!r} has never been taken by a node",
-                remedy=f"The dataset was made with {counted(shape.partitions, 'partition')}, counted from 0",
+                f"shard {shard} of dataset {shape.dataset!r} has never been read by a node",
+                remedy=f"The dataset was created with {counted(shape.partitions, 'partition')}, numbered from 0",
             )
     return sorted(set(wanted))
 
 
 def _later(store: Store, shape: DatasetShape, known: int) -> Iterator[int]:
-    """Partitions behind those that are known which were read."""
+    """Partitions after the known ones that were read."""
     shard, missing = known, 0
-    while missing < _GAP:
+    while missing < _MAX_GAP:
         if store.state(ShardId(shape.dataset, shard)) is not None:
             yield shard
             missing = 0
@@ -242,7 +240,7 @@ def _later(store: Store, shape: DatasetShape, known: int) -> Iterator[int]:
 
 def _check_file(settings: Settings, data_folder: Path) -> None:
     path = settings.store.sqlite_path(data_folder)
-    # Opening it would make it.
+    # Opening the file would create it.
     if settings.store.kind == "sqlite" and not path.exists():
         raise NothingToVerify(f"there is no store at {path}", remedy="Check store.sqlite_file and shard.data_dir")
 
@@ -252,7 +250,7 @@ def _wanted_shape(settings: Settings, shape: DatasetShape, data_folder: Path) ->
 
 
 def _options(settings: Settings, shape: DatasetShape, shard: int, data_folder: Path) -> ShardOptions:
-    """As a shard has them. Kafka is not asked how long it keeps records: nothing here depends on it."""
+    """The options of a shard. The topic's retention is not read from Kafka: nothing here depends on it."""
     return shard_options(
         settings, shard=shard, partitions=shape.partitions, topic_retention_ms=0, data_folder=data_folder
     )

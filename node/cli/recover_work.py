@@ -1,4 +1,4 @@
-"""`strandline recover work`: a worker that does replay jobs on Spark."""
+"""`strandline recover work`: runs a worker for replay jobs on Spark."""
 
 import signal
 import threading
@@ -23,43 +23,43 @@ from strandline.recovery.replay_worker import WaveProgress
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """What a worker did; nothing, if another one of this node was at work."""
+    """What a worker did: nothing if another worker of this node was running."""
 
     jobs: int
     records: int
     another_works: bool = False
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """One line."""
         if self.another_works:
-            return ["Another worker of this node is at work already."]
+            return ["Another worker of this node is already running."]
         if not self.jobs:
-            return ["There was no job to do."]
-        return [f"{self.jobs:,} jobs are done, of {self.records:,} offsets."]
+            return ["No jobs to do."]
+        return [f"{self.jobs:,} jobs done, {self.records:,} offsets."]
 
 
 class _Tally:
-    """Counts the jobs whose waves came to their end."""
+    """Counts the jobs of finished waves."""
 
     def __init__(self) -> None:
         self.done: set[tuple[object, ...]] = set()
         self.records = 0
 
-    def heard(self, progress: WaveProgress) -> None:
+    def on_progress(self, progress: WaveProgress) -> None:
         if progress.fraction < 1.0:
             return
         for job in progress.jobs:
-            place = (job.shard, job.bucket, job.epoch)
-            if place not in self.done:
-                self.done.add(place)
+            key = (job.shard, job.bucket, job.epoch)
+            if key not in self.done:
+                self.done.add(key)
                 self.records += job.end - job.start
 
 
 @click.command(
     cls=Command,
     help=help_with(
-        "Do replay jobs of the dataset on Spark until none is left. A node starts such a worker itself when its shards "
-        "have much to catch up on; run more of them, on other hosts, to be done sooner. A node has one at a time.",
+        "Run replay jobs of the dataset on Spark until none are left. A node starts a worker itself when its shards "
+        "have a large lag. To finish sooner, run more workers on other hosts; each node has at most one.",
         "strandline recover work",
         "strandline recover work --config /etc/strandline/strandline.toml",
     ),
@@ -68,21 +68,21 @@ class _Tally:
 @click.option(
     "--socket",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Report at this socket of the machine that the worker is alive, for a node that watches it.",
+    help="Unix socket at which the worker reports to its node that it is alive.",
 )
 @pass_context
 def command(context: Context, *, socket: Path | None) -> ExitCode:
-    """Work."""
+    """Run the worker."""
     settings = context.settings()
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     tally = _Tally()
-    # Patient: Spark's session and some calls of a wave take a while, in which the worker's loop does not turn.
+    # STARTING has a longer timeout: the loop stands still while Spark starts and during some calls of a wave.
     reports = ProcessReports(Stage.STARTING)
 
     def is_stopping() -> bool:
-        """Asked in each turn of the worker's loop, and of that which waits for Spark."""
+        """Called in each iteration of the worker's loop, and of the loop that waits for Spark."""
         reports.turned()
         return stopping.is_set()
 
@@ -91,11 +91,11 @@ def command(context: Context, *, socket: Path | None) -> ExitCode:
             if socket is not None:
                 opened.enter_context(LinkServer(socket, reports, context.clock))
             place = opened.enter_context(worker_context(settings, context.environ, context.clock))
-            # A Spark session takes seconds and a gigabyte.
+            # A Spark session takes seconds to start and a gigabyte of memory.
             if place.has_jobs():
-                work(place, is_stopping, tally.heard)
+                work(place, is_stopping, tally.on_progress)
     except FolderInUse:
-        # Whoever wants something done has it done by that one.
+        # The other worker does the jobs.
         context.output.result(WorkReport(0, 0, another_works=True))
         return ExitCode.OK
     context.output.result(WorkReport(len(tally.done), tally.records))

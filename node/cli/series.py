@@ -1,13 +1,21 @@
-"""`strandline series SELECTOR...`: which series a node has."""
+"""`strandline series SELECTOR...`: lists series."""
 
 from pathlib import Path
 
 import click
 
-from strandline.node.cli.asking import EXITS, Place, asking, place_options, range_options, tell, within_of
-from strandline.node.cli.completing import complete_selector
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.name_completion import complete_selector
+from strandline.node.cli.node_options import (
+    NODE_EXIT_CODES,
+    NodeLocation,
+    connected_client,
+    node_options,
+    print_report,
+    range_options,
+    time_bounds,
+)
 from strandline.node.cli.options import Command, help_with
 from strandline.node.client.reports import SeriesReport
 
@@ -15,19 +23,19 @@ from strandline.node.client.reports import SeriesReport
 @click.command(
     cls=Command,
     help=help_with(
-        "List the series that any of the selectors matches, one a line, in the order of their labels. A selector is "
-        "PromQL's: a metric's name, matchers in braces (=, !=, =~, !~), or both; {job=~\".+\"} for every job. Asks a "
-        "node over HTTP; what it says besides goes to stderr.",
+        "List the series that match any of the selectors, one per line, sorted by labels. A selector is written as in "
+        'PromQL: a metric name, matchers in braces (=, !=, =~, !~), or both; {job=~".+"} matches every job. Queries a '
+        "node over HTTP; its warnings go to stderr.",
         "strandline series up",
         """strandline series '{job="node", instance=~"host-0.*"}' --start -1h""",
         "strandline series up --start yesterday --end today --output json",
         "strandline series up --url https://node-1.example.com:9460 --token-file ~/.strandline-token",
     ),
-    epilog=exit_codes(EXITS),
+    epilog=exit_codes(NODE_EXIT_CODES),
 )
 @click.argument("selectors", metavar="SELECTOR...", nargs=-1, required=True, shell_complete=complete_selector)
 @range_options
-@place_options
+@node_options
 @pass_context
 def command(
     context: Context,
@@ -40,8 +48,8 @@ def command(
     token_file: Path | None,
     ca_file: Path | None,
 ) -> int:
-    """Ask."""
-    within = within_of(context, start, end)
-    with asking(context, Place(url, token_file, ca_file)) as client:
+    """List series."""
+    within = time_bounds(context, start, end)
+    with connected_client(context, NodeLocation(url, token_file, ca_file)) as client:
         answer = client.series(selectors, within, limit)
-    return tell(context, SeriesReport.of(answer))
+    return print_report(context, SeriesReport.of(answer))

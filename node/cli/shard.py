@@ -1,4 +1,4 @@
-"""`strandline shard`: one shard in the foreground."""
+"""`strandline shard`: runs one shard in the foreground."""
 
 import signal
 from contextlib import ExitStack, closing
@@ -23,8 +23,8 @@ from strandline.recovery.offset_policy import Accepted
 @click.command(
     cls=Command,
     help=help_with(
-        "Run one shard: read its partition, keep its index, and store what is due. It ends on SIGTERM or Ctrl-C within "
-        "seconds, and loses nothing by that or by being killed.",
+        "Run one shard: read its partition, maintain its index, and store closed buckets. SIGTERM or Ctrl-C stops it "
+        "within seconds. Nothing is lost, even if it is killed.",
         "strandline shard 0",
         "strandline shard 3 --config /etc/strandline/strandline.toml --status-file /run/strandline/shard-3.json",
         "strandline shard 0 --accept-loss 120034",
@@ -36,33 +36,33 @@ from strandline.recovery.offset_policy import Accepted
 @click.option(
     "--status-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write what the shard is doing into this file, as JSON, twice a second.",
+    help="Write the shard's state to this file, as JSON, twice a second.",
 )
 @click.option(
     "--socket",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Answer the questions of a node's front at this socket of the machine, from the start until the end.",
+    help="Unix socket at which the shard answers the requests of a node's front.",
 )
 @click.option(
     "--shared-worker",
     is_flag=True,
-    help="Start no replay worker: the node that runs this shard keeps one for all of its shards.",
+    help="Don't start a replay worker: the node that runs this shard runs one for all of its shards.",
 )
 @click.option(
     "--accept-loss",
     metavar="OFFSET",
     type=click.IntRange(min=0),
-    help="Go on though Kafka has deleted records below this offset that were not stored. What is lost is recorded.",
+    help="Continue although Kafka has deleted unstored records below this offset. The loss is recorded.",
 )
 @click.option(
     "--accept-new-topic",
     is_flag=True,
-    help="Go on though the topic was deleted and made again, or cut short. It is read from its beginning.",
+    help="Continue although the topic was deleted and recreated, or truncated. It is read from its beginning.",
 )
 @click.option(
     "--accept-index-loss",
     is_flag=True,
-    help="Go on though index buckets are damaged that Kafka can't restore. Keys that only they named are lost.",
+    help="Continue although index buckets are damaged that can't be rebuilt from Kafka. Keys only in them are lost.",
 )
 @take_option
 @pass_context
@@ -82,13 +82,13 @@ def command(
     settings = context.settings()
     limit_arenas()
     accepted = Accepted(accept_loss, another_topic=accept_new_topic, index_loss=accept_index_loss)
-    kept = settings.query.result_cache.bytes
+    result_cache = settings.query.result_cache.bytes
     with ExitStack() as opened:
-        service = opened.enter_context(closing(ShardService(shard, context.clock, socket, result_cache=kept)))
+        service = opened.enter_context(closing(ShardService(shard, context.clock, socket, result_cache=result_cache)))
         if socket is not None:
             opened.enter_context(LinkServer(socket, service, context.clock))
-        place = worker_folder(settings, context.environ)
-        worker = NodeWorker() if shared_worker else WorkerProcess(context.loaded.file, place, context.clock)
+        folder = worker_folder(settings, context.environ)
+        worker = NodeWorker() if shared_worker else WorkerProcess(context.loaded.file, folder, context.clock)
         replays = opened.enter_context(closing(worker))
         parts = opened.enter_context(assembled(settings, shard, context.environ, context.clock, replays=replays))
         running = RunningShard(parts, accepted=accepted, take=take)

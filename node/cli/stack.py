@@ -1,4 +1,4 @@
-"""`strandline stack up | status | down | logs`: Kafka and Cassandra on this machine."""
+"""`strandline stack up | status | down | logs`: runs a local Kafka and Cassandra."""
 
 from contextlib import suppress
 
@@ -20,13 +20,13 @@ _SERVERS = ("kafka", "cassandra")
 
 
 class NeedsYes(Fatal):
-    """Something is to be deleted, and nobody has confirmed it."""
+    """A deletion was not confirmed with --yes."""
 
     exit_code = ExitCode.USAGE
 
 
 class NotAsJson(Fatal):
-    """What was asked for has no end, so it can't be one JSON document."""
+    """The output has no end, so it can't be one JSON document."""
 
     exit_code = ExitCode.USAGE
 
@@ -34,8 +34,8 @@ class NotAsJson(Fatal):
 @click.group(
     cls=Group,
     help=help_with(
-        "Run Kafka and Cassandra on this machine, from the jars that set-up fetched. They listen on loopback only, and "
-        "their data lies below stack.state_dir.",
+        "Run Kafka and Cassandra on this machine, from the jars that set-up has downloaded. They listen on loopback "
+        "only. Their data is below stack.state_dir.",
         "strandline stack up",
         "strandline stack status --output json",
         "strandline stack logs cassandra --follow",
@@ -48,17 +48,19 @@ def command() -> None:
 
 @command.command(
     help=help_with(
-        "Start both servers and return when both are healthy. They stay until `strandline stack down`. An `up` that is "
-        "interrupted or killed leaves nothing behind. Where a stack is up already, show its addresses.",
+        "Start both servers and return when they are healthy. They run until `strandline stack down`. If the command "
+        "is interrupted or killed, the servers are stopped, too. If the stack is already running, show its addresses.",
         "strandline stack up",
         "STRANDLINE_STACK__KAFKA_PORT=9092 strandline stack up --foreground",
     )
 )
-@click.option("--foreground", is_flag=True, help="Stay, and stop the servers on Ctrl-C.")
-@click.option("--handshake", type=int, hidden=True, help="The descriptor on which the caller waits for a keeper.")
+@click.option("--foreground", is_flag=True, help="Stay in the foreground, and stop the servers on Ctrl-C.")
+@click.option(
+    "--handshake", type=int, hidden=True, help="File descriptor on which the caller waits for the keeper process."
+)
 @pass_context
 def up(context: Context, *, foreground: bool, handshake: int | None) -> None:
-    """Start."""
+    """Start the servers."""
     if handshake is not None:
         keep_detached(Handshake.inherited(handshake), clock=context.clock)
         return
@@ -79,14 +81,14 @@ def up(context: Context, *, foreground: bool, handshake: int | None) -> None:
 
 @command.command(
     help=help_with(
-        "Check both servers now, as a client does. The exit code is 0 only if both are healthy.",
+        "Check both servers by connecting as a client. The exit code is 0 only if both are healthy.",
         "strandline stack status",
         "strandline stack status --output json",
     )
 )
 @pass_context
 def status(context: Context) -> int:
-    """Look."""
+    """Check the servers."""
     found = look(StateFolder(stack_options(context).state_dir), clock=context.clock)
     context.output.result(reports.StatusReport.of(found))
     return ExitCode.OK if found.healthy else ExitCode.FAILED
@@ -94,21 +96,19 @@ def status(context: Context) -> int:
 
 @command.command(
     help=help_with(
-        "Stop both servers. Their data is kept for the next `up`, unless --wipe asks for its removal.",
+        "Stop both servers. Their data is kept for the next `up`, unless --wipe is given.",
         "strandline stack down",
         "strandline stack down --wipe --yes",
     )
 )
-@click.option("--wipe", is_flag=True, help="Remove the data, logs and configuration that the stack made.")
+@click.option("--wipe", is_flag=True, help="Remove the stack's data, logs and configuration.")
 @click.option("--yes", is_flag=True, help="Confirm --wipe.")
 @pass_context
 def down(context: Context, *, wipe: bool, yes: bool) -> None:
-    """Stop."""
+    """Stop the servers."""
     folder = StateFolder(stack_options(context).state_dir)
     if wipe and not yes:
-        raise NeedsYes(
-            f"--wipe deletes all data of the stack in {folder.root}", remedy="Add --yes if that is what you want"
-        )
+        raise NeedsYes(f"--wipe deletes all data of the stack in {folder.root}", remedy="Add --yes to confirm")
     stopped = False
     if folder.held():
         with context.output.steps("Stopping") as steps, steps.step("Kafka and Cassandra"):
@@ -126,11 +126,11 @@ def down(context: Context, *, wipe: bool, yes: bool) -> None:
     )
 )
 @click.argument("server", type=click.Choice(_SERVERS), required=False)
-@click.option("-n", "--lines", type=click.IntRange(min=0), default=20, show_default=True, help="How many lines.")
-@click.option("--follow", "following", is_flag=True, help="Go on with the lines that are added, until Ctrl-C.")
+@click.option("-n", "--lines", type=click.IntRange(min=0), default=20, show_default=True, help="Number of lines.")
+@click.option("--follow", "following", is_flag=True, help="Keep printing new lines until Ctrl-C.")
 @pass_context
 def logs(context: Context, *, server: str | None, lines: int, following: bool) -> None:
-    """Read."""
+    """Show the logs."""
     folder = StateFolder(stack_options(context).state_dir)
     paths = [folder.log(name) for name in ([server] if server else _SERVERS)]
     if not following:
@@ -139,6 +139,6 @@ def logs(context: Context, *, server: str | None, lines: int, following: bool) -
     if server is None:
         raise click.UsageError("--follow needs the name of one server: kafka or cassandra")
     if context.output_format == "json":
-        raise NotAsJson("--follow has no end and so no JSON form", remedy="Leave out --follow or --output json")
+        raise NotAsJson("--follow can't be combined with --output json", remedy="Leave out --follow or --output json")
     with suppress(KeyboardInterrupt):
         context.output.result(reports.FollowedLog(paths[0], follow(paths[0], lines, clock=context.clock)))

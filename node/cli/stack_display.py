@@ -1,4 +1,4 @@
-"""How commands start a stack: with its settings, and with its progress shown."""
+"""The stack's options from the settings, and the display of its progress while it starts."""
 
 from contextlib import ExitStack
 
@@ -11,7 +11,7 @@ from strandline.node.steps import Step, Steps
 
 
 def stack_options(context: Context) -> StackOptions:
-    """The settings of the stack as the stack takes them."""
+    """The options of the stack, from the settings."""
     stack = context.settings().stack
     return StackOptions(
         state_dir=stack.state_folder(context.environ).absolute(),
@@ -26,9 +26,9 @@ def stack_options(context: Context) -> StackOptions:
 
 
 class StackDisplay(ExitStack):
-    """Shows the servers' phases as overlapping steps, each from its server's start until it is healthy.
+    """Shows one step per server, from its start until it is healthy. The steps overlap.
 
-    A step that is still open when an error leaves the block is marked as failed.
+    An error that leaves the block marks open steps as failed.
     """
 
     def __init__(self, output: Output) -> None:
@@ -38,7 +38,7 @@ class StackDisplay(ExitStack):
         self._shown: dict[str, tuple[ExitStack, Step]] = {}
 
     def on_step(self, step: StackStep) -> None:
-        """What `Stack.start` calls."""
+        """Called by `Stack.start`."""
         if step.phase in (Phase.STOPPING, Phase.STOPPED):
             return
         if self._steps is None:

@@ -1,13 +1,21 @@
-"""`strandline values LABEL [SELECTOR...]`: which values a label has."""
+"""`strandline values LABEL [SELECTOR...]`: lists the values of a label."""
 
 from pathlib import Path
 
 import click
 
-from strandline.node.cli.asking import EXITS, Place, asking, place_options, range_options, tell, within_of
-from strandline.node.cli.completing import complete_label, complete_selector
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
+from strandline.node.cli.name_completion import complete_label, complete_selector
+from strandline.node.cli.node_options import (
+    NODE_EXIT_CODES,
+    NodeLocation,
+    connected_client,
+    node_options,
+    print_report,
+    range_options,
+    time_bounds,
+)
 from strandline.node.cli.options import Command, help_with
 from strandline.node.client.reports import NamesReport
 
@@ -15,19 +23,19 @@ from strandline.node.client.reports import NamesReport
 @click.command(
     cls=Command,
     help=help_with(
-        "List the values of a label, one a line: in the series that any of the selectors matches, or in all. Metrics "
-        "are the values of __name__. A value that has characters which are not printable, or begins with a quote, "
-        "stands in quotes with escapes. Asks a node over HTTP; what it says besides goes to stderr.",
+        "List the values of a label, one per line: of the series that match any of the selectors, or of all series. "
+        "Metrics are the values of __name__. A value with unprintable characters or a leading quote is quoted and "
+        "escaped. Queries a node over HTTP; its warnings go to stderr.",
         "strandline values __name__",
         "strandline values instance up --start -1h",
         """strandline values pod '{namespace="shop"}' --limit 0 | wc -l""",
     ),
-    epilog=exit_codes(EXITS),
+    epilog=exit_codes(NODE_EXIT_CODES),
 )
 @click.argument("label", shell_complete=complete_label)
 @click.argument("selectors", metavar="[SELECTOR...]", nargs=-1, shell_complete=complete_selector)
 @range_options
-@place_options
+@node_options
 @pass_context
 def command(
     context: Context,
@@ -41,10 +49,10 @@ def command(
     token_file: Path | None,
     ca_file: Path | None,
 ) -> int:
-    """Ask."""
+    """List the values."""
     if not label:
-        raise click.BadParameter("a label's name is not empty", param_hint="LABEL")
-    within = within_of(context, start, end)
-    with asking(context, Place(url, token_file, ca_file)) as client:
+        raise click.BadParameter("the label name is empty", param_hint="LABEL")
+    within = time_bounds(context, start, end)
+    with connected_client(context, NodeLocation(url, token_file, ca_file)) as client:
         answer = client.label_values(label, selectors, within, limit)
-    return tell(context, NamesReport.of(answer, "values"))
+    return print_report(context, NamesReport.of(answer, "values"))

@@ -1,6 +1,6 @@
-"""A small client of a node's HTTP API, for the commands that people without curl use.
+"""A client of a node's HTTP API, for the commands that query a node and for bulk jobs.
 
-In: an address, a token, and questions (selectors as text, times in milliseconds). Out: values that are checked to be
-what Prometheus' API promises, and errors that say what to do. It knows the API only by its HTTP form, so that it can
-ask any server that speaks it; and it imports nothing that takes long, since a person waits in front of it.
+In: an address, a token, and requests (selectors as text, times in milliseconds). Out: values that are checked against
+the format of Prometheus' API, and errors with a remedy. It depends only on the HTTP API, so that it works with any
+server that implements it. Its imports must be cheap, because commands use it interactively.
 """

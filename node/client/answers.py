@@ -1,4 +1,4 @@
-"""Data of Prometheus' API, checked to be of the form that it promises."""
+"""Parses the data of Prometheus' API, and checks its format."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from strandline.node.client.errors import NotANode
 Labels = Mapping[str, str]
 Item = TypeVar("Item")
 
-# How Prometheus, and a node, begin what they say of a list that was cut off.
+# The prefix of Prometheus' warning, and of a node's, that a list was truncated.
 _TRUNCATED = "results truncated due to limit"
 _PAGE = ("key", "labels", "start", "end", "time", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered(Generic[Item]):
-    """A list, whether there is more than it holds, and the node's warnings and infos."""
+class ListResult(Generic[Item]):
+    """A list, whether it was truncated (`more`), and the node's other warnings and infos."""
 
     items: tuple[Item, ...]
     more: bool
@@ -28,28 +28,28 @@ class Answered(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A moment in milliseconds, and a value as the API writes it: every float, and "NaN" and "+Inf"."""
+    """A time in milliseconds, and a value as the API writes it, such as "1.5", "NaN" or "+Inf"."""
 
     time: int
     value: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledSeries:
     """A series and its points."""
 
     labels: Labels
     points: tuple[Point, ...]
 
 
-def texts(envelope: Envelope, limit: int) -> Answered[str]:
-    """A list of names or values; `limit` of them at the most, 0 for all."""
-    return _answered(envelope, limit, envelope.data, _text)
+def texts(envelope: Envelope, limit: int) -> ListResult[str]:
+    """A list of names or values, cut to `limit`; 0 for no limit."""
+    return _list_result(envelope, limit, envelope.data, _text)
 
 
-def label_sets(envelope: Envelope, limit: int) -> Answered[Labels]:
+def label_sets(envelope: Envelope, limit: int) -> ListResult[Labels]:
     """A list of series."""
-    return _answered(envelope, limit, envelope.data, _labels)
+    return _list_result(envelope, limit, envelope.data, _labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class NodePage:
 
 
 def series_page(envelope: Envelope) -> NodePage:
-    """Series with their key hashes and times, from columns."""
+    """Series with their key hashes and times, which the API sends as columns."""
     match envelope.data:
         case {"more": bool(more), "unserved": list(unserved), **columns}:
             pass
@@ -78,31 +78,31 @@ def series_page(envelope: Envelope) -> NodePage:
     return NodePage(SeriesPage(found, more), frozenset(unserved), envelope.warnings)
 
 
-def series_count(envelope: Envelope) -> Answered[int]:
-    """The number of series in what was found of their cardinality."""
+def series_count(envelope: Envelope) -> ListResult[int]:
+    """The number of series in an answer about cardinality."""
     match envelope.data:
         case {"series": int(number)}:
-            return Answered((number,), more=False, warnings=envelope.warnings)
+            return ListResult((number,), more=False, warnings=envelope.warnings)
         case _:
             raise _malformed("a number of series")
 
 
 @dataclass(frozen=True, slots=True)
 class SelectorSize:
-    """How many series a selector matches, and about how many samples they have; None if the node does not tell."""
+    """The number of series that a selector matches, and an estimate of their samples; None if the node sends none."""
 
     series: int
     samples: int | None
 
 
-def selector_size(envelope: Envelope) -> Answered[SelectorSize]:
-    """The same with the samples."""
+def selector_size(envelope: Envelope) -> ListResult[SelectorSize]:
+    """The number of series and samples in an answer about cardinality."""
     match envelope.data:
         case {"series": int(series), "samples": int(samples)}:
-            return Answered((SelectorSize(series, samples),), more=False, warnings=envelope.warnings)
+            return ListResult((SelectorSize(series, samples),), more=False, warnings=envelope.warnings)
         case _:
             counted = series_count(envelope)
-            return Answered((SelectorSize(counted.items[0], None),), more=False, warnings=counted.warnings)
+            return ListResult((SelectorSize(counted.items[0], None),), more=False, warnings=counted.warnings)
 
 
 def _newest(time: int | None, value: str | None) -> tuple[int | None, float | None]:
@@ -111,22 +111,20 @@ def _newest(time: int | None, value: str | None) -> tuple[int | None, float | No
     return time, float(value)
 
 
-def samples(envelope: Envelope, limit: int) -> Answered[Sampled]:
-    """What a query found: a vector, a matrix, or a scalar or a string, which have no labels."""
+def samples(envelope: Envelope, limit: int) -> ListResult[SampledSeries]:
+    """The result of a query: a vector, a matrix, or a scalar or string, which become a series without labels."""
     match envelope.data:
         case {"resultType": "vector" | "matrix", "result": found}:
-            return _answered(envelope, limit, found, _sampled)
+            return _list_result(envelope, limit, found, _sampled)
         case {"resultType": "scalar" | "string", "result": point}:
-            return _answered(envelope, limit, [{"metric": {}, "value": point}], _sampled)
+            return _list_result(envelope, limit, [{"metric": {}, "value": point}], _sampled)
         case _:
             raise _malformed("a vector, a matrix, a scalar or a string")
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLag:
-    """For how long records may have waited that a shard has not read, how many offsets these are, and where it reads;
-    each is None while it is unknown.
-    """
+    """A shard's lag in seconds and in offsets, and its position. Each is None while it is unknown."""
 
     shard: int
     lag_s: float | None
@@ -157,18 +155,18 @@ def _shard_lag(shard: object) -> ShardLag:
             raise _malformed("shards")
 
 
-def _answered(envelope: Envelope, limit: int, found: object, read: Callable[[object], Item]) -> Answered[Item]:
+def _list_result(envelope: Envelope, limit: int, found: object, read: Callable[[object], Item]) -> ListResult[Item]:
     if not isinstance(found, list):
         raise _malformed("a list")
     kept: Sequence[object] = found[:limit] if limit else found
-    said = [text for text in envelope.warnings if not text.startswith(_TRUNCATED)]
-    more = len(kept) < len(found) or len(said) < len(envelope.warnings)
-    return Answered(tuple(map(read, kept)), more, tuple(said), envelope.infos)
+    warnings = [text for text in envelope.warnings if not text.startswith(_TRUNCATED)]
+    more = len(kept) < len(found) or len(warnings) < len(envelope.warnings)
+    return ListResult(tuple(map(read, kept)), more, tuple(warnings), envelope.infos)
 
 
 def _text(found: object) -> str:
     if not isinstance(found, str):
-        raise _malformed("a text")
+        raise _malformed("a string")
     return found
 
 
@@ -178,13 +176,13 @@ def _labels(found: object) -> Labels:
     return found
 
 
-def _sampled(found: object) -> Sampled:
+def _sampled(found: object) -> SampledSeries:
     if not isinstance(found, dict):
         raise _malformed("a series")
     points = found["values"] if "values" in found else [found.get("value")]
     if not isinstance(points, list):
         raise _malformed("points")
-    return Sampled(_labels(found.get("metric")), tuple(_points(points)))
+    return SampledSeries(_labels(found.get("metric")), tuple(_points(points)))
 
 
 def _points(found: list[object]) -> Iterator[Point]:
@@ -196,5 +194,5 @@ def _points(found: list[object]) -> Iterator[Point]:
                 raise _malformed("a point")
 
 
-def _malformed(wanted: str) -> NotANode:
-    return NotANode(f"the answer has something else where {wanted} should be", remedy="Check the address")
+def _malformed(expected: str) -> NotANode:
+    return NotANode(f"the answer is malformed: expected {expected}", remedy="Check the address")

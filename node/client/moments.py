@@ -1,6 +1,6 @@
-"""Times as people write them on a command line, and as they read them.
+"""Parses and formats times of the command line.
 
-Each function that reads raises `ValueError` with words that follow "is". Days begin at midnight UTC.
+The parsers raise `ValueError` with a text that completes "... is". Days begin at midnight UTC.
 """
 
 import re
@@ -9,12 +9,12 @@ from typing import Final
 
 from strandline.node.http.times import parse_duration, parse_step, parse_time
 
-WAYS: Final = '2026-11-16T10:00:00Z, 2026-11-16, seconds since 1970, now, today, yesterday, -1h or "1h ago"'
+TIME_FORMATS: Final = '2026-11-16T10:00:00Z, 2026-11-16, seconds since 1970, now, today, yesterday, -1h or "1h ago"'
 
 DEFAULT_LOOKBACK_MS: Final = 300_000
-"""For how long a sample counts in a query (`query.lookback`), unless the node is set otherwise."""
+"""The default of `query.lookback`. The node's setting may differ."""
 MAX_POINTS: Final = 11_000
-"""How many points a series may have (`query.max_points`), unless the node is set otherwise."""
+"""The default of `query.max_points`. The node's setting may differ."""
 
 _DAY_MS = 86_400_000
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -27,7 +27,7 @@ _STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200
 
 
 def parse_moment(text: str, now_ms: int) -> int:
-    """A moment, in milliseconds."""
+    """A time, in milliseconds since the epoch."""
     word = text.strip().lower()
     midnight = now_ms - now_ms % _DAY_MS
     named = {"now": now_ms, "today": midnight, "yesterday": midnight - _DAY_MS}
@@ -38,28 +38,30 @@ def parse_moment(text: str, now_ms: int) -> int:
     if shifted := _FROM_NOW.fullmatch(word):
         return now_ms + (-1 if shifted[1] == "-" else 1) * parse_duration(shifted[2])
     if _NEGATIVE.fullmatch(word):
-        raise ValueError(f"a number below zero; for a time before now add its unit, such as {word}s")
+        raise ValueError(f"a negative number; for a time before now, add a unit, such as {word}s")
     if _DATE.fullmatch(word):
         return parse_time(f"{word}T00:00:00Z")
     if _WITHOUT_ZONE.fullmatch(text.strip()):
-        raise ValueError("a time without a zone; add Z for UTC, or +01:00, and seconds if there are none")
+        raise ValueError(
+            "a time without a zone; add Z for UTC, or an offset such as +01:00, and the seconds if they are missing"
+        )
     try:
         return parse_time(text.strip())
     except ValueError as error:
-        reason = "no time" if str(error).startswith("neither") else str(error)
-        raise ValueError(f"{reason}; write {WAYS}") from None
+        reason = "not a valid time" if str(error).startswith("neither") else str(error)
+        raise ValueError(f"{reason}; use {TIME_FORMATS}") from None
 
 
 def parse_length(text: str) -> int:
-    """A duration above zero, or its seconds as a number; in milliseconds."""
+    """A positive duration, or a number of seconds; in milliseconds."""
     length = parse_step(text.strip())
     if length <= 0:
-        raise ValueError("not above zero")
+        raise ValueError("not positive")
     return length
 
 
-def shown_moment(milliseconds: int) -> str:
-    """In UTC, to the second, or to the millisecond if there are any."""
+def format_time(milliseconds: int) -> str:
+    """In UTC, with milliseconds if they are not 0."""
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
     except OverflowError:
@@ -68,8 +70,8 @@ def shown_moment(milliseconds: int) -> str:
     return f"{text}.{milliseconds % 1000:03}Z" if milliseconds % 1000 else f"{text}Z"
 
 
-def shown_length(milliseconds: int) -> str:
-    """As it could be written: "1h30m"."""
+def format_duration(milliseconds: int) -> str:
+    """As in PromQL: "1h30m"."""
     parts, left = [], milliseconds
     for name, size in _UNITS:
         if left >= size:
@@ -79,13 +81,14 @@ def shown_length(milliseconds: int) -> str:
 
 
 def default_step(length_ms: int, points: int) -> int:
-    """A round step for a range of this length: about `points` of them, but no longer than `DEFAULT_LOOKBACK_MS`, past
-    which samples between two steps would not show, unless these were more points than a node gives.
+    """A round step for a range of this length, with about `points` steps.
+
+    At most `DEFAULT_LOOKBACK_MS`, because longer steps skip samples, unless this exceeds `MAX_POINTS`.
     """
     return max(min(_round_step(length_ms, points), DEFAULT_LOOKBACK_MS), _round_step(length_ms, MAX_POINTS))
 
 
 def _round_step(length_ms: int, points: int) -> int:
-    """By which so long a time has at most so many points besides the first."""
+    """The smallest round step that divides this length into at most `points` steps."""
     needed = -(-length_ms // points)
     return next((step * 1000 for step in _STEPS_S if step * 1000 >= needed), -(-needed // _DAY_MS) * _DAY_MS)

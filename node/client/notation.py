@@ -1,7 +1,7 @@
-"""Labels as text: the way PromQL writes them, and nothing in it that a terminal would obey.
+"""Labels as text in PromQL's notation, without terminal control characters.
 
-Values come from whoever may write samples. A character that is not printable (a control character, one that turns the
-direction of writing, a lone surrogate) is always shown by its escape.
+Any sender of samples can choose the values. Unprintable characters (control characters, characters that change the
+writing direction, lone surrogates) are always escaped.
 """
 
 import re
@@ -11,7 +11,7 @@ METRIC_NAME = "__name__"
 
 _PLAIN_METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*", re.ASCII)
 _PLAIN_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-# What PromQL reads as something else where a metric's name could stand.
+# Words that PromQL reads as keywords or numbers instead of a metric's name.
 _NO_METRIC_NAMES = frozenset({"atan2", "bool", "group_left", "group_right", "ignoring", "inf", "nan", "on"})
 _ESCAPES = {
     "\\": "\\\\",
@@ -27,7 +27,7 @@ _ESCAPES = {
 
 
 def selector_of(labels: Mapping[str, str]) -> str:
-    """A label set as the selector that matches it: `up{job="a"}`; names that are not plain stand in quotes."""
+    """A label set as the selector that matches it: `up{job="a"}`. Names that need quotes are quoted."""
     metric = labels.get(METRIC_NAME, "")
     rest = sorted((name, value) for name, value in labels.items() if name != METRIC_NAME)
     inside = [f"{_label(name)}={quoted(value)}" for name, value in rest]
@@ -37,25 +37,25 @@ def selector_of(labels: Mapping[str, str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string in quotes, with Go's escapes, as PromQL reads it."""
+    """A PromQL string literal, with Go's escapes."""
     return '"' + "".join(_ESCAPES.get(character) or _visible(character) for character in text) + '"'
 
 
-def listed(text: str) -> str:
-    """A name or a value that stands on a line of its own: as it is if that is clear, else in quotes with escapes. So
-    what begins with a quote is always in quotes.
+def list_item(text: str) -> str:
+    """A name or value on a line of its own: unchanged if it is unambiguous, else quoted and escaped. A text with a
+    leading quote is therefore always quoted.
     """
-    is_clear = text.isprintable() and text != "" and text == text.strip() and not text.startswith('"')
-    return text if is_clear else quoted(text)
+    is_unambiguous = text.isprintable() and text != "" and text == text.strip() and not text.startswith('"')
+    return text if is_unambiguous else quoted(text)
 
 
-def harmless(text: str) -> str:
-    """Prose that somebody else wrote, such as a node's error: on one line, with escapes for what is not printable."""
+def single_line(text: str) -> str:
+    """Text of another program, such as a node's error: on one line, with unprintable characters escaped."""
     return "".join(_visible(character) for character in " ".join(text.split()))
 
 
 def printable(text: str) -> str:
-    """As it is, with escapes for what is not printable."""
+    """The text with unprintable characters escaped."""
     return text if text.isprintable() else "".join(map(_visible, text))
 
 

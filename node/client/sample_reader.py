@@ -1,4 +1,4 @@
-"""Samples read back from a node by remote read, for verifying bulk jobs."""
+"""Reads samples from nodes by remote read, to verify bulk jobs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -9,51 +9,51 @@ import numpy as np
 
 from strandline.jobs.verifying.comparing import KeyedSamples
 from strandline.jobs.verifying.imports import NotReadable, WantedSeries
-from strandline.node.client.envelope import Reply, fault_of
+from strandline.node.client.envelope import Reply, error_from
 from strandline.node.client.errors import NodeRefused
 from strandline.node.client.node_client import NodeClient
-from strandline.node.client.notation import harmless
-from strandline.node.client.reading_back import READ_HEADERS, decode_results, encode_query
+from strandline.node.client.notation import single_line
+from strandline.node.client.remote_read_client import READ_HEADERS, decode_results, encode_query
 from strandline.node.client.series_source import NodeAccess
 from strandline.time_range import TimeRange
 from strandline.wire.columns import Columns
 from strandline.wire.snappy import compress, decompress
 
-_MOST_BYTES = 1 << 30
-_LONGEST_REASON = 500
+_MAX_BYTES = 1 << 30
+_MAX_REASON_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSamples:
-    """The `SampleReader` of nodes that serve all partitions together. Questions that are too large for a node are
-    divided.
+    """The `SampleReader` over nodes that together serve all partitions. Requests that are too large for a node are
+    split.
     """
 
     nodes: tuple[NodeAccess, ...]
 
     def read(self, series: Sequence[WantedSeries]) -> KeyedSamples:
-        """All samples of these series in their times, and of others that have more labels. Raises `NotReadable`."""
+        """The samples of these series in their times, and of series with additional labels. Raises `NotReadable`."""
         found: list[KeyedSamples] = []
         for node in self.nodes:
             with closing(node.client()) as client:
-                found += _divided(client, series)
+                found += _read_split(client, series)
         return KeyedSamples.joined(found)
 
 
-def _divided(client: NodeClient, series: Sequence[WantedSeries]) -> Iterator[KeyedSamples]:
+def _read_split(client: NodeClient, series: Sequence[WantedSeries]) -> Iterator[KeyedSamples]:
     queries = b"".join(encode_query(_pairs(one.labels), one.times) for one in series)
-    reply = client.exchanged("POST", "/api/v1/read?partial=node", compress(queries), READ_HEADERS)
+    reply = client.exchange("POST", "/api/v1/read?partial=node", compress(queries), READ_HEADERS)
     if reply.status == HTTPStatus.OK:
-        yield _keyed(decode_results(decompress(reply.body, limit=_MOST_BYTES)))
+        yield _keyed(decode_results(decompress(reply.body, limit=_MAX_BYTES)))
     elif reply.status == HTTPStatus.UNPROCESSABLE_ENTITY and (halves := _halves(series)) is not None:
         for half in halves:
-            yield from _divided(client, half)
+            yield from _read_split(client, half)
     else:
         raise _fault(reply)
 
 
 def _halves(series: Sequence[WantedSeries]) -> tuple[Sequence[WantedSeries], Sequence[WantedSeries]] | None:
-    """The series in two halves; of one alone, its times. None for a single time of one."""
+    """The series in two halves. A single series is split by time; None for a single time of a single series."""
     if len(series) > 1:
         return series[: len(series) // 2], series[len(series) // 2 :]
     (one,) = series
@@ -68,12 +68,12 @@ def _halves(series: Sequence[WantedSeries]) -> tuple[Sequence[WantedSeries], Seq
 
 
 def _fault(reply: Reply) -> NotReadable | Exception:
-    reason = harmless(reply.body[:_LONGEST_REASON].decode(errors="replace"))
+    reason = single_line(reply.body[:_MAX_REASON_LENGTH].decode(errors="replace"))
     match reply.status:
         case HTTPStatus.SERVICE_UNAVAILABLE | HTTPStatus.TOO_MANY_REQUESTS:
             return NotReadable(reason or f"the node at {reply.url} answered {reply.status}")
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-            return fault_of(reply, None)
+            return error_from(reply, None)
         case _:
             return NodeRefused(f"the node at {reply.url} answered {reply.status}: {reason}")
 
@@ -85,7 +85,7 @@ def _keyed(columns: Columns) -> KeyedSamples:
 
 
 def _pairs(labels: bytes) -> Iterator[tuple[str, str]]:
-    """Names and values of labels in canonical form: fields of a message with two texts each."""
+    """Names and values of labels in canonical form: length-prefixed messages with two string fields."""
     at = 0
     while at < len(labels):
         label, at = _field(labels, at)
@@ -95,7 +95,7 @@ def _pairs(labels: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _field(data: bytes, at: int) -> tuple[bytes, int]:
-    """The content of a field with a length, and the place behind it."""
+    """The content of a length-prefixed field, and the position after it."""
     length, shift, at = 0, 0, at + 1
     while True:
         length |= (data[at] & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""A series in one line of text: block characters whose height is the value."""
+"""Plots a series in one line of text, with block characters."""
 
 import math
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ _GAP = " "
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:
-    """At most `width` characters. None is a gap, and so is what is not finite. Where there are more values than
-    characters, each character is the mean of those that it stands for.
+    """At most `width` characters. None and values that are not finite are gaps. If there are more values than
+    characters, each character shows the mean of several values.
     """
     cells = [_mean(cell) for cell in _cells(values, width)]
     finite = [cell for cell in cells if cell is not None]
@@ -23,18 +23,18 @@ def sparkline(values: Sequence[float | None], width: int) -> str:
 
 def _cells(values: Sequence[float | None], width: int) -> list[Sequence[float | None]]:
     count = min(len(values), max(1, width))
-    edges = [place * len(values) // count for place in range(count + 1)] if count else [0]
-    return [values[first:behind] for first, behind in pairwise(edges)]
+    edges = [index * len(values) // count for index in range(count + 1)] if count else [0]
+    return [values[start:end] for start, end in pairwise(edges)]
 
 
 def _mean(cell: Sequence[float | None]) -> float | None:
     finite = [value for value in cell if value is not None and math.isfinite(value)]
-    # Each part by itself: the sum of two large ones may not be finite.
+    # Divided before summing: the sum of two large values may overflow.
     return sum(value / len(finite) for value in finite) if finite else None
 
 
 def _block(value: float, low: float, high: float) -> str:
-    # Halves, so that the distance from the least to the greatest double is finite.
+    # Halved, because the difference of the largest and the smallest double overflows.
     span = high / 2 - low / 2
     if span <= 0:
         return _FLAT

@@ -16,7 +16,7 @@ from typing import Any
 
 from strandline.clock import Clock, wait_until
 from strandline.node.bench.scrapes import INTERVAL_MS, Scrapes
-from strandline.node.client.reading_back import read_back
+from strandline.node.client.remote_read_client import read_samples
 from strandline.node.demo.bulk import (
     HOSTS,
     LABEL,
@@ -193,7 +193,7 @@ class Story:
     def _prove(self, ledger: Ledger, step: Step) -> Any:
         times, parts = TimeRange(0, self._clock.now_ms() + INTERVAL_MS), []
         for cluster in range(_CLUSTERS):
-            parts.append(Samples.of(read_back(self.addresses.node, "cluster", f"cluster-{cluster}", times)))
+            parts.append(Samples.of(read_samples(self.addresses.node, "cluster", f"cluster-{cluster}", times)))
             step.fraction = (cluster + 1) / _CLUSTERS
         comparison = compare(ledger.samples(), Samples.together(parts))
         step.fraction, step.note = None, f"{comparison.found:,} samples, {comparison.lost} lost"
@@ -215,7 +215,7 @@ class Story:
 
         def is_found() -> bool:
             nonlocal found
-            found = len(Samples.of(read_back(self.addresses.node, LABEL, VALUE, times)))
+            found = len(Samples.of(read_samples(self.addresses.node, LABEL, VALUE, times)))
             step.note = f"{found:,} of {wanted:,} samples found again"
             return found >= wanted
 
@@ -228,7 +228,7 @@ class Story:
         """The samples of a cluster that are exported: all that were found before."""
         self._wait_for_flush(step)
         times = TimeRange(0, self._clock.now_ms() + INTERVAL_MS)
-        wanted = len(Samples.of(read_back(self.addresses.node, "cluster", "cluster-0", times)))
+        wanted = len(Samples.of(read_samples(self.addresses.node, "cluster", "cluster-0", times)))
         folder, day = self._folder / "export", "%Y-%m-%d"
         first, last = (
             datetime.fromtimestamp(time / 1000, UTC) for time in (self._first_time, self._clock.now_ms() + _DAY_MS)

@@ -1,7 +1,7 @@
-"""Bulk jobs as the HTTP front of a node knows them: read from the store in the background, for metrics, for the status
-page and for clients, and paused, resumed and cancelled for operators.
+"""Bulk jobs in the HTTP front of a node: reads them from the store, for metrics, the status page and clients, and
+pauses, resumes and cancels them for operators.
 
-In come rows of the store; out go figures (`figures.py`) and answers (`routes.py`). The event loop never waits for the
-store: one thread calls it (`store_thread.py`), and answers have deadlines. No part is ever run here, and no module that
-reads files or packs records is imported: workers do that, see `strandline.node.bulk`.
+In: rows of the store. Out: figures (`figures`) and HTTP answers (`routes`). The event loop never waits for the store:
+one thread calls it (`store_thread`), and calls have a timeout. It runs no parts, and must not import what reads files
+or encodes records: workers do that, see `strandline.node.bulk`.
 """

@@ -1,7 +1,7 @@
-"""What looks at a dataset's jobs have shown, one after the other. Pure.
+"""Figures of a dataset's jobs, accumulated over successive reads of the store. Pure.
 
-Rows of jobs are deleted, and a new attempt at a part counts from 0. So what is counted here only rises: a job adds what
-its counts exceed the highest that were seen of it by.
+Rows of jobs are deleted, and a new attempt at a part counts from 0. To make the totals monotonic, a job only adds the
+amount by which its counts exceed their previous maximum.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ _POINT_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class SeenJob:
-    """A job as the last look found it. `highest` are the highest counts that were seen of it, `progressed_at` is when,
-    on the monotonic clock, it last made progress.
+class ObservedJob:
+    """A job as last read. `highest` is the maximum of each of its counts, `progressed_at` the time of its last progress
+    on the monotonic clock.
     """
 
     row: BulkJob
@@ -30,13 +30,13 @@ class SeenJob:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing about it changes unless an operator resumes or deletes it."""
+        """Whether it only changes if an operator resumes or deletes it."""
         return self.row.state in ENDED
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """How much all jobs together had done at a time, in milliseconds: records, and errors among them."""
+    """The totals of all jobs at a time, in milliseconds: records, and errors among them."""
 
     time: int
     records: int
@@ -45,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Records and errors a second, up to a time in milliseconds."""
+    """Records and errors per second in the interval that ends at `time`, in milliseconds."""
 
     time: int
     records: float
@@ -54,20 +54,20 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class JobsFigures:
-    """All that is known of a dataset's jobs. `looked_at` is None before the first look that succeeded, and `began_at`
-    when the first one was tried; `failures` counts looks that failed. `done` is what jobs of each kind have done since
-    the first look.
+    """The figures of a dataset's jobs. `looked_at` is the time of the last successful read, None before the first;
+    `began_at` is the time of the first attempt. `failures` counts failed reads. `done` are the totals of each kind of
+    job since the first read.
     """
 
     looked_at: int | None = None
     began_at: int | None = None
     failures: int = 0
-    jobs: Mapping[str, SeenJob] = field(default_factory=dict)
+    jobs: Mapping[str, ObservedJob] = field(default_factory=dict)
     done: Mapping[str, Counts] = field(default_factory=dict)
     points: tuple[Point, ...] = ()
 
     def rates(self) -> tuple[Rates, ...]:
-        """How fast jobs went in the last hour, between one point and the next."""
+        """The rates between successive points of the last hour."""
         return tuple(
             Rates(
                 after.time,
@@ -78,24 +78,24 @@ class JobsFigures:
         )
 
     def stalled_s(self, kind: str, now: int, monotonic: float) -> float | None:
-        """For how long a job of a kind that workers are to work on has made no progress: the longest of these times, or
-        None if there is no such job.
+        """How long a job of a kind that workers should run has made no progress: the maximum over such jobs, or None if
+        there is none.
         """
         going = (job for job in self.jobs.values() if job.row.kind == kind and is_going(job.row, now))
         return max((monotonic - job.progressed_at for job in going), default=None)
 
 
-def observed(
+def updated_figures(
     before: JobsFigures, rows: Sequence[tuple[BulkJob, JobSummary]], now: int, monotonic: float
 ) -> JobsFigures:
-    """The figures after a look, by those before it."""
-    jobs: dict[str, SeenJob] = {}
+    """The figures after another read of the store."""
+    jobs: dict[str, ObservedJob] = {}
     done = dict(before.done)
     for row, summary in rows:
         known = before.jobs.get(row.job)
         highest = _highest(known.highest, summary.counts) if known is not None else summary.counts
-        jobs[row.job] = SeenJob(row, summary, highest, _progressed_at(known, row, summary, highest, monotonic))
-        # What a job had done before the first look is not counted: counters begin at 0.
+        jobs[row.job] = ObservedJob(row, summary, highest, _progressed_at(known, row, summary, highest, monotonic))
+        # Counts before the first read are not included: counters start at 0.
         counted = known.highest if known is not None else Counts() if before.looked_at is not None else highest
         done[row.kind] = done.get(row.kind, Counts()) + (highest - counted)
     return replace(before, looked_at=now, jobs=jobs, done=done, points=_points(before.points, done, now))
@@ -106,9 +106,9 @@ def _highest(one: Counts, other: Counts) -> Counts:
 
 
 def _progressed_at(
-    known: SeenJob | None, row: BulkJob, summary: JobSummary, highest: Counts, monotonic: float
+    known: ObservedJob | None, row: BulkJob, summary: JobSummary, highest: Counts, monotonic: float
 ) -> float:
-    # A worker that fails again and again at the same place raises the counts up to it each time: that is no progress.
+    # Counts that stay below their maximum are no progress: a worker that keeps failing at the same record repeats them.
     if known is None:
         return monotonic
     was = (known.row.state, known.row.wanted, known.summary.parts_done, known.summary.parts_failed, known.highest)
@@ -118,7 +118,7 @@ def _progressed_at(
 
 def _points(before: tuple[Point, ...], done: Mapping[str, Counts], now: int) -> tuple[Point, ...]:
     total = Counts.total(done.values())
-    # A wall clock may be set back.
+    # Points in the future are dropped, too: the wall clock may have been set back.
     kept = tuple(point for point in before if now - HISTORY_MS <= point.time <= now)
     if kept and now - kept[-1].time < _POINT_MS:
         return kept

@@ -1,6 +1,6 @@
-"""Jobs over HTTP: listing and watching them with the read token, pausing, resuming and cancelling with the admin token.
+"""Jobs over HTTP: lists and shows them with the read token, pauses, resumes and cancels them with the admin token.
 
-What is answered about a job is what `strandline job status --output json` prints.
+A job has the same JSON as in `strandline job status --output json`.
 """
 
 import re
@@ -23,14 +23,14 @@ from strandline.store.bulk_jobs import Wanted
 
 PATH = "/api/v1/jobs"
 RATES_PATH = "/api/v1/strandline/job-rates"
-MOST_JOBS = 1000
-_JOBS = 200
+MAX_JOBS = 1000
+_DEFAULT_JOBS = 200
 _JOB_ID = re.compile(r"[0-9A-Za-z._-]{1,100}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedJobs:
-    """Jobs of a dataset, in the order in which they were planned, as they were at `looked_at`."""
+    """Jobs of a dataset, in the order of planning, as of `looked_at`."""
 
     dataset: str
     looked_at: int | None
@@ -39,9 +39,7 @@ class ListedJobs:
 
 @dataclass(frozen=True, slots=True)
 class ChangedJob:
-    """A job after an operator's wish. `settled` says whether it holds already; `note` what is still to happen, and who
-    does it.
-    """
+    """A job after an operator's request. `settled`: whether it has taken effect. `note`: what still has to happen."""
 
     settled: bool
     note: str
@@ -49,38 +47,38 @@ class ChangedJob:
 
 
 class WatchedJobs(Protocol):
-    """The jobs of a dataset, as `JobsWatch` knows them."""
+    """Reads and changes the jobs of a dataset; implemented by `JobsWatch`."""
 
     def figures(self) -> JobsFigures:
-        """What is known. Never waits."""
+        """The figures of the last read. Never waits."""
         ...
 
     async def jobs(self) -> JobsFigures:
-        """All jobs, as they were at most some seconds ago."""
+        """All jobs, at most a few seconds old."""
         ...
 
     async def status(self, job: str) -> JobStatus:
-        """One job, as it is now. Raises `NoSuchJob`."""
+        """The current status of a job. Raises `NoSuchJob`."""
         ...
 
-    async def ask_to_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        """Have a job paused or cancelled; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
+    async def request_stop(self, job: str, wanted: Wanted) -> JobStatus:
+        """Request that a job is paused or cancelled, and return its status. Raises `NoSuchJob` and `NotPossible`."""
         ...
 
     async def resume(self, job: str) -> JobStatus:
-        """Have workers go on with a job; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
+        """Resume a job, and return its status. Raises `NoSuchJob` and `NotPossible`."""
         ...
 
 
 class JobsApi:
-    """Answers about jobs. Its methods belong to one event loop."""
+    """The HTTP handlers. Used by one event loop."""
 
     def __init__(self, watch: WatchedJobs, dataset: str) -> None:
         self._watch, self._dataset = watch, dataset
 
     async def listed(self, request: Request) -> Response:
-        """`limit`: jobs that have not ended, then the newest, up to this number."""
-        limit = parameters_of_url(request).limit(MOST_JOBS, default=_JOBS)
+        """`limit`: up to this number of jobs; those that have not ended first, then the newest."""
+        limit = parameters_of_url(request).limit(MAX_JOBS, default=_DEFAULT_JOBS)
         figures = await self._watch.jobs()
         jobs = chosen(figures, limit)
         left_out = len(figures.jobs) - len(jobs)
@@ -88,38 +86,38 @@ class JobsApi:
         return _answer(ListedJobs(self._dataset, figures.looked_at, jobs), warnings if left_out else ())
 
     async def rates(self, _request: Request) -> Response:
-        """Records and errors a second of all jobs in the last hour, for the page's plot, as they are known."""
+        """Records and errors per second of all jobs in the last hour, for the page's plot."""
         points = [(one.time, round(one.records, 2), round(one.errors, 2)) for one in self._watch.figures().rates()]
         return _answer({"points": points})
 
     async def status(self, request: Request) -> Response:
-        """One job."""
+        """The status of a job."""
         return _answer(await _found(self._watch.status(_job(request))))
 
     async def pause(self, request: Request) -> Response:
-        """Have a job paused."""
+        """Pause a job."""
         return await self._stop(_job(request), Wanted.PAUSED, "pause")
 
     async def cancel(self, request: Request) -> Response:
-        """Have a job cancelled."""
+        """Cancel a job."""
         return await self._stop(_job(request), Wanted.CANCELLED, "cancel")
 
     async def resume(self, request: Request) -> Response:
-        """Have workers go on with a job."""
+        """Resume a job."""
         job = await _found(self._watch.resume(_job(request)))
-        return _changed(job, "Workers go on with it. If none runs, start one: `strandline job work`.")
+        return _changed(job, "Workers continue the job. If none is running, start one: `strandline job work`.")
 
     async def _stop(self, name: str, wanted: Wanted, verb: str) -> Response:
-        job = await _found(self._watch.ask_to_stop(name, wanted))
+        job = await _found(self._watch.request_stop(name, wanted))
         note = (
-            f"Its workers give up their parts within seconds, and the job is {wanted} then. If no worker runs, "
-            f"`strandline job {verb} {name}` settles it."
+            f"The job is {wanted} once its workers have released their parts, which takes seconds. If no worker is "
+            f"running, run `strandline job {verb} {name}`."
         )
-        return _changed(job, note if job.wanted else f"The job is {job.state}: nothing more of it lands.")
+        return _changed(job, note if job.wanted else f"The job is {job.state}. Nothing more of it lands.")
 
 
 def jobs_routes(watch: WatchedJobs, dataset: str) -> tuple[Route, ...]:
-    """All paths about jobs."""
+    """The routes of jobs."""
     api = JobsApi(watch, dataset)
     return (
         Route(("GET",), PATH, api.listed, Access.READ),
@@ -132,9 +130,7 @@ def jobs_routes(watch: WatchedJobs, dataset: str) -> tuple[Route, ...]:
 
 
 def chosen(figures: JobsFigures, limit: int) -> tuple[JobSummary, ...]:
-    """Up to `limit` jobs, in the order in which they were planned: those that have not ended come before others, and
-    newer ones before older ones.
-    """
+    """Up to `limit` jobs, in the order of planning. Jobs that have not ended have priority, then newer ones."""
     newest_first = sorted(figures.jobs.values(), key=lambda one: (one.row.created_at, one.row.job), reverse=True)
     wanted = sorted(newest_first, key=lambda one: one.is_settled)[:limit]
     return tuple(one.summary for one in sorted(wanted, key=lambda one: (one.row.created_at, one.row.job)))
@@ -143,13 +139,13 @@ def chosen(figures: JobsFigures, limit: int) -> tuple[JobSummary, ...]:
 def _job(request: Request) -> str:
     written = request.wildcard("job")
     if not _JOB_ID.fullmatch(written):
-        raise Refused(404, "not_found", f"{written[:50]!r} is no id of a job", remedy=f"GET {PATH} lists them")
+        raise Refused(404, "not_found", f"{written[:50]!r} is not a valid job id", remedy=f"GET {PATH} lists them")
     return written
 
 
-async def _found(asked: Awaitable[JobStatus]) -> JobStatus:
+async def _found(request: Awaitable[JobStatus]) -> JobStatus:
     try:
-        return await asked
+        return await request
     except NoSuchJob as error:
         raise Refused(404, "not_found", error.message, remedy=f"GET {PATH} lists them") from error
     except NotPossible as error:

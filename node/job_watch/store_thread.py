@@ -1,4 +1,4 @@
-"""Calls to a store from an event loop: one thread makes them, and each has a deadline."""
+"""Calls a store from an event loop: in one thread, with a timeout per call."""
 
 import asyncio
 import queue
@@ -19,7 +19,7 @@ _END_S = 5.0
 
 
 class StoreDoesNotAnswer(Retryable):
-    """A call to the store took too long, failed, or had too many others before it."""
+    """A call to the store timed out or failed, or too many calls are waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +29,27 @@ class _Call(Generic[Opened]):
 
 
 class StoreThread(Generic[Opened]):
-    """Makes one call at a time. What it calls is opened by the first one, or once that is possible. Its methods belong
-    to one event loop; a call that hangs is left to end with the process.
+    """Makes one call at a time. The first call opens the store; if this fails, the next call tries again. Used by one
+    event loop. A hanging call does not block the end of the process.
     """
 
     def __init__(
-        self, opener: Callable[[], AbstractContextManager[Opened]], store: str, *, patience_s: float = 10.0
+        self, opener: Callable[[], AbstractContextManager[Opened]], store: str, *, timeout_s: float = 10.0
     ) -> None:
-        """`store` is its name for people. A caller waits for `patience_s` at most."""
-        self._opener, self._store, self._patience_s = opener, store, patience_s
+        """`store` is its name in messages. A caller waits at most `timeout_s`."""
+        self._opener, self._store, self._timeout_s = opener, store, timeout_s
         self._calls: queue.SimpleQueue[_Call[Opened] | None] = queue.SimpleQueue()
         self._waiting = 0
         self._thread: threading.Thread | None = None
 
     async def call(self, work: Callable[[Opened], Result]) -> Result:
-        """The result of a call. Raises `StoreDoesNotAnswer`, and what the call raises. One that is over its deadline
-        before it was begun is not made; one that was begun may come to its end later.
+        """The result of a call. Raises `StoreDoesNotAnswer`, and what the call raises. A call that times out before it
+        was started is not made; a call that was started may still be completed later.
         """
         if self._waiting >= _MAX_WAITING:
             raise StoreDoesNotAnswer(
-                f"{self._waiting} requests wait for {self._store} already", remedy="Check the store, and try again"
+                f"{self._waiting} requests are already waiting for {self._store}",
+                remedy="Check the store, and try again",
             )
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="jobs store", daemon=True)
@@ -58,16 +59,16 @@ class StoreThread(Generic[Opened]):
         self._waiting += 1
         self._calls.put(_Call(work, answer))
         try:
-            return await asyncio.wait_for(answer, self._patience_s)
+            return await asyncio.wait_for(answer, self._timeout_s)
         except TimeoutError as error:
             raise StoreDoesNotAnswer(
-                f"{self._store} has not answered for {self._patience_s:g} s", remedy="Check the store, and try again"
+                f"{self._store} has not answered for {self._timeout_s:g} s", remedy="Check the store, and try again"
             ) from error
         except StoreUnavailable as error:
             raise StoreDoesNotAnswer(f"{self._store} does not answer: {error.message}", remedy=error.remedy) from error
 
     def close(self) -> None:
-        """End the thread, which closes what it has opened; called from a thread that may wait for that."""
+        """End the thread, which closes the store. Blocks: don't call it in the event loop."""
         if self._thread is not None:
             self._calls.put(None)
             self._thread.join(_END_S)
@@ -83,7 +84,7 @@ class StoreThread(Generic[Opened]):
                         if opened is None:
                             opened = stack.enter_context(self._opener())
                         result = call.work(opened)
-                    except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets it
+                    except Exception as error:  # noqa: BLE001 - raised in the caller
                         failure = error
                 self._deliver(call, result, failure)
 

@@ -1,4 +1,4 @@
-"""Looks at a dataset's jobs: in the background for metrics and the page's plot, and when a client asks."""
+"""Reads a dataset's jobs from the store: periodically for metrics and the page's plot, and for clients' requests."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +11,9 @@ from strandline.clock import Clock
 from strandline.errors import StrandlineError
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import ENDED, expire
-from strandline.node.bulk.changing import ask_to_stop, resume_job
+from strandline.node.bulk.changing import request_stop, resume_job
 from strandline.node.bulk.reports import JobStatus, JobSummary
-from strandline.node.job_watch.figures import JobsFigures, observed
+from strandline.node.job_watch.figures import JobsFigures, updated_figures
 from strandline.node.job_watch.store_thread import StoreThread
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import open_store
@@ -24,16 +24,16 @@ from strandline.store.protocol import StoreUnavailable
 JobsOpener = Callable[[], AbstractContextManager[BulkBoard]]
 
 _LOG = structlog.get_logger(__name__)
-LOOK_EVERY_S = 15.0
-_REMEMBER_S = 2.0
-# Looks at large jobs may take this share of the time, and more only if they take seconds.
-_SHARE = 0.1
-_LONGEST_REST_S = 30.0
+POLL_INTERVAL_S = 15.0
+_CACHE_S = 2.0
+# Reading large jobs takes at most this share of the time, unless a single read takes seconds.
+_MAX_LOAD = 0.1
+_MAX_PAUSE_S = 30.0
 
 
 @contextmanager
 def opened_jobs(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Iterator[BulkBoard]:
-    """The jobs of the settings' dataset, to be looked at and changed, not worked on."""
+    """The board of the dataset's jobs, to read and change them, but not to work on them."""
     folder = settings.shard.data_folder(environ)
     if settings.store.kind == "sqlite" and not (path := settings.store.sqlite_path(folder)).exists():
         raise StoreUnavailable(f"there is no store in {path} yet", remedy="A shard or a job creates it")
@@ -42,7 +42,7 @@ def opened_jobs(settings: Settings, environ: Mapping[str, str], clock: Clock) ->
 
 
 class JobsWatch:
-    """The jobs of one dataset. Its methods belong to one event loop, but for `figures`."""
+    """The jobs of one dataset. Used by one event loop, except for `figures`, which any thread may call."""
 
     def __init__(
         self,
@@ -50,48 +50,48 @@ class JobsWatch:
         store: str,
         clock: Clock,
         *,
-        every_s: float = LOOK_EVERY_S,
-        remember_s: float = _REMEMBER_S,
-        patience_s: float = 10.0,
+        interval_s: float = POLL_INTERVAL_S,
+        cache_s: float = _CACHE_S,
+        timeout_s: float = 10.0,
     ) -> None:
-        """`store` is the store's name for people. What a look found is given to all who ask within `remember_s`."""
-        self._clock, self._every_s, self._remember_s = clock, every_s, remember_s
-        self._thread: StoreThread[BulkBoard] = StoreThread(opener, store, patience_s=patience_s)
+        """`store` is the store's name in messages. The result of a read is cached for `cache_s`."""
+        self._clock, self._interval_s, self._cache_s = clock, interval_s, cache_s
+        self._thread: StoreThread[BulkBoard] = StoreThread(opener, store, timeout_s=timeout_s)
         self._figures = JobsFigures()
         self._fresh_until = float("-inf")
-        self._rest_s = 0.0
-        self._looking: asyncio.Task[JobsFigures] | None = None
-        self._watching: asyncio.Task[None] | None = None
-        self._warning = ThrottledWarning("bulk jobs could not be looked up", "all", clock)
+        self._pause_s = 0.0
+        self._polling: asyncio.Task[JobsFigures] | None = None
+        self._watch_task: asyncio.Task[None] | None = None
+        self._warning = ThrottledWarning("bulk jobs could not be read", "all", clock)
 
     def start(self) -> None:
-        """Begin to look every now and then."""
-        self._watching = asyncio.get_running_loop().create_task(self._watch())
+        """Start polling."""
+        self._watch_task = asyncio.get_running_loop().create_task(self._watch())
 
     async def stop(self) -> None:
-        """Look no more."""
-        for task in (self._watching, self._looking):
+        """Stop polling, and close the store."""
+        for task in (self._watch_task, self._polling):
             if task is not None:
                 task.cancel()
         await asyncio.to_thread(self._thread.close)
 
     def figures(self) -> JobsFigures:
-        """What is known. Never waits."""
+        """The figures of the last read. Never waits."""
         return self._figures
 
     async def jobs(self) -> JobsFigures:
-        """All jobs, as they were at most some seconds ago. Raises what keeps them from being read."""
+        """All jobs, at most a few seconds old. Raises the error if they can't be read."""
         if self._clock.monotonic() < self._fresh_until:
             return self._figures
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.get_running_loop().create_task(self._look())
-            # All who waited may be gone when it fails; the look has logged why.
-            self._looking.add_done_callback(lambda look: look.cancelled() or look.exception())
-        # A client that goes away does not end a look that others wait for.
-        return await asyncio.shield(self._looking)
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.get_running_loop().create_task(self._poll())
+            # Retrieves the exception even if all callers are gone. `_poll` has logged it.
+            self._polling.add_done_callback(lambda task: task.cancelled() or task.exception())
+        # Shielded, so that a client that disconnects does not cancel the read for others.
+        return await asyncio.shield(self._polling)
 
     async def status(self, job: str) -> JobStatus:
-        """One job, as it is now. Raises `NoSuchJob`, and what keeps it from being read."""
+        """The current status of a job. Raises `NoSuchJob`, and the error if it can't be read."""
 
         def read(board: BulkBoard) -> JobStatus:
             found = board.job(job)
@@ -99,12 +99,12 @@ class JobsWatch:
 
         return await self._thread.call(read)
 
-    async def ask_to_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        """Have a job paused or cancelled; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
-        return await self._changed(lambda board: ask_to_stop(board, job, wanted, self._clock))
+    async def request_stop(self, job: str, wanted: Wanted) -> JobStatus:
+        """Request that a job is paused or cancelled, and return its status. Raises `NoSuchJob` and `NotPossible`."""
+        return await self._changed(lambda board: request_stop(board, job, wanted, self._clock))
 
     async def resume(self, job: str) -> JobStatus:
-        """Have workers go on with a job; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
+        """Resume a job, and return its status. Raises `NoSuchJob` and `NotPossible`."""
         return await self._changed(lambda board: resume_job(board, job, self._clock))
 
     async def _changed(self, change: Callable[[BulkBoard], JobStatus]) -> JobStatus:
@@ -113,13 +113,13 @@ class JobsWatch:
         finally:
             self._fresh_until = float("-inf")
 
-    async def _look(self) -> JobsFigures:
+    async def _poll(self) -> JobsFigures:
         before, clock = self._figures, self._clock
         if before.began_at is None:
             before = self._figures = replace(before, began_at=clock.now_ms())
 
         def read(board: BulkBoard) -> tuple[list[tuple[BulkJob, JobSummary]], float]:
-            # Without the time until the store is open, or others are done with it.
+            # Excludes the time for opening the store and for waiting for other calls.
             began = clock.monotonic()
             return read_jobs(board, before, clock), clock.monotonic() - began
 
@@ -131,9 +131,9 @@ class JobsWatch:
             raise
         self._warning.is_over()
         now = clock.monotonic()
-        self._figures = observed(self._figures, rows, clock.now_ms(), now)
-        self._rest_s = min(took_s / _SHARE, _LONGEST_REST_S)
-        self._fresh_until = now + max(self._remember_s, self._rest_s)
+        self._figures = updated_figures(self._figures, rows, clock.now_ms(), now)
+        self._pause_s = min(took_s / _MAX_LOAD, _MAX_PAUSE_S)
+        self._fresh_until = now + max(self._cache_s, self._pause_s)
         return self._figures
 
     async def _watch(self) -> None:
@@ -141,15 +141,15 @@ class JobsWatch:
             try:
                 await self.jobs()
             except StrandlineError:
-                pass  # Counted and logged by the look.
-            except Exception:  # noqa: BLE001 - whatever it is, the next look may work, and the log has all of it
-                _LOG.exception("the look-up of bulk jobs has failed")
-            await asyncio.sleep(max(self._every_s, self._rest_s))
+                pass  # Counted and logged by `_poll`.
+            except Exception:  # noqa: BLE001 - logged completely, and the next poll may succeed
+                _LOG.exception("reading bulk jobs failed")
+            await asyncio.sleep(max(self._interval_s, self._pause_s))
 
 
 def read_jobs(board: BulkBoard, before: JobsFigures, clock: Clock) -> list[tuple[BulkJob, JobSummary]]:
-    """All jobs with their counts, in the order in which they were planned. Parts of a job that had ended before and has
-    not changed since are not read again. A job that has expired is cancelled here: there may be no worker to do it.
+    """All jobs with their counts, in the order of planning. The parts of ended jobs that have not changed are not read
+    again. Expired jobs are cancelled here, because there may be no worker to do it.
     """
     found: list[tuple[BulkJob, JobSummary]] = []
     for read in board.jobs():

@@ -1,6 +1,7 @@
-"""What a node and a gateway tell Prometheus about themselves.
+"""The metrics of nodes and gateways, and the readiness of hours over HTTP.
 
-`catalogue` has every metric: its name, its labels, what it means, and what to do about it. Families are made of values
-(the status of the processes, what the HTTP front counted, how far the dataset is stored) by functions, and `exposition`
-writes them down. A scrape looks at what is known already: it asks neither a shard, nor the store, nor Kafka anything.
+`catalogue` lists all metrics with name, labels, meaning and action. The `*_families` modules turn values (the status of
+the processes, the counters of the HTTP front, how far the dataset is stored) into metric families, and `exposition`
+encodes them. A scrape uses values in memory only: it must not send requests to shards, the store or Kafka.
+`readiness_watch` reads the manifests in the background.
 """

@@ -1,7 +1,7 @@
-"""The catalogue: every metric that a node or a gateway exposes, and none beside these.
+"""The catalogue of all metrics that a node or a gateway exposes.
 
-Names begin with `strandline_`, are in base units (seconds, bytes, ratios), and a counter's ends with `_total`. A time
-is a Unix time in seconds and says `timestamp`. A figure that nobody knows is missing, never 0.
+Names begin with `strandline_` and use base units (seconds, bytes, ratios); those of counters end with `_total`. Times
+are Unix times in seconds, with `timestamp` in the name. Unknown values are missing, never 0.
 """
 
 from collections.abc import Iterable

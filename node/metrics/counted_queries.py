@@ -1,4 +1,4 @@
-"""Questions to the shards, counted: a `NodeQueries` around another one."""
+"""A `NodeQueries` that counts the requests to the shards and passes them on to another `NodeQueries`."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -62,7 +62,7 @@ _OUTCOMES: tuple[tuple[type[BaseException], str], ...] = (
 
 
 class CountedQueries:
-    """Passes every query on, and counts what came of it. It belongs to one event loop."""
+    """Passes every request on, and counts its outcome. Used by one event loop."""
 
     def __init__(self, queries: NodeQueries, figures: FrontFigures) -> None:
         self._queries, self._figures = queries, figures
@@ -85,7 +85,7 @@ class CountedQueries:
     async def count_series(
         self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope
     ) -> SeriesCount:
-        """Not counted: it is a part of another query."""
+        """Not counted: it is part of another request."""
         return await self._queries.count_series(selectors, within, scope)
 
     async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer:
@@ -105,19 +105,21 @@ class CountedQueries:
 
     def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
         self._queries.kept(ask)
-        self._figures.asked(LABEL_NAMES if isinstance(ask, LabelNamesAsk) else LABEL_VALUES, KEPT)
+        self._figures.count_query(LABEL_NAMES if isinstance(ask, LabelNamesAsk) else LABEL_VALUES, KEPT)
 
     async def _counted(self, ask: str, query: Coroutine[object, object, Given]) -> Given:
         try:
             answer = await query
         except BaseException as error:
-            self._figures.asked(ask, next((told for kind, told in _OUTCOMES if isinstance(error, kind)), FAILED))
+            self._figures.count_query(
+                ask, next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), FAILED)
+            )
             raise
         series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer | KeyPageAnswer) else 0
         samples = len(answer.time) if isinstance(answer, SamplesAnswer) else 0
         if isinstance(answer, FragmentResult):
             series, samples = len(answer.value.keys), answer.samples
-        # Partitions of other nodes are no trouble of this one.
+        # A warning about partitions of other nodes is normal.
         is_warned = answer.warnings and answer.warnings != self._queries.unserved()
-        self._figures.asked(ask, WARNED if is_warned else ANSWERED, series=series, samples=samples)
+        self._figures.count_query(ask, WARNED if is_warned else ANSWERED, series=series, samples=samples)
         return answer

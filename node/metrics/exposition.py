@@ -1,4 +1,4 @@
-"""Families as text, in the format that a scraper asks for."""
+"""Encodes metric families in the format that a scraper accepts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _OPENMETRICS = "application/openmetrics-text"
 
 @dataclass(frozen=True, slots=True)
 class Exposition:
-    """What is answered to a scrape."""
+    """The answer to a scrape."""
 
     body: bytes
     content_type: str
@@ -26,8 +26,8 @@ class _Families:
 
 
 def expose(families: Sequence[Family], accept: str = "") -> Exposition:
-    """Prometheus' text format, or OpenMetrics for a scraper that names it in its `Accept`."""
+    """Prometheus' text format, or OpenMetrics if the `Accept` header lists it."""
     named = {offer.split(";")[0].strip().lower() for offer in accept.split(",")}
-    # Versions that a scraper writes are not looked at: there is one of each format.
+    # Versions in the header are ignored: there is one version of each format.
     encode, content_type = choose_encoder(_OPENMETRICS if _OPENMETRICS in named else "")
     return Exposition(encode(_Families(families)), content_type)

@@ -1,4 +1,4 @@
-"""What the HTTP front counts. One holder for a process; any thread may count, and any may look."""
+"""The counters of the HTTP front. One instance per process, thread-safe."""
 
 import threading
 from bisect import bisect_left
@@ -13,17 +13,17 @@ from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.shard.report import ProcessFigures
 
 OTHER = "other"
-"""The handler of a path that no route has."""
+"""The handler of paths without a route."""
 ANSWERED = "answered"
-"""What came of a question that was answered, and nothing more to be said about it."""
+"""The outcome of a request to shards that was answered without a warning."""
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Upper bounds of the buckets of requests' durations."""
+"""Upper bounds of the histogram of request durations."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontCounts:
-    """All that was counted, at one moment. Requests are by handler and code, queries by ask and outcome, answers that
-    were cut off by reason.
+    """A snapshot of the counters. Requests are by handler and code, queries by kind of request and outcome, cut-off
+    answers by reason.
     """
 
     requests: Mapping[tuple[str, str], int]
@@ -41,7 +41,7 @@ class FrontFigures:
     """Counts requests and queries."""
 
     def __init__(self, clock: Clock, answer_memory: AnswerMemory) -> None:
-        """Counting begins now, which is taken for the start of the process."""
+        """The current time counts as the start of the process."""
         self.answer_memory = answer_memory
         self._started_at = clock.now_ms()
         self._lock = threading.Lock()
@@ -54,32 +54,32 @@ class FrontFigures:
         self._series = self._samples = 0
 
     def began(self) -> None:
-        """A request begins to be answered."""
+        """A request has started."""
         with self._lock:
             self._in_flight += 1
 
     def ended(self, handler: str | None, code: int, seconds: float) -> None:
-        """It was answered, or its client went away. `handler` is the path of a route, None for a path that has none:
-        there must be few of them, whatever clients send.
+        """A request was answered, or its client has disconnected. `handler` is the path pattern of its route, None if
+        it has none: clients must not be able to create label values.
         """
         with self._lock:
             self._in_flight -= 1
             self._observe(handler or OTHER, str(code), seconds)
 
     def cut_off(self, reason: str) -> None:
-        """An answer was broken off while it was sent."""
+        """An answer was cut off while it was being sent."""
         with self._lock:
             self._cut_off[reason] += 1
 
-    def asked(self, ask: str, outcome: str, *, series: int = 0, samples: int = 0) -> None:
-        """A question to the shards has come to its end, with so many series and samples."""
+    def count_query(self, ask: str, outcome: str, *, series: int = 0, samples: int = 0) -> None:
+        """A request to shards has ended, with this number of series and samples."""
         with self._lock:
             self._queries[ask, outcome] += 1
             self._series += series
             self._samples += samples
 
     def counts(self) -> FrontCounts:
-        """All of it as of now."""
+        """A snapshot of all counters."""
         with self._lock:
             return FrontCounts(
                 requests=dict(self._requests),
@@ -106,5 +106,5 @@ class FrontFigures:
 
 
 def _distribution(durations: list[int], total: float) -> Distribution:
-    *at_most, count = accumulate(durations)
-    return Distribution(BOUNDS_S, at_most, count, total)
+    *cumulative, count = accumulate(durations)
+    return Distribution(BOUNDS_S, cumulative, count, total)

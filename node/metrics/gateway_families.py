@@ -1,19 +1,18 @@
-"""A gateway's figures as metrics: pure."""
+"""The metric families of a gateway. Pure."""
 
 from prometheus_client.core import Metric as Family
 
 from strandline.node.gateway.figures import LATENCY_BOUNDS_S, GatewayFigures
 from strandline.node.metrics import gateway_metrics as gateway
-from strandline.node.metrics.build import put_build
 from strandline.node.metrics.catalogue import GATEWAY_METRICS
 from strandline.node.metrics.families import Distribution, Families, in_seconds
 from strandline.node.shard.report import ProcessFigures
 
 
 def gateway_families(figures: GatewayFigures, process: ProcessFigures) -> tuple[Family, ...]:
-    """All that a gateway exposes."""
+    """All families of a gateway."""
     families = Families(GATEWAY_METRICS)
-    put_build(families)
+    families.put_build()
     for outcome, count in figures.requests.items():
         families.put(gateway.REQUESTS, count, outcome.value)
     for code, count in figures.unauthorized.items():

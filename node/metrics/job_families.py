@@ -1,6 +1,6 @@
-"""What a node exposes about bulk jobs, made of values: pure."""
+"""The metric families of bulk jobs. Pure."""
 
-from strandline.node.job_watch.figures import JobsFigures, SeenJob
+from strandline.node.job_watch.figures import JobsFigures, ObservedJob
 from strandline.node.metrics import job_metrics as bulk
 from strandline.node.metrics.families import Families
 from strandline.store.bulk_jobs import BulkJobState
@@ -8,13 +8,11 @@ from strandline.store.jobs import JobState
 
 
 def put_jobs(families: Families, figures: JobsFigures, now: int, monotonic: float) -> None:
-    """The jobs as they were last looked at. Times go on from then: figures that are old must not look as if time stood
-    still.
-    """
+    """The jobs as of the last read. Ages are as of the scrape, so that they keep rising if reads fail."""
     families.put(bulk.FAILURES, figures.failures)
     looked_at = figures.looked_at if figures.looked_at is not None else figures.began_at
     families.put(bulk.AGE, max(0, now - looked_at) / 1000 if looked_at is not None else None)
-    kinds: dict[str, list[SeenJob]] = {kind: [] for kind in sorted(figures.done)}
+    kinds: dict[str, list[ObservedJob]] = {kind: [] for kind in sorted(figures.done)}
     for job in figures.jobs.values():
         kinds.setdefault(job.row.kind, []).append(job)
     for kind, jobs in kinds.items():
@@ -28,7 +26,7 @@ def put_jobs(families: Families, figures: JobsFigures, now: int, monotonic: floa
         families.put(bulk.BYTES, done.bytes, kind)
 
 
-def _put_kind(families: Families, kind: str, jobs: list[SeenJob], now: int) -> None:
+def _put_kind(families: Families, kind: str, jobs: list[ObservedJob], now: int) -> None:
     for state in BulkJobState:
         families.put(bulk.BY_STATE, sum(job.row.state is state for job in jobs), kind, state.value)
     summaries = [job.summary for job in jobs]

@@ -1,6 +1,6 @@
-"""The metrics of bulk jobs, by kind and state: never by job, of which there is no end.
+"""The metrics of bulk jobs, by kind and state; not by job, because the number of jobs is unbounded.
 
-They are those of the dataset's store, so that every node of a dataset exposes the same: take the maximum over nodes,
+They describe the dataset's store, so that every node of a dataset exposes the same values: use the maximum over nodes,
 not the sum.
 """
 

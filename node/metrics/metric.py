@@ -1,11 +1,11 @@
-"""A metric as the catalogue has it."""
+"""The definition of a metric in the catalogue."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """Prometheus' types. An info is a gauge that is always 1, and whose labels are what it tells."""
+    """Prometheus' metric types. An info metric is a gauge that is always 1 and has its values in labels."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -15,7 +15,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: its whole name as a query writes it, and in words what it means and what to do about it."""
+    """One metric: its full name as in queries, its meaning, and what to do about its values."""
 
     name: str
     kind: Kind
@@ -26,27 +26,27 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Metrics that belong together, under a title."""
+    """A titled group of metrics."""
 
     title: str
     metrics: tuple[Metric, ...]
 
 
 def counter(name: str, meaning: str, action: str, *, labels: tuple[str, ...] = ()) -> Metric:
-    """What only rises while the process lives."""
+    """A value that only rises during the life of the process."""
     return Metric(name, Kind.COUNTER, labels, meaning, action)
 
 
 def gauge(name: str, meaning: str, action: str, *, labels: tuple[str, ...] = ()) -> Metric:
-    """What rises and falls."""
+    """A value that rises and falls."""
     return Metric(name, Kind.GAUGE, labels, meaning, action)
 
 
 def histogram(name: str, meaning: str, action: str, *, labels: tuple[str, ...] = ()) -> Metric:
-    """How many of what size."""
+    """A distribution."""
     return Metric(name, Kind.HISTOGRAM, labels, meaning, action)
 
 
 def info(name: str, meaning: str, action: str, *, labels: tuple[str, ...]) -> Metric:
-    """What stands in labels."""
+    """Values in labels."""
     return Metric(name, Kind.INFO, labels, meaning, action)

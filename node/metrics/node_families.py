@@ -1,11 +1,10 @@
-"""All that a node exposes, made of values: pure."""
+"""The metric families of a node. Pure."""
 
 from prometheus_client.core import Metric as Family
 
 from strandline.node.http.connection import SLOW_READER, TIMED_OUT
 from strandline.node.job_watch.figures import JobsFigures
 from strandline.node.metrics import node_metrics as node
-from strandline.node.metrics.build import put_build
 from strandline.node.metrics.catalogue import NODE_METRICS
 from strandline.node.metrics.families import Families, in_seconds
 from strandline.node.metrics.front_figures import FrontFigures
@@ -27,11 +26,11 @@ def node_families(
     jobs: JobsFigures | None = None,
     monotonic: float = 0.0,
 ) -> tuple[Family, ...]:
-    """The node as its supervisor told, and how long ago that was; what the front has counted; how far the dataset is
-    stored, and its bulk jobs as of `monotonic`, if those are looked at.
+    """All families of a node: from the supervisor's state and its age, the front's counters, and, if they are read, the
+    readiness of the dataset and its bulk jobs. `monotonic` is the current time for jobs' progress.
     """
     families = Families(NODE_METRICS)
-    put_build(families)
+    families.put_build()
     families.put(node.SHARDS, len(state.shards))
     families.put(node.PARTITIONS, state.partitions)
     families.put(node.ACTIVE_SHARDS, sum(shard.is_active for shard in state.shards))
@@ -92,5 +91,5 @@ def _put_readiness(families: Families, readiness: ReadinessFigures, now: int) ->
     for one in readiness.partitions:
         if one.stored_until is not None:
             families.put(node.STORED_UNTIL, one.stored_until / 1000, str(one.shard))
-            # As of the scrape: figures that are old must not look as if they had stopped getting older.
+            # As of the scrape, so that it keeps rising if reads fail.
             families.put(node.BEHIND, max(0, now - one.stored_until) / 1000, str(one.shard))

@@ -1,4 +1,4 @@
-"""The metrics of a node as a whole: itself, its HTTP front, queries, and how far the dataset is stored."""
+"""The metrics of a node: its processes, the HTTP front, queries, and the readiness of the dataset."""
 
 from strandline.node.metrics.metric import Section, counter, gauge, histogram, info
 

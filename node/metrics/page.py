@@ -1,4 +1,4 @@
-"""The catalogue as a page of the documentation: `python -m strandline.node.metrics.page` prints docs/metrics.md."""
+"""Generates docs/metrics.md from the catalogue: `python -m strandline.node.metrics.page` prints it."""
 
 import sys
 
@@ -18,7 +18,7 @@ they describe starts; for a shard's counters, that is the shard's process.
 
 
 def metrics_page() -> str:
-    """The whole page, as Markdown."""
+    """The page, as Markdown."""
     parts = [_HEAD]
     for section in SECTIONS:
         parts.append(f"## {section.title}\n")

@@ -1,8 +1,8 @@
-"""How far the whole dataset is stored, looked up in the background: for metrics, for the page, and for whoever asks
-over HTTP about an hour or a day.
+"""Reads how far all partitions of the dataset are stored: in the background for metrics, and on request for the page
+and HTTP clients.
 
-A look reads the manifests of all partitions from the store, whichever nodes serve them. It begins where the newest
-ready hour does, so that it costs the same however long the history is.
+It reads the manifests of all partitions from the store, whichever nodes serve them. Polls read from the newest ready
+hour on, so that their cost does not depend on the length of the history.
 """
 
 import threading
@@ -15,8 +15,8 @@ import structlog
 from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.node.offsets.deployment import Deployment
-from strandline.node.offsets.hours import ReadyReport, ask
-from strandline.node.page.hours import HourStanding, hours_between
+from strandline.node.offsets.hours import ReadyReport, check_ready
+from strandline.node.page.hours import HourReadiness, hours_between
 from strandline.node.throttled_warning import ThrottledWarning
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import PartitionStanding, StoredDataset, newest_ready_hour, standings
@@ -24,22 +24,21 @@ from strandline.recovery.readiness import PartitionStanding, StoredDataset, newe
 Opener = Callable[[], AbstractContextManager[Deployment]]
 
 _LOG = structlog.get_logger(__name__)
-LOOK_EVERY_S = 15.0
-# How long somebody who asks waits while another's question is being answered.
-_PATIENCE_S = 20.0
-_END_S = 5.0
+POLL_INTERVAL_S = 15.0
+# How long a request waits for another one to finish.
+_LOCK_TIMEOUT_S = 20.0
+_JOIN_TIMEOUT_S = 5.0
 
 
 class ReadinessUnknown(Retryable):
-    """Nobody can tell now whether an hour is ready."""
+    """The readiness of an hour can't be determined now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadinessFigures:
-    """How far the partitions were stored when that was last looked up; `looked_at` is None before the first time, and
-    `began_at` is since when somebody tries. `flush_interval` is the dataset's, `kafka_retention` for how long its topic
-    keeps records, None for ever; both in milliseconds.
-    `failures` counts the looks that failed since the node was started.
+    """How far the partitions were stored at `looked_at`, the time of the last successful poll; None before the first.
+    `began_at` is the start of polling. `flush_interval` is the dataset's, `kafka_retention` the topic's, None if
+    unlimited; both in milliseconds. `failures` counts failed polls since the start of the process.
     """
 
     looked_at: int | None = None
@@ -52,75 +51,75 @@ class ReadinessFigures:
 
 
 class ReadinessWatch:
-    """Looks every now and then, by a thread of its own. Any thread may ask it.
+    """Polls in its own thread. Thread-safe.
 
-    Store and Kafka are opened at the first look, or once they can be: a node starts without them. Both have time-outs
-    of their own. While they don't answer, what is known grows old, and its age says so.
+    The first use opens the store and the Kafka client; if this fails, the next one tries again, so that a node can
+    start without them. Both have timeouts. While they don't answer, the figures keep their values, and their age rises.
     """
 
-    def __init__(self, opener: Opener, clock: Clock, *, every_s: float = LOOK_EVERY_S) -> None:
-        self._opener, self._clock, self._every_s = opener, clock, every_s
+    def __init__(self, opener: Opener, clock: Clock, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        self._opener, self._clock, self._interval_s = opener, clock, interval_s
         self._figures = ReadinessFigures()
         self._first: int | None = None
-        self._using = threading.Lock()
+        self._lock = threading.Lock()
         self._opened = ExitStack()
         self._deployment: Deployment | None = None
-        self._warning = ThrottledWarning("how far the dataset is stored could not be looked up", "all", clock)
+        self._warning = ThrottledWarning("the readiness of the dataset could not be read", "all", clock)
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="readiness", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start polling."""
         self._figures = replace(self._figures, began_at=self._clock.now_ms())
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more. One that hangs in a look is left to end with the process."""
+        """Stop polling. A hanging poll does not block the end of the process."""
         self._ending.set()
         if self._thread.is_alive():
-            self._thread.join(_END_S)
-        if self._using.acquire(timeout=_END_S):
+            self._thread.join(_JOIN_TIMEOUT_S)
+        if self._lock.acquire(timeout=_JOIN_TIMEOUT_S):
             with self._opened:
                 self._deployment = None
-            self._using.release()
+            self._lock.release()
 
     def figures(self) -> ReadinessFigures:
-        """What is known. Never waits."""
+        """The figures of the last poll. Never waits."""
         return self._figures
 
-    def look(self) -> None:
-        """Look now. What goes wrong is counted and logged, and what was known before stays."""
+    def poll(self) -> None:
+        """Read the manifests now. Errors are counted and logged, and leave the figures unchanged."""
         try:
-            with self._used() as deployment:
-                self._figures = self._look(deployment)
+            with self._locked() as deployment:
+                self._figures = self._read(deployment)
         except StrandlineError as error:
             self._fail()
             self._warning.about(error)
-        except Exception:  # noqa: BLE001 - whatever it is, the next look may work, and the log has all of it
+        except Exception:  # noqa: BLE001 - logged completely, and the next poll may succeed
             self._fail()
-            _LOG.exception("the look-up of how far the dataset is stored has failed")
+            _LOG.exception("reading the readiness of the dataset failed")
         else:
             self._warning.is_over()
 
-    def ask(self, period: Period) -> ReadyReport:
-        """Whether an hour or a day is ready, by the manifests as they are now. Raises `Retryable` if nobody can tell
-        now, and what keeps manifests from being understood.
+    def check_ready(self, period: Period) -> ReadyReport:
+        """Whether an hour or day is ready, according to the current manifests. Raises `Retryable` if this can't be
+        determined now, and errors of invalid manifests.
         """
-        with self._used() as deployment:
-            return ask(deployment, period)
+        with self._locked() as deployment:
+            return check_ready(deployment, period)
 
-    def hours(self, first: int, last: int) -> tuple[HourStanding, ...]:
-        """The hours from `first` to `last`, counted since the epoch, both included. Raises as `ask` does."""
-        with self._used() as deployment:
-            begin = deployment.cutting.bucket_of(Period(first).start) - 1
-            return hours_between(deployment.stored(deployment.topic.now(), begin), first, last)
+    def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
+        """The hours from `first` to `last`, inclusive, numbered since the epoch. Raises the errors of `check_ready`."""
+        with self._locked() as deployment:
+            bucket = deployment.cutting.bucket_of(Period(first).start) - 1
+            return hours_between(deployment.stored(deployment.topic.now(), bucket), first, last)
 
-    def _look(self, deployment: Deployment) -> ReadinessFigures:
+    def _read(self, deployment: Deployment) -> ReadinessFigures:
         now, topic, first = self._clock.now_ms(), deployment.topic.now(), self._first
         stored = deployment.stored(topic, first)
         found = standings(stored, now)
         if first is not None and any(bucket < first for bucket in _reached(found)):
-            # After a rewind, or with a partition that nobody had read: what is needed begins further back.
+            # After a rewind, or with a newly read partition, earlier rows are needed.
             stored = deployment.stored(topic)
             found = standings(stored, now)
         hour = newest_ready_hour(stored)
@@ -139,16 +138,16 @@ class ReadinessWatch:
 
     def _watch(self) -> None:
         while not self._ending.is_set():
-            self.look()
-            self._ending.wait(self._every_s)
+            self.poll()
+            self._ending.wait(self._interval_s)
 
     @contextmanager
-    def _used(self) -> Iterator[Deployment]:
-        """The dataset, for one at a time."""
-        if not self._using.acquire(timeout=_PATIENCE_S):
+    def _locked(self) -> Iterator[Deployment]:
+        """The dataset, locked for one user at a time."""
+        if not self._lock.acquire(timeout=_LOCK_TIMEOUT_S):
             raise ReadinessUnknown(
-                f"the store has not answered for {_PATIENCE_S:g} s how far the dataset is stored",
-                remedy="Check that the store and Kafka are healthy, and ask again",
+                f"the store or Kafka has not answered for {_LOCK_TIMEOUT_S:g} s",
+                remedy="Check that the store and Kafka are healthy, and try again",
             )
         try:
             if self._ending.is_set():
@@ -157,20 +156,20 @@ class ReadinessWatch:
                 self._deployment = self._opened.enter_context(self._opener())
             yield self._deployment
         finally:
-            self._using.release()
+            self._lock.release()
 
 
 def first_bucket_needed(reached: list[int], stored: StoredDataset, ready: int | None) -> int | None:
-    """From which bucket on manifests tell what the next look wants to know: the bucket before the newest hour that is
-    whole by what all partitions have reached, or before the newest that is `ready`; None for all, while none was read.
+    """The first bucket whose rows the next poll needs: the one before the newest hour that all partitions have reached
+    the end of, or before the newest `ready` hour if that is older; None for all rows, while no partition was read.
     """
     if not reached:
         return None
-    cutting, least = stored.cutting, min(reached)
-    hour = (least + 1) * cutting.flush_interval // HOUR - 1
+    cutting, lowest = stored.cutting, min(reached)
+    hour = (lowest + 1) * cutting.flush_interval // HOUR - 1
     if ready is not None:
         hour = min(hour, ready)
-    return min(least, cutting.bucket_of(hour * HOUR) - 1)
+    return min(lowest, cutting.bucket_of(hour * HOUR) - 1)
 
 
 def _reached(found: tuple[PartitionStanding, ...]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What a node and a gateway answer about themselves over HTTP: `/metrics`, and whether an hour or a day is ready."""
+"""The routes `/metrics` and `/api/v1/strandline/ready`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,9 +28,7 @@ class _Envelope:
 
 
 def metrics_routes(collect: Collect) -> tuple[Route, ...]:
-    """`/metrics`. `collect` is called in the event loop for each scrape: it looks at what is known, and waits for
-    nothing.
-    """
+    """`/metrics`. `collect` is called in the event loop for each scrape and must not block."""
 
     async def metrics(request: Request) -> Response:
         exposition = expose(collect(), request.headers.get("Accept", ""))
@@ -40,13 +38,13 @@ def metrics_routes(collect: Collect) -> tuple[Route, ...]:
 
 
 def readiness_routes(watch: ReadinessWatch, workers: Workers) -> tuple[Route, ...]:
-    """`/api/v1/strandline/ready?period=2026-11-15T10`, or a day: what `strandline ready --output json` tells, under
-    `data`. The code is 200 whether it is ready or not; `data.ready` says which. 503 means that nobody can tell now.
+    """`/api/v1/strandline/ready?period=2026-11-15T10`, or a day. `data` is what `strandline ready --output json`
+    prints. The status is 200 whether it is ready or not, see `data.ready`; 503 if this can't be determined now.
     """
 
     async def ready(request: Request) -> Response:
         period = _period((await parameters_of(request)).required("period"))
-        report = await workers.run(lambda: watch.ask(period))
+        report = await workers.run(lambda: watch.check_ready(period))
         return Response(orjson.dumps(plain(_Envelope("success", report))))
 
     return (Route(("GET", "POST"), "/api/v1/strandline/ready", ready, Access.READ),)

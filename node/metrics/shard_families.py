@@ -1,4 +1,4 @@
-"""The figures of shards as metrics, by what their processes last told: pure functions."""
+"""The metric families of shards, from the last reports of their processes. Pure."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ Figure = Callable[[ShardReport], float | None]
 
 
 def put_shard(families: Families, process: ShardProcessStatus, now: int) -> None:
-    """All that is known of a shard. Of one without a report that is only how its process stands."""
+    """All metrics of a shard. Without a report, only the state of its process."""
     shard, report = str(process.shard), process.report
     running = process.state is ProcessState.RUNNING and report is not None
     families.put(reading.UP, int(running), shard)
@@ -36,7 +36,7 @@ def put_shard(families: Families, process: ShardProcessStatus, now: int) -> None
 
 
 def _put_times(families: Families, report: ShardReport, shard: str, now: int) -> None:
-    """What depends on the time of the scrape."""
+    """Metrics that depend on the time of the scrape."""
     status, unstored = report.status, report.unstored_since
     families.put(reading.REPORT_AGE, max(0, now - report.told_at) / 1000, shard)
     families.put(reading.LAG_SECONDS, lag_seconds(report, now), shard)
@@ -51,8 +51,8 @@ def _put_times(families: Families, report: ShardReport, shard: str, now: int) ->
 
 
 def _put_by_label(families: Families, report: ShardReport, shard: str, now: int) -> None:
-    """What has labels beside the shard. Where their values are known each of them is there from the beginning, so that
-    a rate sees the first step.
+    """Metrics with labels besides the shard. Known label values are exposed from the start, so that `rate` includes the
+    first increase.
     """
     counters = report.status.counters
     for stage in Stage:
@@ -64,8 +64,8 @@ def _put_by_label(families: Families, report: ShardReport, shard: str, now: int)
     families.put(reading.SKIPPED, counters.skipped_histograms, shard, "histogram")
     families.put(reading.SKIPPED, counters.skipped_exemplars, shard, "exemplar")
     families.put(reading.SKIPPED, counters.skipped_metadata, shard, "metadata")
-    kept = report.result_cache
-    for outcome, count in (("hit", kept.hits), ("partial", kept.partial_hits), ("miss", kept.misses)):
+    cache = report.result_cache
+    for outcome, count in (("hit", cache.hits), ("partial", cache.partial_hits), ("miss", cache.misses)):
         families.put(reading.RESULT_CACHE, count, shard, outcome)
     for clock, ahead in report.clocks.items():
         families.put(reading.CLOCK_DIFFERENCE, ahead / 1000, shard, clock)
@@ -76,70 +76,70 @@ def _put_by_label(families: Families, report: ShardReport, shard: str, now: int)
 
 
 def _time(milliseconds: int) -> float | None:
-    """Of something that may never have happened."""
+    """A Unix time in seconds; None for 0, which means never."""
     return milliseconds / 1000 if milliseconds else None
 
 
 _FIGURES: tuple[tuple[Metric, Figure], ...] = (
-    (reading.TURNS, lambda told: told.status.turns),
-    (reading.CPU, lambda told: told.process.cpu_seconds),
-    (reading.RESIDENT, lambda told: told.process.resident_bytes),
-    (reading.PEAK_RESIDENT, lambda told: told.process.peak_resident_bytes),
-    (reading.RECORDS, lambda told: told.status.counters.records),
-    (reading.BYTES, lambda told: told.status.counters.bytes),
-    (reading.SAMPLES, lambda told: told.status.counters.samples),
-    (reading.NEW_KEYS, lambda told: told.status.counters.new_keys),
-    (reading.REFUSED_ROWS, lambda told: told.status.counters.refused_rows),
-    (reading.DEAD_LETTERS, lambda told: told.status.counters.dead_letters),
-    (reading.LOG_RETRIES, lambda told: told.status.counters.log_retries),
-    (reading.LAG_OFFSETS, lambda told: told.status.lag),
-    (reading.NEWEST_RECORD, lambda told: _time(told.status.counters.newest_record_at)),
-    (reading.RESULT_CACHE_BYTES, lambda told: told.result_cache.bytes),
-    (reading.BUDGET_LIMIT, lambda told: told.limits.buffer_bytes),
-    (reading.SPILL_LIMIT, lambda told: told.limits.spill_bytes),
-    (reading.SEGMENT_CACHE_LIMIT, lambda told: told.limits.segment_cache_bytes),
-    (storing.STORED_SEGMENTS, lambda told: told.status.counters.stored_segments),
-    (storing.STORED_SAMPLES, lambda told: told.status.counters.stored_samples),
-    (storing.STORED_SERIES, lambda told: told.status.counters.stored_series),
-    (storing.STORED_BYTES, lambda told: told.status.counters.stored_bytes),
-    (storing.STORE_RETRIES, lambda told: told.status.counters.store_retries),
-    (storing.STORE_UNANSWERED, lambda told: told.store.unanswered_s),
-    (storing.LAST_STORED, lambda told: _time(told.status.counters.last_stored_at)),
-    (storing.FLUSH_INTERVAL, lambda told: told.limits.flush_interval / 1000),
-    (storing.KEYS_LIMIT, lambda told: told.limits.series),
-    (storing.CUTS, lambda told: told.status.counters.cuts),
-    (storing.INDEX_RECORDS, lambda told: told.status.counters.index_records),
-    (storing.ROLLED_OVER, lambda told: told.status.counters.rolled_over_keys),
-    (storing.ENDED, lambda told: told.status.counters.ended_keys),
-    (storing.INDEX_BYTES, lambda told: told.status.counters.index_bytes),
-    (storing.LAST_INDEX_BYTES, lambda told: told.status.counters.last_index_bytes or None),
-    (storing.PROGRESS, lambda told: told.status.fraction),
-    (storing.RETENTION_MARGIN, lambda told: in_seconds(told.status.time_left)),
-    (storing.KAFKA_RETENTION, lambda told: in_seconds(told.limits.kafka_retention)),
+    (reading.TURNS, lambda report: report.status.turns),
+    (reading.CPU, lambda report: report.process.cpu_seconds),
+    (reading.RESIDENT, lambda report: report.process.resident_bytes),
+    (reading.PEAK_RESIDENT, lambda report: report.process.peak_resident_bytes),
+    (reading.RECORDS, lambda report: report.status.counters.records),
+    (reading.BYTES, lambda report: report.status.counters.bytes),
+    (reading.SAMPLES, lambda report: report.status.counters.samples),
+    (reading.NEW_KEYS, lambda report: report.status.counters.new_keys),
+    (reading.REFUSED_ROWS, lambda report: report.status.counters.refused_rows),
+    (reading.DEAD_LETTERS, lambda report: report.status.counters.dead_letters),
+    (reading.LOG_RETRIES, lambda report: report.status.counters.log_retries),
+    (reading.LAG_OFFSETS, lambda report: report.status.lag),
+    (reading.NEWEST_RECORD, lambda report: _time(report.status.counters.newest_record_at)),
+    (reading.RESULT_CACHE_BYTES, lambda report: report.result_cache.bytes),
+    (reading.BUDGET_LIMIT, lambda report: report.limits.buffer_bytes),
+    (reading.SPILL_LIMIT, lambda report: report.limits.spill_bytes),
+    (reading.SEGMENT_CACHE_LIMIT, lambda report: report.limits.segment_cache_bytes),
+    (storing.STORED_SEGMENTS, lambda report: report.status.counters.stored_segments),
+    (storing.STORED_SAMPLES, lambda report: report.status.counters.stored_samples),
+    (storing.STORED_SERIES, lambda report: report.status.counters.stored_series),
+    (storing.STORED_BYTES, lambda report: report.status.counters.stored_bytes),
+    (storing.STORE_RETRIES, lambda report: report.status.counters.store_retries),
+    (storing.STORE_UNANSWERED, lambda report: report.store.unanswered_s),
+    (storing.LAST_STORED, lambda report: _time(report.status.counters.last_stored_at)),
+    (storing.FLUSH_INTERVAL, lambda report: report.limits.flush_interval / 1000),
+    (storing.KEYS_LIMIT, lambda report: report.limits.series),
+    (storing.CUTS, lambda report: report.status.counters.cuts),
+    (storing.INDEX_RECORDS, lambda report: report.status.counters.index_records),
+    (storing.ROLLED_OVER, lambda report: report.status.counters.rolled_over_keys),
+    (storing.ENDED, lambda report: report.status.counters.ended_keys),
+    (storing.INDEX_BYTES, lambda report: report.status.counters.index_bytes),
+    (storing.LAST_INDEX_BYTES, lambda report: report.status.counters.last_index_bytes or None),
+    (storing.PROGRESS, lambda report: report.status.fraction),
+    (storing.RETENTION_MARGIN, lambda report: in_seconds(report.status.time_left)),
+    (storing.KAFKA_RETENTION, lambda report: in_seconds(report.limits.kafka_retention)),
 )
-# Those that are known once the index is loaded.
+# Known once the index is loaded.
 _LOADED: tuple[tuple[Metric, Figure], ...] = (
-    (reading.LOST_DEAD_LETTERS, lambda told: told.lost_dead_letters),
-    (reading.POSITION, lambda told: told.position),
-    (reading.BUFFER_SERIES, lambda told: told.buffer.series),
-    (reading.BUFFER_SAMPLES, lambda told: told.buffer.samples),
-    (reading.BUFFER_REPLACED, lambda told: told.buffer.replaced),
-    (reading.BUFFER_BYTES, lambda told: told.buffer.memory_bytes),
-    (reading.BUDGET_USED, lambda told: told.buffer.budget_used),
-    (reading.SPILLED, lambda told: told.buffer.spill_used),
-    (reading.SEGMENT_CACHE_BYTES, lambda told: told.segment_cache.bytes),
-    (reading.SEGMENT_CACHE_HITS, lambda told: told.segment_cache.hits),
-    (reading.SEGMENT_CACHE_MISSES, lambda told: told.segment_cache.misses),
-    (storing.UNSTORED_BUCKETS, lambda told: told.unstored_buckets),
-    (storing.KEYS, lambda told: told.keys),
-    (storing.LIVE_KEYS, lambda told: told.index.live_keys),
-    (storing.NEXT_PART_ID, lambda told: told.index.next_part_id),
-    (storing.REFRESH_LAG, lambda told: told.index.refresh_lag),
-    (storing.LUCENE_BYTES, lambda told: told.index.disk_bytes),
-    (storing.BUCKET_START, lambda told: told.open_bucket.start / 1000 if told.open_bucket is not None else None),
-    (storing.BUCKET_ACTIVE, lambda told: told.open_bucket.active if told.open_bucket is not None else None),
-    (storing.BUCKET_CHANGED, lambda told: told.open_bucket.changed if told.open_bucket is not None else None),
-    (storing.CHECKPOINT, lambda told: told.checkpoint if told.checkpoint >= 0 else None),
-    (storing.MANIFEST_ROWS, lambda told: told.manifest_rows),
-    (storing.EPOCH, lambda told: told.epoch),
+    (reading.LOST_DEAD_LETTERS, lambda report: report.lost_dead_letters),
+    (reading.POSITION, lambda report: report.position),
+    (reading.BUFFER_SERIES, lambda report: report.buffer.series),
+    (reading.BUFFER_SAMPLES, lambda report: report.buffer.samples),
+    (reading.BUFFER_REPLACED, lambda report: report.buffer.replaced),
+    (reading.BUFFER_BYTES, lambda report: report.buffer.memory_bytes),
+    (reading.BUDGET_USED, lambda report: report.buffer.budget_used),
+    (reading.SPILLED, lambda report: report.buffer.spill_used),
+    (reading.SEGMENT_CACHE_BYTES, lambda report: report.segment_cache.bytes),
+    (reading.SEGMENT_CACHE_HITS, lambda report: report.segment_cache.hits),
+    (reading.SEGMENT_CACHE_MISSES, lambda report: report.segment_cache.misses),
+    (storing.UNSTORED_BUCKETS, lambda report: report.unstored_buckets),
+    (storing.KEYS, lambda report: report.keys),
+    (storing.LIVE_KEYS, lambda report: report.index.live_keys),
+    (storing.NEXT_PART_ID, lambda report: report.index.next_part_id),
+    (storing.REFRESH_LAG, lambda report: report.index.refresh_lag),
+    (storing.LUCENE_BYTES, lambda report: report.index.disk_bytes),
+    (storing.BUCKET_START, lambda report: report.open_bucket.start / 1000 if report.open_bucket is not None else None),
+    (storing.BUCKET_ACTIVE, lambda report: report.open_bucket.active if report.open_bucket is not None else None),
+    (storing.BUCKET_CHANGED, lambda report: report.open_bucket.changed if report.open_bucket is not None else None),
+    (storing.CHECKPOINT, lambda report: report.checkpoint if report.checkpoint >= 0 else None),
+    (storing.MANIFEST_ROWS, lambda report: report.manifest_rows),
+    (storing.EPOCH, lambda report: report.epoch),
 )

@@ -1,4 +1,4 @@
-"""The metrics of a shard, by its number: its process, and the way of samples up to the write buffer."""
+"""The metrics of a shard: its process, ingestion up to the write buffer, and caches."""
 
 from strandline.node.metrics.metric import Section, counter, gauge
 
@@ -254,7 +254,7 @@ SEGMENT_CACHE_MISSES = counter(
     labels=SHARD,
 )
 
-# Kept results.
+# Result cache.
 RESULT_CACHE = counter(
     "strandline_result_cache_fragments_total",
     "Fragments of PromQL range queries, by how many of their steps came from the cache: all (hit), some "

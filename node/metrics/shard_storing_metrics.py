@@ -1,4 +1,4 @@
-"""The metrics of a shard, by its number: flushing, the index and its buckets, the manifest, and recovery."""
+"""The metrics of a shard: flushing, the index and its buckets, the manifest, and recovery."""
 
 from strandline.node.metrics.metric import Section, counter, gauge
 

@@ -91,7 +91,7 @@ class Deployment:
 
 
 @contextmanager
-def opened(settings: Settings, environment: Mapping[str, str], clock: Clock) -> Iterator[Deployment]:
+def open_deployment(settings: Settings, environment: Mapping[str, str], clock: Clock) -> Iterator[Deployment]:
     """The dataset that the settings name."""
     data_folder = settings.shard.data_folder(environment)
     if settings.store.kind == "sqlite" and not (path := settings.store.sqlite_path(data_folder)).exists():

@@ -44,7 +44,7 @@ class ReadyReport:
             yield f"Partitions that were first read later, and do not count: {ranges(told.started_later)}"
 
 
-def ask(deployment: Deployment, period: Period) -> ReadyReport:
+def check_ready(deployment: Deployment, period: Period) -> ReadyReport:
     """By the manifests as they are now. Raises `LogUnreachable` if nobody says which partitions there are."""
     # The bucket before the first one that may hold the period's records tells whether a shard had begun by then.
     first = deployment.cutting.bucket_of(period.start) - 1
@@ -62,7 +62,7 @@ def wait_for(deployment: Deployment, period: Period, seconds: float) -> ReadyRep
     def is_settled() -> bool:
         nonlocal report, trouble
         try:
-            report, trouble = ask(deployment, period), None
+            report, trouble = check_ready(deployment, period), None
         except Retryable as error:
             trouble = error
             return False

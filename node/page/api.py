@@ -16,8 +16,8 @@ from strandline.node.http.requests import Request
 from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.page.assets import asset_routes, load_assets
-from strandline.node.page.hours import HoursSource, HourStanding, RememberedHours
-from strandline.node.page.shard_figures import NodeFigures, figures_of, shown
+from strandline.node.page.hours import CachedHours, HourReadiness, HoursSource
+from strandline.node.page.shard_figures import NodeFigures, figures_of, process_figures
 from strandline.node.query.answers import BucketsAnswer, CardinalityAnswer
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import NodeQueries, QueryScope
@@ -29,12 +29,12 @@ from strandline.recovery.periods import HOUR, HOURS_A_DAY
 
 _PREFIX = "/api/v1/strandline"
 _METHODS = ("GET", "POST")
-MOST_BUCKETS = 1000
-_BUCKETS = 200
-MOST_ENTRIES = 1000
-_ENTRIES = 10
-MOST_DAYS = 31
-_DAYS = 2
+MAX_BUCKETS = 1000
+_DEFAULT_BUCKETS = 200
+MAX_ENTRIES = 1000
+_DEFAULT_ENTRIES = 10
+MAX_DAYS = 31
+_DEFAULT_DAYS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class CardinalityFigures:
 @dataclass(frozen=True, slots=True)
 class _Envelope:
     status: str
-    data: NodeFigures | CardinalityFigures | tuple[BucketFigures, ...] | tuple[HourStanding, ...]
+    data: NodeFigures | CardinalityFigures | tuple[BucketFigures, ...] | tuple[HourReadiness, ...]
     warnings: tuple[str, ...]
 
 
@@ -75,7 +75,7 @@ class PageApi:
         clock: Clock,
     ) -> None:
         self._node, self._queries, self._workers = node, queries, workers
-        self._hours = RememberedHours(hours, clock)
+        self._hours = CachedHours(hours, clock)
         self._dataset, self._clock = settings.dataset.name, clock
         self._timeout_s = settings.query.timeout.seconds
 
@@ -84,7 +84,7 @@ class PageApi:
         await parameters_of(request)
         now = self._clock.now_ms()
         shards = tuple(figures_of(one, now) for one in self._node.shards())
-        processes = tuple(map(shown, self._node.processes()))
+        processes = tuple(map(process_figures, self._node.processes()))
         started, waits_for = self._node.started_ms(), self._node.waits_for()
         partitions = self._node.partitions()
         return _answer(
@@ -94,11 +94,11 @@ class PageApi:
     async def buckets(self, request: Request) -> Response:
         """`start`, `end`, `limit`: the newest buckets of a time, with how many series had a sample in each."""
         given = await parameters_of(request)
-        most = given.limit(MOST_BUCKETS, default=_BUCKETS)
+        limit = given.limit(MAX_BUCKETS, default=_DEFAULT_BUCKETS)
         # One more than is told: so it shows that there are more.
-        ask = BucketsAsk(given.time_range(), most + 1)
+        ask = BucketsAsk(given.time_range(), limit + 1)
         answer = await self._queries.buckets(ask, self._scope(request))
-        return _answer(*_newest(answer, most))
+        return _answer(*_newest(answer, limit))
 
     async def cardinality(self, request: Request) -> Response:
         """`match[]`, `start`, `end`, `limit`, `label`, `samples=true`: what makes the index large."""
@@ -106,7 +106,7 @@ class PageApi:
         ask = CardinalityAsk(
             given.selectors(required=False),
             given.time_range(),
-            given.limit(MOST_ENTRIES, default=_ENTRIES),
+            given.limit(MAX_ENTRIES, default=_DEFAULT_ENTRIES),
             given.text("label"),
             samples=given.text("samples") == "true",
         )
@@ -160,25 +160,25 @@ def _tops(answer: CardinalityAnswer, ask: CardinalityAsk) -> CardinalityFigures:
     )
 
 
-def _newest(answer: BucketsAnswer, most: int) -> tuple[tuple[BucketFigures, ...], tuple[str, ...]]:
+def _newest(answer: BucketsAnswer, limit: int) -> tuple[tuple[BucketFigures, ...], tuple[str, ...]]:
     times = sorted({one.bucket for one in answer.buckets})
-    if len(times) <= most:
+    if len(times) <= limit:
         return answer.buckets, answer.warnings
-    first = times[-most] if most else times[-1] + 1
-    cut_off = f"results truncated due to limit: there are more than the {most} newest buckets that are listed"
+    first = times[-limit] if limit else times[-1] + 1
+    cut_off = f"results truncated due to limit: there are more than the {limit} newest buckets that are listed"
     return tuple(one for one in answer.buckets if one.bucket >= first), (*answer.warnings, cut_off)
 
 
 def _days(written: str | None) -> int:
     if written is None:
-        return _DAYS
-    if not (written.isascii() and written.isdigit() and len(written) <= 4 and 1 <= int(written) <= MOST_DAYS):
-        raise BadParameter(f'the parameter "days" is no whole number from 1 to {MOST_DAYS}: {written[:20]!r}')
+        return _DEFAULT_DAYS
+    if not (written.isascii() and written.isdigit() and len(written) <= 4 and 1 <= int(written) <= MAX_DAYS):
+        raise BadParameter(f'the parameter "days" is no whole number from 1 to {MAX_DAYS}: {written[:20]!r}')
     return int(written)
 
 
 def _answer(
-    data: NodeFigures | CardinalityFigures | tuple[BucketFigures, ...] | tuple[HourStanding, ...],
+    data: NodeFigures | CardinalityFigures | tuple[BucketFigures, ...] | tuple[HourReadiness, ...],
     warnings: tuple[str, ...] = (),
 ) -> Response:
     return Response(orjson.dumps(_Envelope("success", data, warnings)))

@@ -13,7 +13,7 @@ _REMEMBER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class HourStanding:
+class HourReadiness:
     """One hour of UTC. `behind` are the partitions that keep it from being ready, `losses` how many ranges of offsets
     a person has accepted as lost.
     """
@@ -31,39 +31,39 @@ class HourStanding:
 class HoursSource(Protocol):
     """Whether hours are ready. To be asked from worker threads: it may read manifests."""
 
-    def hours(self, first: int, last: int) -> tuple[HourStanding, ...]:
+    def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
         """The hours from `first` to `last`, counted since the epoch, both included, oldest first. Raises `Retryable`
         if nobody can tell now.
         """
         ...
 
 
-class RememberedHours:
+class CachedHours:
     """A source that many pages may ask at once: what one was told is told to the others for some seconds."""
 
-    def __init__(self, source: HoursSource, clock: Clock, *, remember_s: float = _REMEMBER_S) -> None:
-        self._source, self._clock, self._remember_s = source, clock, remember_s
+    def __init__(self, source: HoursSource, clock: Clock, *, cache_s: float = _REMEMBER_S) -> None:
+        self._source, self._clock, self._cache_s = source, clock, cache_s
         self._lock = threading.Lock()
         self._asked: tuple[int, int] | None = None
-        self._told: tuple[HourStanding, ...] = ()
+        self._told: tuple[HourReadiness, ...] = ()
         self._until_s = 0.0
 
-    def hours(self, first: int, last: int) -> tuple[HourStanding, ...]:
+    def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
         """As the source's. What it raises is not remembered."""
         with self._lock:
             if self._asked != (first, last) or self._clock.monotonic() >= self._until_s:
                 self._told = self._source.hours(first, last)
-                self._asked, self._until_s = (first, last), self._clock.monotonic() + self._remember_s
+                self._asked, self._until_s = (first, last), self._clock.monotonic() + self._cache_s
             return self._told
 
 
-def hours_between(stored: StoredDataset, first: int, last: int) -> tuple[HourStanding, ...]:
+def hours_between(stored: StoredDataset, first: int, last: int) -> tuple[HourReadiness, ...]:
     """The same, by manifests that reach back to the bucket before the first hour's. Raises `ManifestTorn`."""
     return tuple(_standing(Period(hour), readiness(stored, Period(hour))) for hour in range(first, last + 1))
 
 
-def _standing(hour: Period, found: Readiness) -> HourStanding:
-    return HourStanding(
+def _standing(hour: Period, found: Readiness) -> HourReadiness:
+    return HourReadiness(
         hour=found.period,
         start=hour.start,
         verdict=found.verdict,

@@ -9,7 +9,7 @@ from strandline.recovery.present import wrong_clocks_in_words
 
 
 @dataclass(frozen=True, slots=True)
-class BufferShown:
+class BufferFigures:
     """The open bucket's part of the write buffer."""
 
     series: int
@@ -54,7 +54,7 @@ class ShardFigures:
     samples: int | None = None
     dead_letters: int | None = None
     memory_bytes: int | None = None
-    buffer: BufferShown | None = None
+    buffer: BufferFigures | None = None
     store: str = ""
     store_unanswered_s: float | None = None
     start_s: Mapping[str, float] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class ShardFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessShown:
+class ChildProcessFigures:
     """The front or the replay worker, as its supervisor keeps it."""
 
     name: str
@@ -87,14 +87,14 @@ class NodeFigures:
     started_ms: int
     now_ms: int
     shards: tuple[ShardFigures, ...]
-    processes: tuple[ProcessShown, ...] = ()
+    processes: tuple[ChildProcessFigures, ...] = ()
     waits_for: str = ""
     partitions: int | None = None
 
 
-def shown(process: ProcessStatus) -> ProcessShown:
+def process_figures(process: ProcessStatus) -> ChildProcessFigures:
     """The front or the worker as it stands now."""
-    return ProcessShown(
+    return ChildProcessFigures(
         process.name,
         process.state.value,
         process.pid,
@@ -145,7 +145,7 @@ def figures_of(process: ShardProcessStatus, now_ms: int) -> ShardFigures:
         samples=status.counters.samples,
         dead_letters=status.counters.dead_letters,
         memory_bytes=report.process.resident_bytes,
-        buffer=BufferShown(buffer.series, buffer.samples, buffer.memory_bytes, buffer.spilled_bytes),
+        buffer=BufferFigures(buffer.series, buffer.samples, buffer.memory_bytes, buffer.spilled_bytes),
         store=report.store.name,
         store_unanswered_s=process.store_unanswered_s,
         start_s={phase.value: seconds for phase, seconds in phase_seconds(status, now_ms).items()},

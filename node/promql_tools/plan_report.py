@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from strandline.node.client.answers import SelectorSize
-from strandline.node.client.moments import shown_length, shown_moment
+from strandline.node.client.moments import format_duration, format_time
 from strandline.node.output import Block
 from strandline.promql.plan.explaining import Explanation, FrontNode, ShardFragment
 from strandline.promql.plan.query_times import QueryTimes
@@ -62,7 +62,7 @@ class PlanReport:
             yield "narrowed", f"by {', '.join(one.pushed)}, which the left side has"
         if self.series is not None and one.number in self.series:
             yield "series", f"about {self.series[one.number]:,}"
-        times = f"{shown_moment(one.first)} to {shown_moment(one.last)}"
+        times = f"{format_time(one.first)} to {format_time(one.last)}"
         if self.estimated_samples is not None and one.number in self.estimated_samples:
             times = f"about {self.estimated_samples[one.number]:,} (an estimate), {times}"
         yield "samples", times
@@ -77,9 +77,9 @@ class PlanReport:
 
 def _when(times: QueryTimes) -> str:
     if times.is_instant:
-        return f"at {shown_moment(times.start)}"
-    bounds = f"from {shown_moment(times.start)} to {shown_moment(times.end)}"
-    return f"{bounds}, every {shown_length(times.step)}: {times.grid.count:,} steps"
+        return f"at {format_time(times.start)}"
+    bounds = f"from {format_time(times.start)} to {format_time(times.end)}"
+    return f"{bounds}, every {format_duration(times.step)}: {times.grid.count:,} steps"
 
 
 def _tree(node: FrontNode, depth: int) -> Iterator[str]:

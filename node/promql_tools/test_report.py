@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from strandline.errors import ExitCode
-from strandline.node.client.notation import harmless
+from strandline.node.client.notation import single_line
 from strandline.node.output import Block, Table
 from strandline.promql.testing.running import Finding, Outcome
 
@@ -58,8 +58,8 @@ class TestReport:
         """What failed, by file and line; then the counts."""
         for script in self.files:
             for one in script.failed:
-                yield f"{script.file}:{one.line}: {harmless(one.query)}"
-                yield f"  {harmless(one.reason)}" + (f" ({harmless(one.variant)})" if one.variant else "")
+                yield f"{script.file}:{one.line}: {single_line(one.query)}"
+                yield f"  {single_line(one.reason)}" + (f" ({single_line(one.variant)})" if one.variant else "")
         rows = [
             (one.file, f"{one.passed:,}", f"{len(one.failed):,}", f"{sum(one.skipped.values()):,}")
             for one in self.files

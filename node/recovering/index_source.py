@@ -20,7 +20,7 @@ def index_source(
     if lucene_folder(folder).is_dir():
         start_vm(heap_mb)
         try:
-            if is_named(saved_identity(folder), shard, topic_id, index_rows):
+            if is_in_manifest(saved_identity(folder), shard, topic_id, index_rows):
                 return Source.LOCAL_COPY
         except IndexInUse:
             return Source.IN_USE
@@ -29,7 +29,7 @@ def index_source(
     return Source.BUCKETS if index_rows else Source.REPLAY
 
 
-def is_named(copy: CopyIdentity, shard: ShardId, topic_id: str, index_rows: Sequence[GroupRow]) -> bool:
+def is_in_manifest(copy: CopyIdentity, shard: ShardId, topic_id: str, index_rows: Sequence[GroupRow]) -> bool:
     """Whether the manifest names a copy's bucket under its attempt."""
     named = {row.bucket: row.index.attempt for row in index_rows if row.index is not None and not row.superseded}
     return copy == CopyIdentity(shard.dataset, topic_id, shard.shard, copy.bucket, named.get(copy.bucket, ""))

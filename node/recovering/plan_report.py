@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from strandline.errors import ExitCode, StrandlineError
 from strandline.node.output import Block, Table
+from strandline.node.recovering.formatting import count, duration, moment, size
 from strandline.node.recovering.shard_plan import FoundPlan
-from strandline.node.recovering.words import count, duration, moment, size
 from strandline.recovery.estimates import NOTHING, Estimate, Rates, Source, estimate, whole_time
 from strandline.recovery.offset_policy import Begin, DataLost
 from strandline.recovery.urgency import Urgency, least_time_left
 
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +219,11 @@ def _job_table(jobs: Sequence[PlannedJob]) -> Iterable[Block]:
             size(job.bytes),
             duration(job.time_left_seconds),
         )
-        for job in ordered[:_MOST_SHOWN]
+        for job in ordered[:_MAX_SHOWN]
     )
     yield Table(columns, rows)
-    if len(ordered) > _MOST_SHOWN:
-        yield f"and {count(len(ordered) - _MOST_SHOWN)} more, which --output json shows."
+    if len(ordered) > _MAX_SHOWN:
+        yield f"and {count(len(ordered) - _MAX_SHOWN)} more, which --output json shows."
 
 
 def _seconds(milliseconds: int | None) -> float | None:

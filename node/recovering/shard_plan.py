@@ -30,7 +30,7 @@ from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, ManifestRows, ShardState
 
 _NO_STATE = ShardState(epoch=0, owner="", seen_at=None, topic_id="", next_part_id=0)
-_PEEK_S = 5.0
+_READ_TIMEOUT_S = 5.0
 _NEVER = 2**62
 
 
@@ -106,7 +106,7 @@ def mean_record_size(log: PartitionLog, jobs: Sequence[Job], ends: LogEnds) -> f
         if offset < ends.last_stable:
             log.seek(offset)
             # The first visible record from there on: at an offset of a transaction's marker there is none.
-            sizes += [len(value) for value in log.poll(1, _PEEK_S).values]
+            sizes += [len(value) for value in log.poll(1, _READ_TIMEOUT_S).values]
     return sum(sizes) / len(sizes) if sizes else None
 
 
@@ -138,6 +138,6 @@ def _first_cut(cutting: Cutting, log: PartitionLog, offset: int, ends: LogEnds, 
     time = now
     if offset < ends.last_stable:
         log.seek(offset)
-        records = log.poll(1, _PEEK_S)
+        records = log.poll(1, _READ_TIMEOUT_S)
         time = min(now, int(records.times[0])) if len(records) and records.times[0] != NO_TIME else now
     return CutRow(cutting.bucket_of(time) - 1, offset, offset, _NEVER, reset=True)

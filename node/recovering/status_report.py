@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from strandline.errors import ExitCode
 from strandline.node.output import Block, Table
-from strandline.node.recovering.words import count, duration, moment
+from strandline.node.recovering.formatting import count, duration, moment
 from strandline.recovery.checkpoints import LEAVING_MS, designated_group, progress
 from strandline.recovery.job_board import Standing
 from strandline.recovery.present import wrong_clocks_in_words
@@ -13,7 +13,7 @@ from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, ShardId
 
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ShardStatus:
         return [job for job in self.jobs if job.state is JobState.FAILED]
 
 
-def look_at(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
+def shard_status(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
     """What the store says of a shard."""
     found = store.manifest(shard)
     manifest = found.unexpired(now + LEAVING_MS) if found is not None else None
@@ -98,7 +98,7 @@ def look_at(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
     )
 
 
-def clocks_seen(store: Store, own: int) -> Mapping[str, int]:
+def clock_differences(store: Store, own: int) -> Mapping[str, int]:
     """By how much this machine's clock is ahead of the store's: with two of them it is not known which is wrong."""
     server = store.server_time()
     return {"node": own - server} if server is not None else {}
@@ -134,9 +134,9 @@ class RecoverStatus:
         rows = [_job_row(shard, job) for shard in self.shards for job in shard.jobs if job.state is not JobState.DONE]
         if rows:
             of_jobs = ("shard", "bucket", "offsets", "state", "epoch", "lease left", "failures", "worker", "reason")
-            yield Table(of_jobs, tuple(rows[:_MOST_SHOWN]))
-        if len(rows) > _MOST_SHOWN:
-            yield f"and {count(len(rows) - _MOST_SHOWN)} more, which --output json shows."
+            yield Table(of_jobs, tuple(rows[:_MAX_SHOWN]))
+        if len(rows) > _MAX_SHOWN:
+            yield f"and {count(len(rows) - _MAX_SHOWN)} more, which --output json shows."
         if wrong := wrong_clocks_in_words(self.clocks_ahead_ms):
             yield f"Clocks differ: {wrong}. Check time synchronisation."
         for shard in self.shards:

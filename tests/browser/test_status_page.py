@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from strandline.errors import Retryable
-from strandline.node.page.hours import HourStanding
+from strandline.node.page.hours import HourReadiness
 from strandline.node.settings.http_sections import HttpSettings
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.status import Phase
@@ -199,8 +199,8 @@ def test_a_young_node_shows_its_few_buckets_wide(node: PageNode, watched: Watche
 def test_hours_show_verdict_and_revision_and_one_that_is_chosen_tells_more(node: PageNode, watched: Watched) -> None:
     late, lost = THIS_HOUR - 5, THIS_HOUR - 7
     node.told_hours.told = {
-        late: HourStanding(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234),
-        lost: HourStanding(str(Period(lost)), lost * HOUR, Verdict.UNKNOWN, 0, 0, reason="older than the history"),
+        late: HourReadiness(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234),
+        lost: HourReadiness(str(Period(lost)), lost * HOUR, Verdict.UNKNOWN, 0, 0, reason="older than the history"),
     }
     page = watched().open(node.url)
     cells = page.locator("button.hour")

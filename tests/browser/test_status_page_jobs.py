@@ -93,7 +93,7 @@ def test_jobs_are_changed_only_with_an_admin_token_and_after_a_question(node: Pa
     row.locator('[data-verb="pause"]').click()
     page.locator("#job-dialog-yes").click()
     expect(row.locator(".badge")).to_have_text("Pausing")
-    expect(page.locator("#jobs-answer")).to_contain_text("If no worker runs, `strandline job pause a` settles it")
+    expect(page.locator("#jobs-answer")).to_contain_text("If no worker is running, run `strandline job pause a`")
     assert node.jobs.board.job("a").wanted is Wanted.PAUSED
     expect(row.locator("[data-verb]")).to_have_text(["Cancel"])
 

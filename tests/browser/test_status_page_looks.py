@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from strandline.jobs.counts import Counts
-from strandline.node.page.hours import HourStanding
+from strandline.node.page.hours import HourReadiness
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.status import Phase
 from strandline.node.status.processes import ProcessState, ShardProcessStatus
@@ -61,7 +61,7 @@ def series() -> Iterator[tuple[dict[str, str], list[tuple[int, float]]]]:
 def node() -> Iterator[PageNode]:
     with PageNode(FakeQueries(series(), buckets=tuple(buckets()))) as node:
         late = THIS_HOUR - 30
-        node.told_hours.told = {late: HourStanding(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234)}
+        node.told_hours.told = {late: HourReadiness(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234)}
         node.status.told = (
             active(0),
             recovering(1, Phase.REPLAYING, 0.43, entered_ms=NOW - 20_000),

@@ -10,9 +10,9 @@ from strandline.jobs.bad_records import BadRecord, BadRecords
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.outcome import PartOutcome, SamplesByTime
-from strandline.node.bulk.changing import ask_to_stop, resume_job
+from strandline.node.bulk.changing import request_stop, resume_job
 from strandline.node.bulk.reports import JobStatus, JobSummary
-from strandline.node.job_watch.figures import JobsFigures, Point, observed
+from strandline.node.job_watch.figures import JobsFigures, Point, updated_figures
 from strandline.recovery.periods import HOUR
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart, Wanted
 from strandline.store.jobs import JobState
@@ -71,7 +71,7 @@ class TellingJobs:
 
     def figures(self) -> JobsFigures:
         rows = [(job, JobSummary.of_job(job, self.board.parts(job))) for job in self.board.jobs()]
-        return replace(observed(JobsFigures(), rows, self.clock.now_ms(), 0.0), points=self.history)
+        return replace(updated_figures(JobsFigures(), rows, self.clock.now_ms(), 0.0), points=self.history)
 
     async def jobs(self) -> JobsFigures:
         if self.trouble is not None:
@@ -82,8 +82,8 @@ class TellingJobs:
         found = self.board.job(job)
         return JobStatus.of(found, self.board.parts(found))
 
-    async def ask_to_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        return ask_to_stop(self.board, job, wanted, self.clock)
+    async def request_stop(self, job: str, wanted: Wanted) -> JobStatus:
+        return request_stop(self.board, job, wanted, self.clock)
 
     async def resume(self, job: str) -> JobStatus:
         return resume_job(self.board, job, self.clock)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from strandline.errors import StrandlineError
-from strandline.node.page.hours import HourStanding
+from strandline.node.page.hours import HourReadiness
 from strandline.node.shard.report import BufferFigures, ProcessFigures, ShardReport
 from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
@@ -71,9 +71,9 @@ class TellingHours:
     """All hours are ready but the one that runs; `trouble` is raised instead, and `told` replaces single hours."""
 
     trouble: StrandlineError | None = None
-    told: dict[int, HourStanding] = field(default_factory=dict)
+    told: dict[int, HourReadiness] = field(default_factory=dict)
 
-    def hours(self, first: int, last: int) -> tuple[HourStanding, ...]:
+    def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
         if self.trouble is not None:
             raise self.trouble
         ready = [_hour(hour, Verdict.READY) for hour in range(first, last)]
@@ -83,6 +83,6 @@ class TellingHours:
         )
 
 
-def _hour(hour: int, verdict: Verdict) -> HourStanding:
+def _hour(hour: int, verdict: Verdict) -> HourReadiness:
     behind = (1,) if verdict is Verdict.NOT_READY else ()
-    return HourStanding(str(Period(hour)), hour * HOUR, verdict, 0, 0, behind=behind)
+    return HourReadiness(str(Period(hour)), hour * HOUR, verdict, 0, 0, behind=behind)

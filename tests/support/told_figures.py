@@ -16,7 +16,7 @@ from strandline.node.gateway.figures import (
     Outcome,
     ProducerCounts,
 )
-from strandline.node.job_watch.figures import JobsFigures, observed
+from strandline.node.job_watch.figures import JobsFigures, updated_figures
 from strandline.node.metrics.front_figures import FrontFigures
 from strandline.node.metrics.readiness_watch import ReadinessFigures
 from strandline.node.query.answer_memory import AnswerMemory
@@ -178,8 +178,8 @@ def full_front() -> FrontFigures:
         front.began()
     front.ended("/api/v1/series", 200, 0.02)
     front.ended("/api/v1/series", 422, 70.0)
-    front.asked("series", "answered", series=7)
-    front.asked("samples", "warned", series=1, samples=90)
+    front.count_query("series", "answered", series=7)
+    front.count_query("samples", "warned", series=1, samples=90)
     return front
 
 
@@ -255,6 +255,6 @@ def full_jobs() -> JobsFigures:
     paused = bulk_job("b", BulkJobState.PAUSED, idle_since=NOW, expires_after=9 * HOUR)
     states = [JobState.DONE, JobState.DONE, JobState.DONE, JobState.LEASED, JobState.LEASED, JobState.FAILED]
     jobs = [(running, summary(running, Counts(10, 20, 30, 40, 50, 60), states)), (paused, summary(paused))]
-    before = observed(replace(JobsFigures(), failures=3), jobs, NOW - 60_000, 0.0)
+    before = updated_figures(replace(JobsFigures(), failures=3), jobs, NOW - 60_000, 0.0)
     jobs[0] = (running, summary(running, Counts(710, 721, 732, 743, 754, 765), states))
-    return observed(before, jobs, NOW - 30_000, 30.0)
+    return updated_figures(before, jobs, NOW - 30_000, 30.0)

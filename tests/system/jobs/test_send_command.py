@@ -180,7 +180,7 @@ def test_an_import_waits_while_a_shard_lags_and_goes_on_afterwards(world: World,
         assert (job["state"], job["landed"], worker.exit_code) == ("running", 0, None)
     eventually(lambda: worker.exit_code is not None, "the import ends")
     assert worker.exit_code == ExitCode.OK, worker.log_text()
-    assert "jobs go on" in worker.log_text()
+    assert "jobs continue" in worker.log_text()
     assert world.command("status", job["job"])[1]["landed"] == HOSTS * SAMPLES
 
 

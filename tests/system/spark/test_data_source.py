@@ -20,7 +20,7 @@ from strandline.jobs.exporting.day_manifest import Choice, DayManifest
 from strandline.jobs.exporting.planning import ExportOptions
 from strandline.node.bench.spark_read_bench import spark_read
 from strandline.node.bulk.exporting import HoursNotReady, planned_export
-from strandline.node.offsets.deployment import opened
+from strandline.node.offsets.deployment import open_deployment
 from strandline.node.settings.load import load_settings
 from strandline.node.stack import Stack
 from strandline.recovery.periods import HOUR, utc_text
@@ -118,7 +118,7 @@ def test_an_exported_day_is_read_back_by_pyarrow_and_by_spark(
     assert [row for table in tables for row in rows_of_table(table)] == expected
     frame = spark.read.parquet(*(str(path.parent / file.name) for file in manifest.files))
     assert sorted(rows_of_frame(frame)) == sorted(expected)
-    with opened(load_settings(deployment.settings, {}), {}, SystemClock()) as dataset:
+    with open_deployment(load_settings(deployment.settings, {}), {}, SystemClock()) as dataset:
         options = ExportOptions(str(to), "cpu", FIRST * HOUR, END)
         assert [day.choice for day in planned_export(dataset, options).days] == [Choice.UNCHANGED]
         with pytest.raises(HoursNotReady, match=r"4[78] hours are not ready, the first is"):

@@ -18,7 +18,7 @@ from strandline.errors import ExitCode, Fatal, Retryable
 from strandline.node.cli import main as cli
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import EXIT_CODES
-from strandline.node.cli.options import Command, Group, Lazy, LazyGroup
+from strandline.node.cli.options import Command, Group, LazyCommand, LazyGroup
 from strandline.node.settings import load
 
 pytestmark = pytest.mark.unit
@@ -49,7 +49,7 @@ def trial(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     module = ModuleType("trial_command")
     module.command = command  # type: ignore[attr-defined]  # made for this test
     monkeypatch.setitem(sys.modules, "trial_command", module)
-    monkeypatch.setitem(cli.strandline._lazy, "trial", Lazy("trial_command", "A trial."))
+    monkeypatch.setitem(cli.strandline._lazy, "trial", LazyCommand("trial_command", "A trial."))
     return noted
 
 
@@ -98,8 +98,8 @@ def test_help_imports_nothing_heavy() -> None:
 def test_a_command_whose_module_is_missing_is_no_command_and_breaks_no_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    there = Lazy("strandline.node.cli.check_config", "There.")
-    group = LazyGroup("g", lazy={"here": there, "gone": Lazy("strandline.node.cli.no_such_module", "Gone.")})
+    there = LazyCommand("strandline.node.cli.check_config", "There.")
+    group = LazyGroup("g", lazy={"here": there, "gone": LazyCommand("strandline.node.cli.no_such_module", "Gone.")})
     with pytest.raises(click.exceptions.Exit):
         group.make_context("g", ["--help"], obj=None)
     shown = capsys.readouterr().out
@@ -113,7 +113,7 @@ def lazy_command(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> La
     name = f"command_of_{folder.name}"
     (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(folder)
-    return LazyGroup("g", lazy={"one": Lazy(name, "One.")})
+    return LazyGroup("g", lazy={"one": LazyCommand(name, "One.")})
 
 
 def test_no_garbage_is_looked_for_while_a_command_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

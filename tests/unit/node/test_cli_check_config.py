@@ -80,7 +80,7 @@ def test_right_settings_are_shown_with_where_each_comes_from(
     code, out, err = check(capsys, "--config", str(secure))
     assert (code, err) == (0, "")
     shown = rows(out)
-    assert shown[0] == [f"The settings are right ({secure})."]
+    assert shown[0] == [f"The settings are valid ({secure})."]
     for row in (
         ["setting", "value", "from"],
         ["log.level", "warning", "environment variable STRANDLINE_LOG__LEVEL"],
@@ -130,7 +130,7 @@ def test_right_settings_are_one_json_document(
 def test_without_a_file_the_defaults_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = check(capsys)
     assert code == 0
-    assert out.startswith("The settings are right (no settings file).\n")
+    assert out.startswith("The settings are valid (no settings file).\n")
     assert {row[2] for row in rows(out)[3:] if row} == {"default"}
 
 

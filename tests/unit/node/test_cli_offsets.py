@@ -12,7 +12,7 @@ import structlog
 
 from strandline.errors import ExitCode
 from strandline.node.cli.exit_codes import EXIT_CODES
-from strandline.node.offsets.deployment import NoSuchDataset, opened
+from strandline.node.offsets.deployment import NoSuchDataset, open_deployment
 from strandline.node.settings import Settings, load
 from strandline.node.settings.shard_sections import ShardSettings, StoreSettings
 from strandline.node.shard.ownership import OWNER_TIMEOUT_S, take_shard
@@ -344,8 +344,8 @@ def test_a_rewind_of_what_was_never_read_is_refused(world: World, commands: Comm
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["0"], "One of --to-time, --to-offset and --to-bucket has to say where to"),
-        (["0", "--to-offset", "1", "--to-bucket", "2"], "One of --to-time, --to-offset and --to-bucket"),
+        (["0"], "Give exactly one of --to-time, --to-offset and --to-bucket"),
+        (["0", "--to-offset", "1", "--to-bucket", "2"], "Give exactly one of --to-time, --to-offset and --to-bucket"),
         (["0", "--to-offset", "-1"], "-1 is not in the range x>=0"),
         (["0", "--to-time", "2026-11-15T10:00Z"], "'2026-11-15T10:00Z' names a zone"),
         (["0", "--to-time", "yesterday"], "'yesterday' is not a time"),
@@ -379,7 +379,7 @@ def test_a_dataset_that_is_not_in_the_store_is_refused(commands: Commands, monke
 
 def test_asking_makes_no_store_where_there_is_none(tmp_path: Path, world: World) -> None:
     settings = Settings(shard=ShardSettings(data_dir=tmp_path / "none"), store=StoreSettings(kind="sqlite"))
-    with pytest.raises(NoSuchDataset, match="there is no store in"), opened(settings, {}, world.clock):
+    with pytest.raises(NoSuchDataset, match="there is no store in"), open_deployment(settings, {}, world.clock):
         pass
     assert not (tmp_path / "none").exists()
 

@@ -89,7 +89,7 @@ def test_a_list_that_goes_on_says_so_beside_its_lines(node: FakeNode, capsys: py
     assert cli.main(["labels", "--limit", "2"]) == ExitCode.OK
     shown = capsys.readouterr()
     assert shown.out == "a\nb\n"
-    assert shown.err == "note: there are more names than these 2; --limit 0 lists all that the node gives\n"
+    assert shown.err == "note: there are more names than these 2; --limit 0 lists all that the node returns\n"
     assert cli.main(["labels", "up", "--limit", "0"]) == ExitCode.OK
     assert capsys.readouterr().out == "a\nb\nc\n"
     assert node.asked[1] == ("GET", "/api/v1/labels", [("match[]", "up")])
@@ -188,7 +188,7 @@ def test_a_scalar_and_a_string_are_values_without_labels(
 
 def test_a_plot_is_of_a_range(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["query", "up", "--output", "plot"]) == ExitCode.USAGE
-    assert "say where it begins by --start" in capsys.readouterr().err
+    assert "--output plot needs a range: give --start" in capsys.readouterr().err
     assert node.asked == []
 
 
@@ -231,16 +231,19 @@ def test_a_terminal_that_can_not_show_a_plot_gets_a_table(node: FakeNode, monkey
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["query", "up", "--time", "soon"], "Invalid value for --time: 'soon' is no time; write 2026-11-16T10:00:00Z"),
-        (["query", "up", "--start", "-1h", "--time", "now"], "--time asks for one moment"),
-        (["query", "up", "--end", "now"], "--end and --step belong to a range"),
-        (["query", "up", "--step", "15s"], "--end and --step belong to a range"),
-        (["query", "up", "--start", "-1h", "--step", "0"], "Invalid value for --step: '0' is not above zero"),
-        (["query", "up", "--start", "now", "--end=-1h"], "Invalid value for --end: it lies before --start: -1h"),
-        (["series", "up", "--start", "now", "--end", "yesterday"], "it lies before --start: yesterday"),
+        (
+            ["query", "up", "--time", "soon"],
+            "Invalid value for --time: 'soon' is not a valid time; use 2026-11-16T10:00:00Z",
+        ),
+        (["query", "up", "--start", "-1h", "--time", "now"], "--time and --start exclude each other"),
+        (["query", "up", "--end", "now"], "--end and --step need --start"),
+        (["query", "up", "--step", "15s"], "--end and --step need --start"),
+        (["query", "up", "--start", "-1h", "--step", "0"], "Invalid value for --step: '0' is not positive"),
+        (["query", "up", "--start", "now", "--end=-1h"], "Invalid value for --end: -1h is before --start"),
+        (["series", "up", "--start", "now", "--end", "yesterday"], "yesterday is before --start"),
         (["series"], "Missing argument 'SELECTOR...'"),
         (["values"], "Missing argument 'LABEL'"),
-        (["values", ""], "a label's name is not empty"),
+        (["values", ""], "the label name is empty"),
         (["labels", "--limit", "-1"], "-1 is not in the range"),
         (["labels", "--url", "node-1:9460"], "does not begin with http://"),
         (["labels", "--token-file", "/no/such/file"], "/no/such/file can't be read"),
@@ -307,7 +310,7 @@ def test_where_no_node_is_the_remedy_is_to_start_one(capsys: pytest.CaptureFixtu
     assert cli.main(["query", "up", "--url", url]) == ExitCode.FAILED
     assert capsys.readouterr().err == (
         f"error: no node answers at {url}: Connection refused\n"
-        "  Is it running? Start it by `strandline node`, or say where it is by --url\n"
+        "  Start it with `strandline node`, or give its address with --url\n"
     )
 
 

@@ -99,10 +99,10 @@ def document(capsys: pytest.CaptureFixture[str]) -> Any:
 def test_a_sound_store_gives_0_and_counts(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(settings) == ExitCode.OK
     shown = capsys.readouterr()
-    assert "Nothing is wrong." in shown.out
+    assert "No findings." in shown.out
     assert "note:" not in shown.out
     assert "Verifying 1 shard of dataset metrics" in shown.err
-    assert "shard 0 (sound)" in shown.err
+    assert "shard 0 (no findings)" in shown.err
     assert verify(settings, "--output", "json") == ExitCode.OK
     report = document(capsys)
     (shard,) = report["shards"]
@@ -121,7 +121,7 @@ def test_what_is_wrong_is_listed_with_a_remedy_and_gives_4(
     damage.row(FIRST + 2, group, checksum=bytes(16))
     assert verify(settings) == ExitCode.VERIFY_FAILED
     shown = capsys.readouterr()
-    assert "2 things wrong:" in shown.out
+    assert "2 findings:" in shown.out
     assert f"shard 0, bucket {FIRST + 1} (1970-02-11T17:00:00Z): 0 segments of group {group}" in shown.out
     assert "[segment-missing]\n    Have the bucket read again by `strandline offsets rewind`" in shown.out
     assert "[segment-checksum]" in shown.out
@@ -173,7 +173,7 @@ def test_the_copy_of_a_shard_that_runs_is_left_alone(
         assert verify(settings) == ExitCode.OK
     out = capsys.readouterr().out
     assert "note: shard 0: the local copy in" in out
-    assert "was not looked at: a shard runs with it" in out
+    assert "was not checked: a shard is using it" in out
 
 
 def test_partitions_that_were_added_later_are_verified_and_those_never_read_are_a_note(
@@ -194,9 +194,9 @@ def test_partitions_of_the_topic_that_no_node_reads_are_named(
     monkeypatch.setattr(module, "count_partitions", lambda _settings: 3)
     assert verify(settings) == ExitCode.OK
     out = capsys.readouterr().out
-    assert "Nothing is wrong." not in out
-    assert "Nothing that is stored is wrong, but partitions 1-2 have never been read by a node" in out
-    assert "note: shard 2: no node has ever taken it" in out
+    assert "No findings." not in out
+    assert "No findings, but partitions 1-2 have never been read by a node" in out
+    assert "note: shard 2: no node has ever read it" in out
     assert verify(settings, "--output", "json") == ExitCode.OK
     assert (report := document(capsys))["unread"] == [1, 2]
     assert report["sound"] is True
@@ -219,8 +219,8 @@ def test_without_kafka_what_is_stored_is_verified_all_the_same(
     monkeypatch.setattr(module, "count_partitions", away)
     assert verify(settings) == ExitCode.OK
     out = capsys.readouterr().out
-    assert "Nothing is wrong." in out
-    assert "whether the topic has partitions that no node reads is not known: no broker has answered" in out
+    assert "No findings." in out
+    assert "can't check for partitions that no node reads: no broker has answered" in out
     assert waited == [5.0]
 
 
@@ -229,7 +229,7 @@ def test_only_the_shards_that_were_asked_for(world: World, settings: Path, capsy
     assert verify(settings, "--shard", "1", "--shard", "1", "--output", "json") == ExitCode.OK
     assert [one["shard"] for one in document(capsys)["shards"]] == [1]
     assert verify(settings, "--shard", "7") == ExitCode.USAGE
-    assert "shard 7 of dataset 'metrics' has never been taken" in capsys.readouterr().err
+    assert "shard 7 of dataset 'metrics' has never been read" in capsys.readouterr().err
 
 
 def test_a_store_or_dataset_that_is_not_there_is_an_error_and_is_not_made(

@@ -14,10 +14,10 @@ from strandline.errors import ExitCode
 from strandline.index.local_copy import CopyIdentity
 from strandline.node.masking import SecretMask
 from strandline.node.output import OutputFormat, make_output
-from strandline.node.recovering.index_source import index_source, is_named
+from strandline.node.recovering.formatting import duration, moment, size
+from strandline.node.recovering.index_source import index_source, is_in_manifest
 from strandline.node.recovering.plan_report import PlannedShard, PlanReport
 from strandline.node.recovering.shard_plan import FoundPlan, find_plan
-from strandline.node.recovering.words import duration, moment, size
 from strandline.recovery.checkpoints import LEAVING_MS
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.estimates import Rates, Source
@@ -253,12 +253,12 @@ COPY = CopyIdentity(SHARD.dataset, "topic-1", SHARD.shard, 8, "o.1.8")
 
 
 def test_a_copy_is_used_only_if_the_manifest_names_its_bucket_and_attempt() -> None:
-    assert is_named(COPY, SHARD, "topic-1", ROWS)
-    assert not is_named(replace(COPY, attempt="o.1.7"), SHARD, "topic-1", ROWS)
-    assert not is_named(replace(COPY, bucket=9), SHARD, "topic-1", ROWS)
-    assert not is_named(COPY, SHARD, "topic-2", ROWS)
-    assert not is_named(COPY, ShardId("metrics", 4), "topic-1", ROWS)
-    assert not is_named(COPY, SHARD, "topic-1", [replace(ROWS[0], superseded=True)])
+    assert is_in_manifest(COPY, SHARD, "topic-1", ROWS)
+    assert not is_in_manifest(replace(COPY, attempt="o.1.7"), SHARD, "topic-1", ROWS)
+    assert not is_in_manifest(replace(COPY, bucket=9), SHARD, "topic-1", ROWS)
+    assert not is_in_manifest(COPY, SHARD, "topic-2", ROWS)
+    assert not is_in_manifest(COPY, ShardId("metrics", 4), "topic-1", ROWS)
+    assert not is_in_manifest(COPY, SHARD, "topic-1", [replace(ROWS[0], superseded=True)])
 
 
 def test_without_a_copy_the_buckets_are_loaded_and_without_those_all_is_replayed(tmp_path: Path) -> None:

@@ -15,7 +15,13 @@ from strandline.errors import ExitCode
 from strandline.node.cli.main import main
 from strandline.node.masking import SecretMask
 from strandline.node.output import OutputFormat, make_output
-from strandline.node.recovering.status_report import RecoverStatus, ShardStatus, clocks_seen, known_shards, look_at
+from strandline.node.recovering.status_report import (
+    RecoverStatus,
+    ShardStatus,
+    clock_differences,
+    known_shards,
+    shard_status,
+)
 from strandline.node.settings import load
 from strandline.recovery.job_board import JobBoard
 from strandline.store.jobs import Job, JobState
@@ -58,7 +64,7 @@ def filled(store: Store, clock: ManualClock) -> None:
 
 
 def looked(store: Store, clock: ManualClock) -> ShardStatus:
-    return look_at(store, SHARD, 2, clock.now_ms())
+    return shard_status(store, SHARD, 2, clock.now_ms())
 
 
 def shown(report: RecoverStatus, output_format: OutputFormat = "text") -> str:
@@ -193,4 +199,4 @@ def test_a_clock_that_differs_from_the_store_s_is_named() -> None:
 
 
 def test_without_a_server_of_the_store_there_is_no_clock_to_compare_with(store: Store, clock: ManualClock) -> None:
-    assert clocks_seen(store, clock.now_ms()) == {}
+    assert clock_differences(store, clock.now_ms()) == {}

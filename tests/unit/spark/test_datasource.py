@@ -48,7 +48,7 @@ def test_a_frame_without_a_column_or_a_folder_to_stage_in_is_refused() -> None:
     [
         ({"match": "up{", "start": "2026-11-15"}, InvalidSelector, "not a selector"),
         ({"match": "{}", "start": "2026-11-15"}, InvalidSelector, "without any"),
-        ({"match": "up"}, OptionUnusable, "no option start"),
+        ({"match": "up"}, OptionUnusable, "the option start is missing"),
         ({"match": "up", "start": "2026-11-15", "task_samples": "0"}, OptionUnusable, "task_samples is '0'"),
         ({"match": "up", "start": "2026-11-15", "matches": "x"}, OptionUnusable, "no option matches"),
         ({"match": "up", "start": "2026-11-15", "dataset.groups": "x"}, SettingsError, "dataset"),

@@ -11,7 +11,7 @@ from strandline.errors import Retryable
 from strandline.jobs.board import BulkBoard, NoSuchJob
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.node.bulk.following import follow
-from strandline.node.bulk.pace import Pace
+from strandline.node.bulk.progress_rate import ProgressRate
 from strandline.node.bulk.reports import JobSummary
 from strandline.node.steps import Step
 from strandline.store.bulk_jobs import BulkJob, BulkJobState
@@ -72,7 +72,7 @@ def test_a_job_is_followed_until_nothing_of_it_can_be_done_now(end: BulkJobState
     assert (status.state, status.parts_done) == (end, 7)
     fractions = [fraction for fraction, _ in followed.shown]
     assert fractions == pytest.approx([part / 7 for part in range(7)])
-    assert followed.shown[-1][1] == "6 of 7 parts, 6,000 records (1,000 a second), 6 errors, about 1.0 s left"
+    assert followed.shown[-1][1] == "6 of 7 parts, 6,000 records (1,000/s), 6 errors, about 1.0 s left"
 
 
 def test_it_ends_when_it_is_interrupted() -> None:
@@ -100,22 +100,24 @@ def test_a_store_that_does_not_answer_for_a_while_is_waited_for_and_a_missing_jo
 
 
 def test_a_speed_is_that_of_the_last_minute() -> None:
-    pace = Pace()
+    rate = ProgressRate()
     for second in range(200):
-        pace.see(second, second / 1000, Counts(records=100 * second if second < 100 else 10_000 + 10 * (second - 100)))
-    assert pace.records_a_second == pytest.approx(10)
-    assert pace.seconds_left == pytest.approx(801)
+        rate.record(
+            second, second / 1000, Counts(records=100 * second if second < 100 else 10_000 + 10 * (second - 100))
+        )
+    assert rate.records_per_second == pytest.approx(10)
+    assert rate.seconds_left == pytest.approx(801)
 
 
 def test_no_speed_is_told_before_it_is_known_and_a_lost_attempt_begins_anew() -> None:
-    pace = Pace()
-    assert pace.note(0, 7) == "0 of 7 parts, 0 records"
-    pace.see(0, 0, Counts(records=500))
-    assert (pace.records_a_second, pace.seconds_left) == (None, None)
-    pace.see(2, 0.1, Counts(records=700))
-    assert (pace.records_a_second, pace.seconds_left) == (100, None)
-    pace.see(10, 0.05, Counts(records=300))
-    assert (pace.records_a_second, pace.seconds_left) == (None, None)
+    rate = ProgressRate()
+    assert rate.note(0, 7) == "0 of 7 parts, 0 records"
+    rate.record(0, 0, Counts(records=500))
+    assert (rate.records_per_second, rate.seconds_left) == (None, None)
+    rate.record(2, 0.1, Counts(records=700))
+    assert (rate.records_per_second, rate.seconds_left) == (100, None)
+    rate.record(10, 0.05, Counts(records=300))
+    assert (rate.records_per_second, rate.seconds_left) == (None, None)
 
 
 @pytest.mark.parametrize(("left", "warned"), [(DAY + 1, False), (DAY, True), (2 * HOUR, True), (-HOUR, True)])

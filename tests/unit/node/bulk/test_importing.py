@@ -24,7 +24,7 @@ from strandline.node.bulk.importing import (
     planned_import,
     preview,
     read_mapping,
-    require_remembered,
+    require_offset_retention,
 )
 from strandline.node.bulk.reports import JobList, JobStatus
 from strandline.node.output import Table
@@ -101,11 +101,11 @@ def test_null_values_show_in_the_plan_and_in_the_status_and_are_no_errors(
     path.write_text(f'{{"metric":{{"a":"b"}},"values":[1,null,null],"timestamps":[{NOW},{NOW - 1},{NOW - 2}]}}\n')
     plan = plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW))
     shown = [str(block) for block in PlanReport.of(plan, estimate_import(plan, clock)).blocks()]
-    assert "In these pieces 2 values are null: not imported, and no errors." in shown
+    assert "In these pieces, 2 values are null: not imported, not errors." in shown
     job = add_job(SETTINGS, board, planned_import(plan), clock)
     done = replace(board.parts(job)[0], outcome=PartOutcome(Counts(records=1, samples=1), nulls=1).to_json())
     status = JobStatus.of(job, [done])
-    assert "1 value is null: not imported, and no errors." in status.blocks()
+    assert "1 value is null: not imported, not errors." in status.blocks()
     assert "null" not in str(JobStatus.of(job, board.parts(job)).blocks())
 
 
@@ -129,9 +129,9 @@ def test_a_rate_bounds_how_fast_an_import_can_be(plan: ImportPlan) -> None:
 
 
 def test_jobs_must_end_a_day_before_brokers_forget_them() -> None:
-    require_remembered(Settings(jobs={"expiry": "6d"}), 7 * DAY)
+    require_offset_retention(Settings(jobs={"expiry": "6d"}), 7 * DAY)
     with pytest.raises(ExpiryTooLong, match=r"jobs\.expiry is 6d.* 6 days .*offsets\.retention\.minutes") as caught:
-        require_remembered(Settings(jobs={"expiry": "6d"}), 6 * DAY)
+        require_offset_retention(Settings(jobs={"expiry": "6d"}), 6 * DAY)
     assert caught.value.exit_code == ExitCode.USAGE
 
 

@@ -35,7 +35,7 @@ def test_a_job_that_sends_series_has_messages_and_no_samples() -> None:
     parts = [BulkPart("metrics", "1", 0, one.to_json("up"), 1, outcome=outcome) for one in equal_ranges(1)]
     status = JobStatus.of(BulkJob("metrics", "1", SEND, '{"rate":2500.0}', "", 1, 1, 0), parts)
     assert (status.landed, status.unit, status.rate) == (10, "messages", 2500)
-    assert "Its workers land at most 2,500 messages a second together." in status.blocks()
+    assert "Its workers together land at most 2,500 messages per second." in status.blocks()
     (table,) = (block for block in status.blocks() if isinstance(block, Table))
     assert table.columns[1:4] == ("series read", "messages sent", "bad records")
     assert table.rows[0][1:4] == ("12", "10", "2")

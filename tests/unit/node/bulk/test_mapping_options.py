@@ -73,8 +73,8 @@ def test_options_replace_keys_of_the_file_and_leave_the_others() -> None:
     [
         (MappingOptions("cpu", "name"), Format.CSV, "exclude each other"),
         (MappingOptions(constants=["env"]), Format.CSV, "env has no value"),
-        (MappingOptions(timezone="Europe/Berlin"), Format.CSV, "belongs to --time"),
-        (MappingOptions("cpu"), Format.JSONL, "jsonl have no mapping"),
+        (MappingOptions(timezone="Europe/Berlin"), Format.CSV, "--timezone needs --time"),
+        (MappingOptions("cpu"), Format.JSONL, "jsonl does not use a mapping"),
     ],
 )
 def test_what_can_not_be_meant_is_refused(options: MappingOptions, format_: Format, fault: str) -> None:

@@ -101,7 +101,7 @@ def test_a_job_that_is_paused_or_broken_is_named(
 ) -> None:
     job = add_job(SETTINGS, board, planned(file, clock), clock)
     set_state(board, job, state)
-    with pytest.raises(JobIdle, match=f"{job.job} does the same, and is {state}.*--new") as refused:
+    with pytest.raises(JobIdle, match=f"the identical job {job.job} is {state}.*--new") as refused:
         open_job(board, planned(file, clock))
     assert f"job resume {job.job}" in str(refused.value.remedy)
 

@@ -2,7 +2,7 @@ import pytest
 
 from strandline.jobs.importing.text_parts import TO_THE_END, PlannedFile, TextPart
 from strandline.jobs.sources.files import SourceFile
-from strandline.node.bulk.placing import SPARK_FROM_BYTES, Where, placed
+from strandline.node.bulk.placement import SPARK_FROM_BYTES, Placement, resolve_placement
 
 pytestmark = pytest.mark.unit
 
@@ -20,24 +20,24 @@ def packed(size: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("found", "where"),
+    ("found", "placement"),
     [
-        (sources(SPARK_FROM_BYTES), Where.SPARK),
-        (sources(SPARK_FROM_BYTES - 1), Where.PROCESS),
-        ([], Where.PROCESS),
+        (sources(SPARK_FROM_BYTES), Placement.SPARK),
+        (sources(SPARK_FROM_BYTES - 1), Placement.PROCESS),
+        ([], Placement.PROCESS),
         # Many small files are little work.
-        ([one for name in range(1_000) for one in sources(1_000, f"{name}.csv")], Where.PROCESS),
+        ([one for name in range(1_000) for one in sources(1_000, f"{name}.csv")], Placement.PROCESS),
         # Compressed files hold more than they show, and a single part has nothing to run beside.
-        ([packed(SPARK_FROM_BYTES // 8), packed(1)], Where.SPARK),
-        ([packed(SPARK_FROM_BYTES)], Where.PROCESS),
+        ([packed(SPARK_FROM_BYTES // 8), packed(1)], Placement.SPARK),
+        ([packed(SPARK_FROM_BYTES)], Placement.PROCESS),
     ],
 )
-def test_large_imports_run_on_spark_unless_it_is_said_otherwise(found: list[str], where: Where) -> None:
-    assert placed(Where.AUTO, "import", found) is where
-    assert placed(Where.PROCESS, "import", found) is Where.PROCESS
-    assert placed(Where.SPARK, "import", found) is Where.SPARK
+def test_large_imports_run_on_spark_unless_it_is_said_otherwise(found: list[str], placement: Placement) -> None:
+    assert resolve_placement(Placement.AUTO, "import", found) is placement
+    assert resolve_placement(Placement.PROCESS, "import", found) is Placement.PROCESS
+    assert resolve_placement(Placement.SPARK, "import", found) is Placement.SPARK
 
 
 def test_jobs_that_read_no_files_run_in_the_process_unless_it_is_said_otherwise() -> None:
-    assert placed(Where.AUTO, "send", ["{}"] * 1_000) is Where.PROCESS
-    assert placed(Where.SPARK, "send", ["{}"]) is Where.SPARK
+    assert resolve_placement(Placement.AUTO, "send", ["{}"] * 1_000) is Placement.PROCESS
+    assert resolve_placement(Placement.SPARK, "send", ["{}"]) is Placement.SPARK

@@ -1,4 +1,4 @@
-"""Where parts run if Spark can't be started."""
+"""Placement parts run if Spark can't be started."""
 
 import socket
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 from strandline.clock import ManualClock
 from strandline.node.bulk import spark_running
 from strandline.node.bulk.foreground import runner_for
-from strandline.node.bulk.placing import Where
+from strandline.node.bulk.placement import Placement
 from strandline.node.settings.sections import Settings
 from strandline.node.steps import LineSteps
 from strandline.spark.session import SparkUnavailable
@@ -35,7 +35,7 @@ def test_parts_run_in_the_process_with_a_warning_if_spark_was_not_asked_for(monk
     monkeypatch.setattr(spark_running, "spark_runner", unstarted)
     printed, warnings = StringIO(), list[str]()
     steps = LineSteps("Importing", printed, CLOCK)
-    with runner_for(Where.SPARK, Settings(), steps, CLOCK, warn=warnings.append) as runner:
+    with runner_for(Placement.SPARK, Settings(), steps, CLOCK, warn=warnings.append) as runner:
         assert runner is None
     (warning,) = warnings
     assert "parts run in this process" in warning
@@ -46,7 +46,7 @@ def test_parts_run_in_the_process_with_a_warning_if_spark_was_not_asked_for(monk
 def test_what_keeps_spark_from_being_started_is_raised_if_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_running, "spark_runner", unstarted)
     steps = LineSteps("Importing", StringIO(), CLOCK)
-    with pytest.raises(SparkUnavailable, match="no jars"), runner_for(Where.SPARK, Settings(), steps, CLOCK):
+    with pytest.raises(SparkUnavailable, match="no jars"), runner_for(Placement.SPARK, Settings(), steps, CLOCK):
         pytest.fail("there is no Spark")
 
 
@@ -55,7 +55,7 @@ def test_errors_of_the_work_itself_are_no_reason_to_run_it_elsewhere(monkeypatch
     steps, warnings = LineSteps("Importing", StringIO(), CLOCK), list[str]()
     with (
         pytest.raises(SparkUnavailable, match="later"),
-        runner_for(Where.SPARK, Settings(), steps, CLOCK, warn=warnings.append),
+        runner_for(Placement.SPARK, Settings(), steps, CLOCK, warn=warnings.append),
     ):
         raise SparkUnavailable("later")
     assert not warnings

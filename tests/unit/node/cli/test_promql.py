@@ -47,7 +47,7 @@ def test_findings_are_there_as_json(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(
     ("content", "fault"),
-    [(b"\nlaod 1m\n", ":2: 'laod 1m' is not a command"), (b"load \xff", "is not UTF-8: byte 5 is wrong")],
+    [(b"\nlaod 1m\n", ":2: 'laod 1m' is not a command"), (b"load \xff", "is not valid UTF-8 at byte 5")],
 )
 def test_nothing_runs_if_a_script_is_malformed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, fault: str

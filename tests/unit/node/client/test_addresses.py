@@ -29,11 +29,11 @@ def test_a_url_names_an_address(written: str, address: NodeAddress, url: str) ->
     [
         ("127.0.0.1:9460", "does not begin with http:// or https://"),
         ("ftp://a", "does not begin with http:// or https://"),
-        ("http://", "names no host"),
+        ("http://", "has no host"),
         ("http://a:99999", "is not one"),
         ("http://[::1", "is not one"),
         ("http://a/?x=1", "has more than"),
-        ("http://a/ü", "has characters that no URL has"),
+        ("http://a/ü", "has characters that are not allowed in URLs"),
     ],
 )
 def test_what_is_no_url_is_refused(written: str, fault: str) -> None:
@@ -44,7 +44,7 @@ def test_what_is_no_url_is_refused(written: str, fault: str) -> None:
 
 
 def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
-    with pytest.raises(BadAddress, match="names a user or a password") as refused:
+    with pytest.raises(BadAddress, match="contains a user or a password") as refused:
         parse_url("http://me:hunter2@node-1:9460")
     assert "hunter2" not in str(refused.value)
 

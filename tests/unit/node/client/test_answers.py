@@ -2,7 +2,7 @@
 
 import pytest
 
-from strandline.node.client.answers import Point, Sampled, label_sets, samples, texts
+from strandline.node.client.answers import Point, SampledSeries, label_sets, samples, texts
 from strandline.node.client.envelope import Envelope
 from strandline.node.client.errors import NotANode
 
@@ -30,17 +30,17 @@ def test_series_are_label_sets() -> None:
 
 
 def test_samples_come_as_a_vector_a_matrix_a_scalar_or_a_string() -> None:
-    assert samples(Envelope(VECTOR, ()), 9).items == (Sampled({"a": "b"}, (Point(1500, "NaN"),)),)
-    assert samples(Envelope(MATRIX, ()), 9).items == (Sampled({}, (Point(1000, "2"), Point(16_001, "+Inf"))),)
+    assert samples(Envelope(VECTOR, ()), 9).items == (SampledSeries({"a": "b"}, (Point(1500, "NaN"),)),)
+    assert samples(Envelope(MATRIX, ()), 9).items == (SampledSeries({}, (Point(1000, "2"), Point(16_001, "+Inf"))),)
     scalar = {"resultType": "scalar", "result": [7, "3"]}
-    assert samples(Envelope(scalar, ()), 9).items == (Sampled({}, (Point(7000, "3"),)),)
+    assert samples(Envelope(scalar, ()), 9).items == (SampledSeries({}, (Point(7000, "3"),)),)
     string = {"resultType": "string", "result": [7, "a"]}
-    assert samples(Envelope(string, ()), 9).items == (Sampled({}, (Point(7000, "a"),)),)
+    assert samples(Envelope(string, ()), 9).items == (SampledSeries({}, (Point(7000, "a"),)),)
 
 
 @pytest.mark.parametrize("data", [None, {"a": 1}, "text", [1], [None], [["a"]]])
 def test_what_is_no_list_of_texts_is_refused(data: object) -> None:
-    with pytest.raises(NotANode, match="something else where"):
+    with pytest.raises(NotANode, match="the answer is malformed"):
         texts(Envelope(data, ()), 9)
 
 
@@ -65,5 +65,5 @@ def test_what_is_no_list_of_series_is_refused(data: object) -> None:
     ],
 )
 def test_what_is_no_result_of_a_query_is_refused(data: object) -> None:
-    with pytest.raises(NotANode, match="something else where"):
+    with pytest.raises(NotANode, match="the answer is malformed"):
         samples(Envelope(data, ()), 9)

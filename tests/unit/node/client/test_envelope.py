@@ -5,7 +5,7 @@ import json
 import pytest
 
 from strandline.errors import ExitCode, Retryable, StrandlineError
-from strandline.node.client.envelope import Reply, opened
+from strandline.node.client.envelope import Reply, parse_reply
 from strandline.node.client.errors import (
     AccessDenied,
     NodeBusy,
@@ -27,14 +27,14 @@ def reply(status: int, content: object, kind: str = "application/json") -> Reply
 
 def fault(status: int, kind: str, reason: str = "because") -> StrandlineError:
     with pytest.raises(StrandlineError) as raised:
-        opened(reply(status, {"status": "error", "errorType": kind, "error": reason}))
+        parse_reply(reply(status, {"status": "error", "errorType": kind, "error": reason}))
     return raised.value
 
 
 def test_a_good_answer_is_its_data_and_all_that_is_said_of_it() -> None:
-    found = opened(reply(200, {"status": "success", "data": [1], "warnings": ["a", 2], "infos": ["b"]}))
+    found = parse_reply(reply(200, {"status": "success", "data": [1], "warnings": ["a", 2], "infos": ["b"]}))
     assert (found.data, found.warnings, found.infos) == ([1], ("a",), ("b",))
-    found = opened(reply(200, {"status": "success", "data": []}))
+    found = parse_reply(reply(200, {"status": "success", "data": []}))
     assert (found.warnings, found.infos) == ((), ())
 
 
@@ -100,16 +100,16 @@ def test_what_a_node_says_reaches_no_terminal_raw_and_is_not_endless() -> None:
 )
 def test_who_does_not_answer_as_the_api_does_is_no_node(status: int, content: object, kind: str) -> None:
     with pytest.raises(NotANode, match="which is not Prometheus' API") as raised:
-        opened(reply(status, content, kind))
+        parse_reply(reply(status, content, kind))
     assert str(status) in raised.value.message
     assert "http.node_address" in raised.value.remedy
 
 
 def test_a_proxy_without_its_server_is_not_taken_for_a_wrong_address() -> None:
-    with pytest.raises(NodeUnreachable, match="502, as a proxy does"):
-        opened(reply(502, b"<html>Bad Gateway</html>", "text/html"))
+    with pytest.raises(NodeUnreachable, match="502, as proxies do"):
+        parse_reply(reply(502, b"<html>Bad Gateway</html>", "text/html"))
 
 
 def test_a_good_envelope_with_a_bad_status_is_no_answer() -> None:
     with pytest.raises(StrandlineError):
-        opened(reply(500, {"status": "success", "data": []}))
+        parse_reply(reply(500, {"status": "success", "data": []}))

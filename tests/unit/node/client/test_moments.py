@@ -8,10 +8,10 @@ from strandline.node.client.moments import (
     DEFAULT_LOOKBACK_MS,
     MAX_POINTS,
     default_step,
+    format_duration,
+    format_time,
     parse_length,
     parse_moment,
-    shown_length,
-    shown_moment,
 )
 from strandline.node.http.times import parse_duration
 
@@ -53,14 +53,14 @@ def test_a_moment_is_written_in_any_of_these_ways(written: str, moment: int) -> 
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
-        ("soon", 'no time; write 2026-11-16T10:00:00Z, .* or "1h ago"'),
-        ("", "no time"),
-        ("-3600", "a number below zero; for a time before now add its unit, such as -3600s"),
+        ("soon", 'not a valid time; use 2026-11-16T10:00:00Z, .* or "1h ago"'),
+        ("", "not a valid time"),
+        ("-3600", "a negative number; for a time before now, add a unit, such as -3600s"),
         ("2025-11-16T10:00", "a time without a zone; add Z"),
         ("2025-11-16 10:00:00", "a time without a zone"),
         ("2025-02-30", "a day or a time of day that there is not"),
         ("1x ago", "no duration"),
-        ("-1h5", "no time"),
+        ("-1h5", "not a valid time"),
     ],
 )
 def test_what_is_no_moment_is_refused_with_what_would_be(written: str, reason: str) -> None:
@@ -69,29 +69,33 @@ def test_what_is_no_moment_is_refused_with_what_would_be(written: str, reason: s
 
 
 def test_a_length_is_a_duration_or_seconds_above_zero() -> None:
-    assert (parse_length("15s"), parse_length("0.5"), parse_length("1h30m")) == (15_000, 500, 5_400_000)
+    assert (parse_length("15s"), parse_length("0.5"), parse_length("1h30m")) == (
+        15_000,
+        500,
+        5_400_000,
+    )
     for written in ("0", "0s", "-5"):
-        with pytest.raises(ValueError, match="not above zero"):
+        with pytest.raises(ValueError, match="not positive"):
             parse_length(written)
     with pytest.raises(ValueError, match="no duration such as"):
         parse_length("often")
 
 
 def test_moments_are_shown_in_utc_with_milliseconds_only_if_there_are_any() -> None:
-    assert shown_moment(1_763_290_800_000) == "2025-11-16T11:00:00Z"
-    assert shown_moment(1_763_290_800_025) == "2025-11-16T11:00:00.025Z"
-    assert shown_moment(-1) == "1969-12-31T23:59:59.999Z"
-    assert shown_moment(2**53) == "9007199254740.992", "beyond the calendar"
+    assert format_time(1_763_290_800_000) == "2025-11-16T11:00:00Z"
+    assert format_time(1_763_290_800_025) == "2025-11-16T11:00:00.025Z"
+    assert format_time(-1) == "1969-12-31T23:59:59.999Z"
+    assert format_time(2**53) == "9007199254740.992", "beyond the calendar"
 
 
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
 def test_a_moment_that_is_shown_can_be_written(moment: int) -> None:
-    assert parse_moment(shown_moment(moment), NOW) == moment
+    assert parse_moment(format_time(moment), NOW) == moment
 
 
 @given(st.integers(1, 10**11))
 def test_a_length_that_is_shown_can_be_written(length: int) -> None:
-    assert parse_duration(shown_length(length)) == length
+    assert parse_duration(format_duration(length)) == length
 
 
 @given(st.integers(0, 10**13), st.integers(1, 1000))

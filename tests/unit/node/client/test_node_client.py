@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from strandline.node.client.addresses import NodeAddress, parse_url
-from strandline.node.client.answers import Point, Sampled
+from strandline.node.client.answers import Point, SampledSeries
 from strandline.node.client.errors import NodeUnreachable, NodeUntrusted, NotANode
-from strandline.node.client.node_client import NodeClient, Steps, Within, seconds
-from strandline.node.client.trust import BadCaFile, Trust
+from strandline.node.client.node_client import NodeClient, Steps, TimeBounds, seconds
+from strandline.node.client.tls_verification import BadCaFile, TlsVerification
 from support.certificates import Certificates, make_certificates
 from support.fake_node import FakeNode, fake_node
 
@@ -36,7 +36,7 @@ def client(node: FakeNode) -> Iterator[NodeClient]:
 
 def test_series_are_asked_for_with_one_more_than_wanted(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/series", [{"__name__": "up"}], "a shard is away")
-    found = client.series(("up", '{a="ü&"}'), Within(1_500, 2_000_000), 10)
+    found = client.series(("up", '{a="ü&"}'), TimeBounds(1_500, 2_000_000), 10)
     assert (found.items, found.more, found.warnings) == (({"__name__": "up"},), False, ("a shard is away",))
     parameters = [("match[]", "up"), ("match[]", '{a="ü&"}'), ("start", "1.500"), ("end", "2000"), ("limit", "11")]
     assert node.asked == [("GET", "/api/v1/series", parameters)]
@@ -44,20 +44,20 @@ def test_series_are_asked_for_with_one_more_than_wanted(node: FakeNode, client: 
 
 def test_without_limit_or_times_none_is_sent(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/labels", ["a"])
-    assert client.label_names((), Within(), 0).items == ("a",)
+    assert client.label_names((), TimeBounds(), 0).items == ("a",)
     assert node.asked == [("GET", "/api/v1/labels", [])]
 
 
 def test_the_name_of_a_label_may_be_anything(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/label/a%2Fb%3F%20%C3%BC/values", ["1"])
-    assert client.label_values("a/b? ü", (), Within(), 0).items == ("1",)
+    assert client.label_values("a/b? ü", (), TimeBounds(), 0).items == ("1",)
 
 
 def test_queries_ask_for_a_moment_or_for_steps(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/query", {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]})
     node.data("/api/v1/query_range", {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"]]}]})
-    assert client.query("up", -1500, 0).items == (Sampled({}, (Point(1000, "2"),)),)
-    assert client.query_range("up", Steps(0, 60_000, 15_000), 5).items == (Sampled({}, (Point(1000, "2"),)),)
+    assert client.query("up", -1500, 0).items == (SampledSeries({}, (Point(1000, "2"),)),)
+    assert client.query_range("up", Steps(0, 60_000, 15_000), 5).items == (SampledSeries({}, (Point(1000, "2"),)),)
     ranged = [("query", "up"), ("start", "0"), ("end", "60"), ("step", "15"), ("limit", "6")]
     assert node.asked == [
         ("GET", "/api/v1/query", [("query", "up"), ("time", "-1.500")]),
@@ -69,8 +69,8 @@ def test_a_long_question_goes_as_a_form_but_for_values_which_have_none(node: Fak
     node.data("/api/v1/series", [])
     node.data("/api/v1/label/a/values", [])
     long = f'{{a="{"x" * 3000}"}}'
-    client.series((long,), Within(), 0)
-    client.label_values("a", (long,), Within(), 0)
+    client.series((long,), TimeBounds(), 0)
+    client.label_values("a", (long,), TimeBounds(), 0)
     assert [(method, parameters) for method, _, parameters in node.asked] == [
         ("POST", [("match[]", long)]),
         ("GET", [("match[]", long)]),
@@ -80,25 +80,25 @@ def test_a_long_question_goes_as_a_form_but_for_values_which_have_none(node: Fak
 def test_all_questions_go_over_one_connection(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/labels", [])
     for _ in range(3):
-        client.label_names((), Within(), 0)
+        client.label_names((), TimeBounds(), 0)
     assert len(node.connections) == 1
     client.close()
-    client.label_names((), Within(), 0)
+    client.label_names((), TimeBounds(), 0)
     assert len(node.connections) == 2
 
 
 def test_the_token_goes_along_if_there_is_one(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/labels", [])
-    client.label_names((), Within(), 0)
+    client.label_names((), TimeBounds(), 0)
     with closing(NodeClient(parse_url(node.url), token="s3cret")) as other:
-        other.label_names((), Within(), 0)
+        other.label_names((), TimeBounds(), 0)
     assert [headers.get("Authorization") for headers in node.headers] == [None, "Bearer s3cret"]
 
 
 def test_what_stands_before_the_api_in_a_url_is_kept(node: FakeNode) -> None:
     node.data("/a/b/api/v1/labels", ["x"])
     with closing(NodeClient(parse_url(f"{node.url}/a/b/"))) as client:
-        assert client.label_names((), Within(), 0).items == ("x",)
+        assert client.label_names((), TimeBounds(), 0).items == ("x",)
 
 
 def test_where_nobody_listens_the_remedy_is_to_start_the_node() -> None:
@@ -107,14 +107,14 @@ def test_where_nobody_listens_the_remedy_is_to_start_the_node() -> None:
     with pytest.raises(
         NodeUnreachable, match=f"no node answers at http://127.0.0.1:{port}: Connection refused"
     ) as told:
-        NodeClient(NodeAddress("127.0.0.1", port)).label_names((), Within(), 0)
+        NodeClient(NodeAddress("127.0.0.1", port)).label_names((), TimeBounds(), 0)
     assert "`strandline node`" in told.value.remedy
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 100])
 def test_a_host_that_there_is_not_is_told(host: str) -> None:
     with pytest.raises(NodeUnreachable, match="no node answers at"):
-        NodeClient(NodeAddress(host, 80)).label_names((), Within(), 0)
+        NodeClient(NodeAddress(host, 80)).label_names((), TimeBounds(), 0)
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_longer_than_told() -> None
 
     with listening(act) as address:
         with pytest.raises(NodeUnreachable, match=r"did not answer within 0\.05 s"):
-            NodeClient(address, timeout_s=0.05).label_names((), Within(), 0)
+            NodeClient(address, timeout_s=0.05).label_names((), TimeBounds(), 0)
         over.set()
 
 
@@ -151,14 +151,17 @@ def test_an_answer_that_breaks_off_is_told(said: bytes) -> None:
         connection.recv(10_000)
         connection.sendall(said)
 
-    with listening(act) as address, pytest.raises(NodeUnreachable, match="broke off its answer"):
-        NodeClient(address, timeout_s=10).label_names((), Within(), 0)
+    with (
+        listening(act) as address,
+        pytest.raises(NodeUnreachable, match="closed the connection before the end of its answer"),
+    ):
+        NodeClient(address, timeout_s=10).label_names((), TimeBounds(), 0)
 
 
 def test_another_server_is_no_node(node: FakeNode, client: NodeClient) -> None:
     assert node.answers == {}
     with pytest.raises(NotANode, match="answered 404 with text/plain"):
-        client.label_names((), Within(), 0)
+        client.label_names((), TimeBounds(), 0)
 
 
 @pytest.fixture(scope="module")
@@ -175,53 +178,53 @@ class TestTls:
             node.data("/api/v1/labels", ["a"])
             yield node
 
-    def ask(self, node: FakeNode, trust: Trust, host: str = "127.0.0.1") -> tuple[str, ...]:
+    def ask(self, node: FakeNode, verification: TlsVerification, host: str = "127.0.0.1") -> tuple[str, ...]:
         address = NodeAddress(host, node.server_port, tls=True)
-        with closing(NodeClient(address, token="s3cret", trust=trust, timeout_s=10)) as client:
-            return client.label_names((), Within(), 0).items
+        with closing(NodeClient(address, token="s3cret", verification=verification, timeout_s=10)) as client:
+            return client.label_names((), TimeBounds(), 0).items
 
     def test_a_node_is_known_by_its_authority(self, secure: FakeNode, certificates: Certificates) -> None:
-        assert self.ask(secure, Trust(certificates.ca)) == ("a",)
+        assert self.ask(secure, TlsVerification(certificates.ca)) == ("a",)
 
     def test_without_it_nothing_is_sent(self, secure: FakeNode) -> None:
-        with pytest.raises(NodeUntrusted, match="can't show that it is the node") as told:
-            self.ask(secure, Trust())
+        with pytest.raises(NodeUntrusted, match="can't be verified") as told:
+            self.ask(secure, TlsVerification())
         assert "--ca-file" in told.value.remedy
         assert secure.asked == []
 
     def test_a_certificate_for_another_host_is_not_enough(self, secure: FakeNode, certificates: Certificates) -> None:
         with pytest.raises(NodeUntrusted, match=r"[Hh]ostname mismatch"):
-            self.ask(secure, Trust(certificates.ca), "localhost")
+            self.ask(secure, TlsVerification(certificates.ca), "localhost")
         assert secure.asked == []
 
     def test_the_node_s_own_certificate_is_enough_whatever_host_it_is_for(
         self, secure: FakeNode, certificates: Certificates
     ) -> None:
-        own = Trust.in_certificate(certificates.server_bundle.read_text())
+        own = TlsVerification.pinned_to(certificates.server_bundle.read_text())
         assert self.ask(secure, own, "localhost") == ("a",)
 
     def test_but_no_other_certificate_is_even_of_the_same_authority(
         self, secure: FakeNode, certificates: Certificates
     ) -> None:
         for other in (certificates.client_certificate, certificates.ca):
-            with pytest.raises(NodeUntrusted, match=r"another certificate than the one of http\.tls_certificate_file"):
-                self.ask(secure, Trust.in_certificate(other.read_text()))
+            with pytest.raises(NodeUntrusted, match=r"is not the one in http\.tls_certificate_file"):
+                self.ask(secure, TlsVerification.pinned_to(other.read_text()))
         assert secure.asked == []
 
     def test_a_node_without_tls_is_told_from_one_that_is_not_trusted(self, node: FakeNode) -> None:
-        with pytest.raises(NodeUntrusted, match="does not speak TLS as we do") as told:
-            self.ask(node, Trust())
+        with pytest.raises(NodeUntrusted, match="the TLS handshake with") as told:
+            self.ask(node, TlsVerification())
         assert "http://" in told.value.remedy
 
     def test_asking_for_plain_http_where_tls_is_spoken_is_told(self, secure: FakeNode) -> None:
-        with pytest.raises(NodeUnreachable, match="take https://"):
-            NodeClient(NodeAddress("127.0.0.1", secure.server_port), timeout_s=10).label_names((), Within(), 0)
+        with pytest.raises(NodeUnreachable, match="use https://"):
+            NodeClient(NodeAddress("127.0.0.1", secure.server_port), timeout_s=10).label_names((), TimeBounds(), 0)
 
     def test_a_file_without_certificates_is_refused(self, secure: FakeNode, tmp_path: Path) -> None:
         (tmp_path / "empty").write_text("nothing")
         for path, reason in ((tmp_path / "empty", "holds no certificate"), (tmp_path / "none", "No such file")):
             with pytest.raises(BadCaFile, match=reason):
-                self.ask(secure, Trust(path))
+                self.ask(secure, TlsVerification(path))
 
 
 def test_the_client_imports_nothing_that_takes_long() -> None:

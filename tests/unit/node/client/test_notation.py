@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.selectors import parse_selector
-from strandline.node.client.notation import harmless, listed, quoted, selector_of
+from strandline.node.client.notation import list_item, quoted, selector_of, single_line
 
 pytestmark = pytest.mark.unit
 
@@ -45,24 +45,24 @@ def test_what_is_written_is_read_as_the_same_labels(metric: str, rest: dict[str,
 )
 def test_nothing_that_a_terminal_obeys_is_written(character: str, shown: str) -> None:
     assert quoted(f"a{character}b") == f'"a{shown}b"'
-    assert listed(f"a{character}b") == f'"a{shown}b"'
-    assert harmless(f"a{character}b") == f"a{shown}b"
+    assert list_item(f"a{character}b") == f'"a{shown}b"'
+    assert single_line(f"a{character}b") == f"a{shown}b"
     assert selector_of({f"l{character}": "v"}) == f'{{"l{shown}"="v"}}'
 
 
 @given(st.text(max_size=12))
 def test_every_text_is_written_on_one_printable_line(text: str) -> None:
-    for shown in (quoted(text), listed(text), harmless(text), selector_of({"__name__": text, text or "a": text})):
+    for shown in (quoted(text), list_item(text), single_line(text), selector_of({"__name__": text, text or "a": text})):
         assert shown.isprintable()
 
 
 def test_a_listed_value_is_as_it_is_unless_that_would_mislead() -> None:
-    assert listed("host-1 (a) ü \\d") == "host-1 (a) ü \\d"
-    assert listed("") == '""'
-    assert listed(" a") == '" a"'
-    assert listed("a\nb") == '"a\\nb"'
-    assert listed('"a"') == '"\\"a\\""', "or it would look like one that is quoted"
+    assert list_item("host-1 (a) ü \\d") == "host-1 (a) ü \\d"
+    assert list_item("") == '""'
+    assert list_item(" a") == '" a"'
+    assert list_item("a\nb") == '"a\\nb"'
+    assert list_item('"a"') == '"\\"a\\""', "or it would look like one that is quoted"
 
 
 def test_prose_of_others_is_on_one_line() -> None:
-    assert harmless("no\n shard\t answers\r\n") == "no shard answers"
+    assert single_line("no\n shard\t answers\r\n") == "no shard answers"

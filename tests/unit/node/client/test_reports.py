@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from strandline.node.client.answers import Answered, Point, Sampled
+from strandline.node.client.answers import ListResult, Point, SampledSeries
 from strandline.node.client.node_client import Steps
 from strandline.node.client.reports import NamesReport, QueryReport, SeriesReport
 from strandline.node.output import Block, Table
@@ -21,16 +21,16 @@ def lines(blocks: Iterable[Block]) -> list[str]:
     return [line for block in blocks for line in (block.splitlines() if isinstance(block, str) else [str(block)])]
 
 
-def sampled(name: str, *points: tuple[int, str]) -> Sampled:
-    return Sampled({"__name__": name}, tuple(Point(time, value) for time, value in points))
+def sampled(name: str, *points: tuple[int, str]) -> SampledSeries:
+    return SampledSeries({"__name__": name}, tuple(Point(time, value) for time, value in points))
 
 
-def answered(*items: Sampled, more: bool = False) -> Answered[Sampled]:
-    return Answered(items, more, ())
+def answered(*items: SampledSeries, more: bool = False) -> ListResult[SampledSeries]:
+    return ListResult(items, more, ())
 
 
 def test_series_are_lines_and_in_json_labels() -> None:
-    report = SeriesReport.of(Answered(({"__name__": "up", "a": "\x1b"}, {"b": "c"}), False, ("careful",)))
+    report = SeriesReport.of(ListResult(({"__name__": "up", "a": "\x1b"}, {"b": "c"}), False, ("careful",)))
     assert lines(report.blocks()) == ['up{a="\\x1b"}', '{b="c"}']
     assert list(report.notes()) == ["careful"]
     assert plain(report) == {
@@ -41,19 +41,19 @@ def test_series_are_lines_and_in_json_labels() -> None:
 
 
 def test_names_are_lines() -> None:
-    report = NamesReport.of(Answered(("a", "b\nc"), True, ()), "values")
+    report = NamesReport.of(ListResult(("a", "b\nc"), True, ()), "values")
     assert lines(report.blocks()) == ["a", '"b\\nc"']
-    assert list(report.notes()) == ["there are more values than these 2; --limit 0 lists all that the node gives"]
+    assert list(report.notes()) == ["there are more values than these 2; --limit 0 lists all that the node returns"]
     assert plain(report) == {"data": ["a", "b\nc"], "truncated": True, "warnings": []}
 
 
 def test_many_lines_stay_in_order() -> None:
     names = tuple(f"n{number:05}" for number in range(1701))
-    assert lines(NamesReport.of(Answered(names, False, ()), "names").blocks()) == list(names)
+    assert lines(NamesReport.of(ListResult(names, False, ()), "names").blocks()) == list(names)
 
 
 def test_warnings_of_a_node_are_told_without_what_a_terminal_obeys() -> None:
-    report = NamesReport.of(Answered((), False, ("\x1b[31mred\n",)), "names")
+    report = NamesReport.of(ListResult((), False, ("\x1b[31mred\n",)), "names")
     assert list(report.notes()) == ["\\x1b[31mred"]
 
 
@@ -76,7 +76,7 @@ def test_a_query_is_a_table_of_times_and_values() -> None:
 
 
 def test_warnings_and_infos_of_a_query_are_told_and_stand_apart_in_json() -> None:
-    found = Answered((sampled("a", (T, "1")),), False, ("a shard is away",), ("metric might not be a counter",))
+    found = ListResult((sampled("a", (T, "1")),), False, ("a shard is away",), ("metric might not be a counter",))
     report = QueryReport.of(found, 10)
     assert list(report.notes()) == ["a shard is away", "metric might not be a counter"]
     shown = plain(report)
@@ -126,5 +126,5 @@ def test_that_nothing_was_found_is_said() -> None:
 
 def test_that_samples_between_long_steps_do_not_count_is_said() -> None:
     [note] = QueryReport.of(answered(), 10, steps=Steps(T, T + 24 * HOUR, HOUR)).notes()
-    assert "samples between them do not count" in note
-    assert "the steps are 1h apart: choose a shorter --step" in note
+    assert "other samples between the steps are not used" in note
+    assert "the step is 1h: use a shorter --step" in note

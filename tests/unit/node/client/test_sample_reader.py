@@ -11,7 +11,7 @@ import pytest
 from strandline.jobs.verifying.imports import NotReadable, WantedSeries
 from strandline.node.client.addresses import parse_url
 from strandline.node.client.errors import AccessDenied, NodeRefused
-from strandline.node.client.reading_back import encode_query
+from strandline.node.client.remote_read_client import encode_query
 from strandline.node.client.sample_reader import NodeSamples
 from strandline.node.client.series_source import NodeAccess
 from strandline.time_range import TimeRange

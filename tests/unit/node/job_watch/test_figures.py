@@ -6,7 +6,7 @@ import pytest
 
 from strandline.jobs.counts import Counts
 from strandline.node.bulk.reports import JobSummary
-from strandline.node.job_watch.figures import HISTORY_MS, JobsFigures, observed
+from strandline.node.job_watch.figures import HISTORY_MS, JobsFigures, updated_figures
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 from strandline.store.jobs import JobState
 from support.told_figures import bulk_job, job_parts, summary
@@ -27,7 +27,7 @@ class Looks:
 
     def after(self, seconds: float, *jobs: tuple[BulkJob, JobSummary]) -> JobsFigures:
         self.seconds += seconds
-        self.figures = observed(self.figures, jobs, NOW + round(self.seconds * 1000), self.seconds)
+        self.figures = updated_figures(self.figures, jobs, NOW + round(self.seconds * 1000), self.seconds)
         return self.figures
 
     @property
@@ -134,7 +134,7 @@ def test_speeds_are_those_between_looks_of_the_last_hour_at_most_one_in_ten_seco
 def test_a_clock_that_is_set_back_begins_the_history_anew() -> None:
     looks = Looks(seen(bulk_job("a")))
     looks.after(15, seen(bulk_job("a"), 100))
-    figures = observed(looks.figures, [seen(bulk_job("a"), 200)], NOW - HISTORY_MS, 30)
+    figures = updated_figures(looks.figures, [seen(bulk_job("a"), 200)], NOW - HISTORY_MS, 30)
     assert figures.rates() == ()
     assert figures.done["import"].records == 200
 

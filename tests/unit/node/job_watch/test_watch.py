@@ -118,7 +118,7 @@ def test_looks_at_a_large_job_take_a_tenth_of_the_time_and_opening_the_store_doe
 
 
 def test_parts_of_a_job_that_has_ended_are_read_once() -> None:
-    watched = Watched(remember_s=0)
+    watched = Watched(cache_s=0)
     watched.add(bulk_job("a", BulkJobState.FAILED), [JobState.FAILED] * 7)
     watched.add(bulk_job("b"))
 
@@ -141,7 +141,7 @@ def test_a_change_is_seen_by_the_next_who_asks() -> None:
 
     async def run() -> None:
         await watched.watch.jobs()
-        await watched.watch.ask_to_stop("a", Wanted.PAUSED)
+        await watched.watch.request_stop("a", Wanted.PAUSED)
         assert (await watched.watch.jobs()).jobs["a"].summary.wanted == "paused"
         await watched.watch.stop()
 
@@ -149,7 +149,7 @@ def test_a_change_is_seen_by_the_next_who_asks() -> None:
 
 
 def test_a_job_whose_time_is_over_is_cancelled_though_no_worker_runs() -> None:
-    watched = Watched(remember_s=0)
+    watched = Watched(cache_s=0)
     watched.add(bulk_job("a", BulkJobState.PAUSED, idle_since=NOW, expires_after=DAY))
 
     async def run() -> None:
@@ -163,7 +163,7 @@ def test_a_job_whose_time_is_over_is_cancelled_though_no_worker_runs() -> None:
 
 
 def test_a_store_that_fails_is_named_and_counted_and_what_was_known_stays() -> None:
-    watched = Watched(remember_s=0)
+    watched = Watched(cache_s=0)
     watched.add(bulk_job("a"))
 
     async def run() -> None:
@@ -181,7 +181,7 @@ def test_a_store_that_fails_is_named_and_counted_and_what_was_known_stays() -> N
 
 
 def test_a_store_that_hangs_is_named_after_a_deadline_and_the_event_loop_goes_on() -> None:
-    watched = Watched(patience_s=0.05)
+    watched = Watched(timeout_s=0.05)
     watched.add(bulk_job("a"))
 
     async def run() -> None:
@@ -190,7 +190,7 @@ def test_a_store_that_hangs_is_named_after_a_deadline_and_the_event_loop_goes_on
                 await watched.watch.jobs()
             # It waits behind the call that hangs, and is not made once its own time is over.
             with pytest.raises(StoreDoesNotAnswer, match="has not answered"):
-                await watched.watch.ask_to_stop("a", Wanted.CANCELLED)
+                await watched.watch.request_stop("a", Wanted.CANCELLED)
         with pytest.raises(NoSuchJob):
             await watched.watch.status("b")
         assert watched.board.job("a").wanted is Wanted.NOTHING
@@ -212,7 +212,7 @@ def test_too_many_who_wait_for_a_store_that_hangs_are_refused_at_once() -> None:
         thread: StoreThread[None] = StoreThread(opener, "SQLite")
         waiting = [asyncio.ensure_future(thread.call(lambda _: 1)) for _ in range(32)]
         await eventually(begun.is_set)
-        with pytest.raises(StoreDoesNotAnswer, match="32 requests wait for SQLite"):
+        with pytest.raises(StoreDoesNotAnswer, match="32 requests are already waiting for SQLite"):
             await thread.call(lambda _: 1)
         hangs.set()
         assert await asyncio.gather(*waiting) == [1] * 32
@@ -238,7 +238,7 @@ def test_a_client_that_goes_away_does_not_end_a_look_that_others_wait_for() -> N
 
 
 def test_it_looks_by_itself_and_goes_on_after_a_failure() -> None:
-    watched = Watched(every_s=0.01, remember_s=0)
+    watched = Watched(interval_s=0.01, cache_s=0)
     watched.store.trouble = ValueError("an unexpected error")
 
     async def run() -> None:

@@ -65,9 +65,9 @@ def test_a_request_counts_for_its_handler_and_code_and_in_the_bucket_of_its_dura
     counts = figures.counts()
     assert counts.requests == {("/a", "200"): 2, ("/a", "503"): 1, ("/b", "200"): 1}
     seconds = counts.seconds["/a"]
-    assert list(seconds.at_most) == [1] + [2] * (len(BOUNDS_S) - 1), "at most, not below"
+    assert list(seconds.cumulative) == [1] + [2] * (len(BOUNDS_S) - 1), "at most, not below"
     assert (seconds.count, seconds.total) == (3, pytest.approx(61.0101))
-    assert list(counts.seconds["/b"].at_most) == [1] * len(BOUNDS_S)
+    assert list(counts.seconds["/b"].cumulative) == [1] * len(BOUNDS_S)
 
 
 def test_bounds_rise_and_end_before_the_infinite() -> None:
@@ -81,7 +81,7 @@ def test_what_many_threads_count_is_all_there(figures: FrontFigures) -> None:
         for _ in range(500):
             figures.began()
             figures.ended("/a", 200, 0.25)
-            figures.asked("samples", "answered", series=1, samples=2)
+            figures.count_query("samples", "answered", series=1, samples=2)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(count, range(8)))
@@ -96,7 +96,7 @@ def test_counts_that_were_taken_do_not_change(figures: FrontFigures) -> None:
     ended(figures, "/a", 200, 1)
     before = figures.counts()
     ended(figures, "/a", 200, 1)
-    figures.asked("series", "answered")
+    figures.count_query("series", "answered")
     assert before.requests == {("/a", "200"): 1}
     assert before.seconds["/a"].count == 1
     assert before.queries == {}

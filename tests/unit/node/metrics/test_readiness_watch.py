@@ -110,7 +110,7 @@ def test_before_the_first_look_nothing_is_known(watch: ReadinessWatch, opener: O
 
 
 def test_a_look_tells_the_newest_ready_hour_and_how_far_each_partition_is(watch: ReadinessWatch, world: World) -> None:
-    watch.look()
+    watch.poll()
     figures = watch.figures()
     assert (figures.looked_at, figures.newest_ready_hour) == (world.clock.now_ms(), FIRST + 1)
     (one,) = figures.partitions
@@ -119,12 +119,12 @@ def test_a_look_tells_the_newest_ready_hour_and_how_far_each_partition_is(watch:
 
 
 def test_looks_go_on_with_the_shard_and_read_no_more_than_they_need(watch: ReadinessWatch, world: World) -> None:
-    watch.look()
+    watch.poll()
     firsts = manifest_reads(world)
     for passed in range(1, 6):
         produce_everywhere(world, f"later {passed}")
         world.pass_hours(1)
-        watch.look()
+        watch.poll()
         assert watch.figures().newest_ready_hour == FIRST + 1 + passed
     assert len(firsts) == 5, "one read a look"
     assert None not in firsts
@@ -144,7 +144,7 @@ def test_what_a_look_tells_is_what_whole_manifests_tell(tmp_path: Path) -> None:
                 produce_everywhere(world, str(step % 3))
                 world.pass_time(HOUR // 8)
                 world.settle()
-                watch.look()
+                watch.poll()
                 whole = opener.deployment().stored(opener.topic.now())
                 figures = watch.figures()
                 assert figures.newest_ready_hour == newest_ready_hour(whole)
@@ -156,7 +156,7 @@ def test_what_a_look_tells_is_what_whole_manifests_tell(tmp_path: Path) -> None:
 def test_losses_one_after_another_do_not_hide_the_newest_ready_hour(watch: ReadinessWatch, world: World) -> None:
     """Each of them closes a bucket, and none of these completes its hour."""
     for _ in range(6):
-        watch.look()
+        watch.poll()
         assert watch.figures().newest_ready_hour == FIRST + 1
         produce_everywhere(world)
         world.read_all()
@@ -167,12 +167,12 @@ def test_losses_one_after_another_do_not_hide_the_newest_ready_hour(watch: Readi
         world.settle()
     # All that came since the first loss is in the bucket behind the last one.
     world.pass_hours(7)
-    watch.look()
+    watch.poll()
     assert watch.figures().newest_ready_hour == FIRST + 8
 
 
 def test_a_partition_that_stays_behind_is_told(watch: ReadinessWatch, world: World) -> None:
-    watch.look()
+    watch.poll()
     world.store.before = group_fails(other_group(world))
     for _ in range(3):
         produce_everywhere(world)
@@ -180,7 +180,7 @@ def test_a_partition_that_stays_behind_is_told(watch: ReadinessWatch, world: Wor
         world.read_all()
         world.store_due()
     world.store.before = quietly
-    watch.look()
+    watch.poll()
     figures = watch.figures()
     assert figures.newest_ready_hour == FIRST + 1
     assert figures.partitions[0].reached_bucket == FIRST + 1
@@ -191,11 +191,11 @@ def test_after_a_rewind_the_next_look_tells_it_at_once(watch: ReadinessWatch, wo
     for hour in range(4):
         produce_everywhere(world, f"more {hour}")
         world.pass_hours(1)
-    watch.look()
+    watch.poll()
     assert watch.figures().newest_ready_hour == FIRST + 5
     world.crash()
     do_rewind(opener.deployment(), 0, ToBucket(FIRST + 2), by_force=True)
-    watch.look()
+    watch.poll()
     figures = watch.figures()
     assert figures.partitions[0].reached_bucket == FIRST + 1
     assert figures.newest_ready_hour == FIRST + 1
@@ -207,14 +207,14 @@ def test_while_a_partition_was_never_read_no_hour_is_ready(tmp_path: Path, world
     with ExitStack() as stack:
         other = stack.enter_context(closing(World(folder)))
         watch = stack.enter_context(closing(ReadinessWatch(Opener(world, other), world.clock)))
-        watch.look()
+        watch.poll()
         figures = watch.figures()
         assert figures.newest_ready_hour is None
         assert [one.stored_until for one in figures.partitions] == [(FIRST + 2) * HOUR, None]
 
 
 def test_a_look_that_fails_is_counted_and_leaves_what_was_known(watch: ReadinessWatch, world: World) -> None:
-    watch.look()
+    watch.poll()
     known = watch.figures()
 
     def away(call: StoreCall) -> None:
@@ -224,12 +224,12 @@ def test_a_look_that_fails_is_counted_and_leaves_what_was_known(watch: Readiness
     world.store.before = away
     world.pass_time(30_000)
     with capture_logs() as logs:
-        watch.look()
-        watch.look()
+        watch.poll()
+        watch.poll()
     assert watch.figures() == replace(known, failures=2)
     assert [log["log_level"] for log in logs] == ["warning"], "once, not every time"
     world.store.before = quietly
-    watch.look()
+    watch.poll()
     assert watch.figures().looked_at == world.clock.now_ms()
     assert watch.figures().failures == 2
 
@@ -238,21 +238,21 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_watch(watch: ReadinessWat
     def broken(_call: StoreCall) -> None:
         raise KeyError("a bug")
 
-    watch.look()
+    watch.poll()
     world.store.before = broken
     with capture_logs() as logs:
-        watch.look()
+        watch.poll()
     assert [log["log_level"] for log in logs] == ["error"]
     assert watch.figures().failures == 1
 
 
 def test_a_dataset_that_is_not_there_yet_is_opened_once_it_is(watch: ReadinessWatch, opener: Opener) -> None:
     opener.failing = NoSuchDataset("no shard was ever started")
-    watch.look()
+    watch.poll()
     assert (watch.figures().failures, watch.figures().looked_at) == (1, None)
     opener.failing = None
-    watch.look()
-    watch.look()
+    watch.poll()
+    watch.poll()
     assert watch.figures().newest_ready_hour == FIRST + 1
     assert opener.opened == 1
     watch.close()
@@ -261,10 +261,10 @@ def test_a_dataset_that_is_not_there_yet_is_opened_once_it_is(watch: ReadinessWa
 
 def test_whoever_asks_is_answered_by_the_manifests_of_now(watch: ReadinessWatch, world: World) -> None:
     hour = Period(FIRST + 2)
-    assert not watch.ask(hour).ready
+    assert not watch.check_ready(hour).ready
     produce_everywhere(world)
     world.pass_hours(1)
-    assert watch.ask(hour).ready
+    assert watch.check_ready(hour).ready
     assert [one.verdict for one in watch.hours(FIRST, FIRST + 3)] == [Verdict.READY] * 3 + [Verdict.NOT_READY]
     assert watch.figures().looked_at is None
 
@@ -272,11 +272,11 @@ def test_whoever_asks_is_answered_by_the_manifests_of_now(watch: ReadinessWatch,
 def test_whoever_asks_hears_why_nobody_can_tell(watch: ReadinessWatch, opener: Opener) -> None:
     opener.failing = StoreUnavailable("the store is not there")
     with pytest.raises(Retryable, match="the store is not there"):
-        watch.ask(Period(FIRST))
+        watch.check_ready(Period(FIRST))
     opener.failing = None
     watch.close()
     with pytest.raises(ReadinessUnknown, match="being stopped"):
-        watch.ask(Period(FIRST))
+        watch.check_ready(Period(FIRST))
 
 
 def test_a_thread_looks_until_the_end(opener: Opener, world: World) -> None:
@@ -287,7 +287,7 @@ def test_a_thread_looks_until_the_end(opener: Opener, world: World) -> None:
             (again if looked.is_set() else looked).set()
 
     world.store.after = noted
-    watch = ReadinessWatch(opener, world.clock, every_s=0.001)
+    watch = ReadinessWatch(opener, world.clock, interval_s=0.001)
     watch.start()
     assert looked.wait(60)
     assert again.wait(60), "and again"

@@ -19,7 +19,7 @@ from strandline.node.metrics.node_families import node_families
 from strandline.node.metrics.readiness_watch import ReadinessWatch
 from strandline.node.metrics.routes import metrics_routes, readiness_routes
 from strandline.node.offsets.deployment import Deployment
-from strandline.node.offsets.hours import ask
+from strandline.node.offsets.hours import check_ready
 from strandline.node.plain import plain
 from strandline.node.settings import Settings
 from strandline.node.settings.units import Duration
@@ -153,7 +153,7 @@ def test_an_hour_or_a_day_is_answered_as_the_command_tells_it(
     assert (code, headers["Content-Type"]) == (200, "application/json")
     told = orjson.loads(body)
     assert (told["status"], told["data"]["ready"]) == ("success", ready)
-    assert told["data"] == plain(ask(deployment, parse_period(period)))
+    assert told["data"] == plain(check_ready(deployment, parse_period(period)))
     assert [route.access for route in routes] == [Access.READ]
 
 

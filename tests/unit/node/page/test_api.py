@@ -9,7 +9,7 @@ import strandline
 from strandline.clock import ManualClock
 from strandline.errors import Retryable
 from strandline.node.http.routes import Access
-from strandline.node.page.api import MOST_BUCKETS, MOST_DAYS, MOST_ENTRIES, page_routes
+from strandline.node.page.api import MAX_BUCKETS, MAX_DAYS, MAX_ENTRIES, page_routes
 from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import QueryUnavailable
 from strandline.node.settings import Settings
@@ -155,7 +155,7 @@ def test_no_list_of_buckets_is_without_a_limit(written: str) -> None:
     asking = Asking()
     asking.get(f"buckets{written}")
     [ask] = asking.queries.asked
-    assert 0 < ask.limit <= MOST_BUCKETS + 1
+    assert 0 < ask.limit <= MAX_BUCKETS + 1
 
 
 def test_a_list_of_buckets_that_is_cut_off_says_so_and_has_the_newest() -> None:
@@ -210,7 +210,7 @@ def test_no_top_is_longer_than_the_most_that_is_given() -> None:
     asking = Asking()
     asking.data("cardinality?limit=1000000000")
     [ask] = asking.queries.asked
-    assert ask.limit == MOST_ENTRIES
+    assert ask.limit == MAX_ENTRIES
 
 
 def test_a_selector_that_is_none_is_refused_in_words() -> None:
@@ -228,7 +228,7 @@ def test_two_days_of_hours_end_with_the_one_that_runs() -> None:
     assert hours[-1].keys() >= {"hour", "verdict", "revision", "late_samples"}
 
 
-@pytest.mark.parametrize("days", ["0", "-1", "x", "1.5", str(MOST_DAYS + 1), "9" * 50, "\u0661"])
+@pytest.mark.parametrize("days", ["0", "-1", "x", "1.5", str(MAX_DAYS + 1), "9" * 50, "\u0661"])
 def test_days_that_make_no_sense_are_refused(days: str) -> None:
     status, told = Asking().get(f"hours?days={days}")
     assert (status, told["errorType"]) == (400, "bad_data")

@@ -4,7 +4,7 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.errors import Retryable
-from strandline.node.page.hours import HourStanding, RememberedHours, hours_between
+from strandline.node.page.hours import CachedHours, HourReadiness, hours_between
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import NOBODY_READ_THEN, StoredDataset, Verdict
@@ -21,19 +21,19 @@ class CountedHours:
         self.asked = 0
         self.trouble: Retryable | None = None
 
-    def hours(self, first: int, last: int) -> tuple[HourStanding, ...]:
+    def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
         self.asked += 1
         if self.trouble is not None:
             raise self.trouble
         return tuple(
-            HourStanding(str(Period(hour)), hour * HOUR, Verdict.READY, self.asked, 0)
+            HourReadiness(str(Period(hour)), hour * HOUR, Verdict.READY, self.asked, 0)
             for hour in range(first, last + 1)
         )
 
 
 def test_what_one_was_told_is_told_to_others_for_some_seconds() -> None:
     source, clock = CountedHours(), ManualClock()
-    hours = RememberedHours(source, clock, remember_s=5)
+    hours = CachedHours(source, clock, cache_s=5)
     first = hours.hours(10, 12)
     clock.sleep(4.9)
     assert hours.hours(10, 12) == first
@@ -43,7 +43,7 @@ def test_what_one_was_told_is_told_to_others_for_some_seconds() -> None:
 
 def test_other_hours_are_asked_for_at_once() -> None:
     source = CountedHours()
-    hours = RememberedHours(source, ManualClock(), remember_s=5)
+    hours = CachedHours(source, ManualClock(), cache_s=5)
     hours.hours(10, 12)
     assert [hour.start for hour in hours.hours(11, 13)] == [11 * HOUR, 12 * HOUR, 13 * HOUR]
     assert source.asked == 2
@@ -51,7 +51,7 @@ def test_other_hours_are_asked_for_at_once() -> None:
 
 def test_trouble_is_not_remembered() -> None:
     source = CountedHours()
-    hours = RememberedHours(source, ManualClock(), remember_s=5)
+    hours = CachedHours(source, ManualClock(), cache_s=5)
     source.trouble = Retryable("Kafka can't be reached")
     with pytest.raises(Retryable, match="Kafka"):
         hours.hours(10, 12)

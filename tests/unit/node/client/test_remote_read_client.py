@@ -2,7 +2,7 @@
 
 import pytest
 
-from strandline.node.client.reading_back import NotRead, decode_result, encode_read
+from strandline.node.client.remote_read_client import NotRead, decode_result, encode_read
 from strandline.time_range import TimeRange
 from strandline.wire.encoding import Series, encode_request, field
 

@@ -1,7 +1,7 @@
-"""Remote read, as its client: all samples of a selector in a range of times, as columns.
+"""A client of remote read: all samples of a selector in a range of times, as columns.
 
-A `QueryResult` of the answer has the shape of a `WriteRequest`, series with labels and samples, so that the kernels
-which decode what is written decode what is read.
+A `QueryResult` has the wire format of a `WriteRequest` (series with labels and samples), so that the kernels for
+writes can decode it.
 """
 
 import http.client
@@ -18,7 +18,7 @@ from strandline.wire.snappy import compress, decompress
 
 _QUERIES, _START, _END, _MATCHERS = 0x0A, b"\x08", b"\x10", 0x1A
 _NAME, _VALUE, _RESULTS = 0x12, 0x1A, 0x0A
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 READ_HEADERS = {
     "Content-Encoding": "snappy",
     "Content-Type": "application/x-protobuf",
@@ -27,32 +27,32 @@ READ_HEADERS = {
 
 
 class NotRead(Retryable):
-    """The node did not give the samples."""
+    """The samples could not be read from the node."""
 
 
-def read_back(address: str, label: str, value: str, times: TimeRange) -> Columns:
-    """The samples of all series whose label has this value. Raises `NotRead`."""
+def read_samples(address: str, label: str, value: str, times: TimeRange) -> Columns:
+    """The samples of all series in which this label has this value. Raises `NotRead`."""
     connection = http.client.HTTPConnection(address, timeout=120)
     try:
         connection.request("POST", "/api/v1/read", compress(encode_read(label, value, times)), READ_HEADERS)
         answer = connection.getresponse()
         body = answer.read()
     except (OSError, http.client.HTTPException) as error:
-        raise NotRead(f"the node at {address} can't be read from: {error}") from error
+        raise NotRead(f"reading from the node at {address} failed: {error}") from error
     finally:
         connection.close()
     if answer.status != http.client.OK:
         raise NotRead(f"the node answered {answer.status}: {body[:300].decode(errors='replace')}")
-    return decode_result(decompress(body, limit=_MOST_BYTES))
+    return decode_result(decompress(body, limit=_MAX_BYTES))
 
 
 def encode_read(label: str, value: str, times: TimeRange) -> bytes:
-    """A `ReadRequest` of one query with one matcher, of equality, for an answer in samples."""
+    """A `ReadRequest` of one query with one equality matcher, for an answer as samples."""
     return encode_query([(label, value)], times)
 
 
 def encode_query(labels: Iterable[tuple[str, str]], times: TimeRange) -> bytes:
-    """A query with matchers of equality. Several one behind the other are a `ReadRequest`, too."""
+    """A query with equality matchers. The concatenation of several is a valid `ReadRequest`."""
     matchers = (
         field(_MATCHERS, field(_NAME, label.encode()) + field(_VALUE, value.encode())) for label, value in labels
     )
@@ -60,15 +60,15 @@ def encode_query(labels: Iterable[tuple[str, str]], times: TimeRange) -> bytes:
 
 
 def decode_result(response: bytes) -> Columns:
-    """The one result of a `ReadResponse`. Raises `NotRead` for anything else."""
+    """The single result of a `ReadResponse`. Raises `NotRead` for anything else."""
     results = list(_results(response))
     if len(results) > 1:
-        raise NotRead("the node's answer is no answer to one query")
+        raise NotRead("the node's answer is not the answer to one query")
     return _columns(b"".join(results))
 
 
 def decode_results(response: bytes) -> Columns:
-    """All results of a `ReadResponse` as one: they have the shape of one request. Raises `NotRead`."""
+    """All results of a `ReadResponse` together: their concatenation has the format of one request. Raises `NotRead`."""
     return _columns(b"".join(_results(response)))
 
 
@@ -83,7 +83,7 @@ def _results(response: bytes) -> Iterator[bytes]:
                 break
         behind = at + length
         if tag != _RESULTS or behind > len(response):
-            raise NotRead("the node's answer is no answer to one query")
+            raise NotRead("the node's answer is not the answer to one query")
         yield response[at:behind]
 
 
