@@ -106,7 +106,7 @@ class SpillFolder:
                     f"the spill folder {self.path} has {used} of {self.limit} bytes in use: no space for a page of "
                     f"{len(data)} bytes",
                     remedy="Find out why flushing is behind, or allow more memory or a larger spill; then start the "
-                    "shard again: no samples are lost, Kafka has them",
+                    "shard again: nothing is lost, Kafka has the samples",
                 )
             self._used += len(data)
         page = SpilledPage(self.path / f"{bucket}-{group}-{next(self._serial)}{_SUFFIX}", data)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
-from strandline.store.compared import Compared
+from strandline.store.compared import ComparedRow
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from support.store_contract import LASTING, fresh_shard
 
-R = TypeVar("R", bound=Compared)
+R = TypeVar("R", bound=ComparedRow)
 
 
 def bulk_job(dataset: str, number: int, *, life: int = LASTING, plan_hash: str = "hash-1") -> BulkJob:

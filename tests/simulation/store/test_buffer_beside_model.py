@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from strandline.store.buffer import merging, page_codec
+from strandline.store.buffer import page_building, page_codec
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.buffer.view import BufferView
 from strandline.time_range import TimeRange
@@ -62,7 +62,7 @@ class BuffersBesideModel(RuleBasedStateMachine):
     @initialize(groups=st.integers(1, 4), seal_rows=st.integers(1, 24), frame=st.integers(1, 12), fan=st.integers(2, 4))
     def begin(self, groups: int, seal_rows: int, frame: int, fan: int) -> None:
         self.patch.setattr(page_codec, "SAMPLES_PER_FRAME", frame)
-        self.patch.setattr(merging, "PAGES_PER_MERGE", fan)
+        self.patch.setattr(page_building, "PAGES_PER_MERGE", fan)
         self.shape = {"groups": groups, "seal_rows": seal_rows}
         self.open = FedBuffer(self.memory, bucket=0, **self.shape)
 

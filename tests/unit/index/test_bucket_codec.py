@@ -116,7 +116,7 @@ def test_truncated_missing_swapped_and_foreign_rows_are_noticed() -> None:
 
 
 def test_keys_of_other_records_are_refused() -> None:
-    with pytest.raises(ValueError, match="1 records have 0 part keys"):
+    with pytest.raises(ValueError, match="the 0 part keys that were fetched"):
         encode_bucket(frozen_bucket({1: (5, LIVE)}, {}), fetching(keys_of([2])))
 
 

@@ -144,7 +144,7 @@ def test_a_real_index_has_few_segments_in_the_end_and_the_same_keys(index: PartK
     check(merging, clock)
     assert index.segments() == MERGE_ABOVE_SEGMENTS + 2
     # A merge would only have begun by now.
-    assert merging._before is None, "two of a hundred are many"
+    assert merging._segments_before_merge is None, "two of a hundred are many"
     kept |= BitMap([1000, 1001])
 
     def is_merged() -> bool:

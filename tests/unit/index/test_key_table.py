@@ -123,7 +123,7 @@ def test_keys_in_the_order_of_their_rows_are_found_as_any_others() -> None:
     table.insert(low, high, np.arange(2_000, dtype=np.uint32))
     gone = chance.choice(2_000, 300, replace=False)
     table.remove(low[gone], high[gone])
-    columns.forget(np.sort(gone))
+    columns.remove(np.sort(gone))
     for order in (np.arange(2_000), np.arange(2_000)[::-1], chance.integers(0, 2_000, 5_000)):
         keys = low[order], high[order]
         found = table.assign(*keys, next_row=0, max_keys=0, columns=columns.rows).rows

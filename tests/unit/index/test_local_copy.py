@@ -87,7 +87,7 @@ def test_a_snapshot_is_refused_once_the_next_bucket_has_a_sample(shard: Shard) -
     shard.take("a")
     shard.cut()
     shard.take("a")
-    with pytest.raises(ValueError, match=f"bucket {FIRST + 1} has samples"):
+    with pytest.raises(ValueError, match=f"bucket {FIRST + 1} already has samples"):
         shard.index.snapshot()
 
 

@@ -163,7 +163,7 @@ def test_times_that_change_are_seen_as_they_become(few: Asked) -> None:
     assert few.finds(1, within=(5, 5))
     columns.rows.end[0] = LIVE
     assert few.finds(1, 2, within=(90, 99))
-    columns.forget(np.array([1]))
+    columns.remove(np.array([1]))
     assert few.finds(1)
     assert not few.finds(2)
 
@@ -232,7 +232,7 @@ def test_keys_are_found_between_those_that_were_squeezed_out(many: Asked, first:
     many.open(columns)
     # Gaps of many lengths.
     gone = np.random.default_rng(1).random(len(ids)) < 0.6
-    columns.forget(np.flatnonzero(gone))
+    columns.remove(np.flatnonzero(gone))
     assert [one for one in ids.tolist() if many.finds(one)] == ids[~gone].tolist()
     assert columns.squeeze() is not None
     many.open(columns)

@@ -47,7 +47,7 @@ def test_purged_keys_do_not_count_once_rows_are_looked_at_again() -> None:
     columns.append(begun(0, [5, 9, 8]))
     columns.rows.last[:] = [6, 60, 70]
     columns.end(np.array([True, True, False]))
-    columns.forget(np.array([0]))
+    columns.remove(np.array([0]))
     span = columns.span()
     assert (span.last_start, span.first_end) == (9, 60)
 
@@ -89,7 +89,7 @@ def test_whenever_the_span_lies_in_a_range_every_key_was_there(
                 case "end":
                     columns.end(np.arange(len(columns)) == row)
                 case "forget":
-                    columns.forget(np.array([row]))
+                    columns.remove(np.array([row]))
     rows = columns.rows
     there = (rows.start <= first + length) & (rows.end >= first)
     if columns.span().lies_in(first, first + length):

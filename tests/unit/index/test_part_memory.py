@@ -153,7 +153,7 @@ def test_no_files_stay_open_however_often_columns_move() -> None:
     for turn in range(50):
         memory = columns.memory
         columns.append(rows_from(2000 * turn, 2000))
-        columns.forget(np.arange(len(columns) - 1))
+        columns.remove(np.arange(len(columns) - 1))
         assert columns.squeeze() is not None
         assert columns.memory is not memory
     del memory
@@ -189,13 +189,13 @@ def test_changes_of_rows_are_in_the_file_at_once() -> None:
     columns = PartColumns(rows_from(5, 3))
     columns.rows.start[1] = -1000
     columns.end(np.array([True, False, False]))
-    columns.forget(np.array([2]))
+    columns.remove(np.array([2]))
     assert stored(columns.memory) == Stored([5, 6, 7], [-51, -1000, -71], [57, LIVE, ABSENT])
 
 
 def test_rows_that_somebody_holds_stay_as_they_are_when_the_columns_move() -> None:
     columns = PartColumns(rows_from(0, 2000))
-    columns.forget(np.arange(1500))
+    columns.remove(np.arange(1500))
     held, memory = columns.rows, columns.memory
     before = held.take(np.arange(2000))
     assert columns.squeeze() is not None
@@ -249,7 +249,7 @@ def test_whatever_happens_to_columns_is_in_their_memory(
                 expected = PartRows.concatenated([expected, rows_from(next_id, number, gap)])
                 next_id += number * gap
             case "forget", _:
-                columns.forget(np.flatnonzero(some))
+                columns.remove(np.flatnonzero(some))
                 expected.end[some], expected.newest[some] = ABSENT, -1
             case "end", _:
                 columns.end(some)

@@ -227,7 +227,7 @@ def test_no_live_key_is_lost_when_retention_changes(retention: int, *, rolls_ove
     "wrong", [{"stale_after": 4 * HOUR}, {"stale_after": 0}, {"flush_interval": 0}, {"margin": -1}]
 )
 def test_a_policy_that_contradicts_itself_is_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"stale_after = |no policy"):
+    with pytest.raises(ValueError, match=r"stale_after = |invalid policy"):
         replace(POLICY, **wrong)
 
 
@@ -302,7 +302,7 @@ def test_the_last_part_id_is_given_and_none_after_it() -> None:
     index = ShardIndex(POLICY, DictDocuments(), open_bucket=100, next_part_id=2**32 - 2, series_limit=1000)
     index.take(decoded([Series([("name", "a")], [(100 * HOUR, 1.0)])]))
     assert list(index.open.active) == [2**32 - 2]
-    with pytest.raises(OutOfPartIds, match="part id 4294967295 and 1 more"):
+    with pytest.raises(OutOfPartIds, match="1 part ids from 4294967295"):
         index.take(decoded([Series([("name", "b")], [(100 * HOUR, 1.0)])]))
 
 

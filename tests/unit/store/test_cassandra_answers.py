@@ -44,5 +44,5 @@ def test_each_answer_to_a_write_is_counted_once_and_a_hanging_one_is_not() -> No
     assert requests.writes_answered == 2
     assert (len(done), [type(error) for error in failed]) == (1, [Unanswered])
     with pytest.raises(Unanswered):
-        requests._decided("commit", object())
+        requests._execute_conditional("commit", object())
     assert requests.writes_answered == 3

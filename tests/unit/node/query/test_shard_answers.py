@@ -293,7 +293,7 @@ def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
 def test_keys_are_fetched_in_pieces(
     stored: LuceneWorld, answers: ShardAnswers, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogues, "_KEYS_AT_ONCE", at_once)
+    monkeypatch.setattr(catalogues, "_KEYS_PER_FETCH", at_once)
     for ask in (
         SeriesAsk((), None, 100),
         SeriesAsk((EVERY,), None, 100),

@@ -88,7 +88,7 @@ def test_documents_at_rest_are_merged(home: LuceneStorage, clock: ManualClock, i
         clock.sleep(CHECK_INTERVAL_S)
         home.refresh(changed=False)
     assert home._merging is not None
-    assert home._merging._before is None, "there is no time for it yet"
+    assert home._merging._segments_before_merge is None, "there is no time for it yet"
     assert wait_until(are_merged, timeout=60, clock=SystemClock(), poll=0.01)
 
 
@@ -100,7 +100,7 @@ def test_documents_are_not_merged_where_that_might_fill_the_disk(
         clock.sleep(CHECK_INTERVAL_S)
         home.refresh(changed=False, may_merge=True)
     assert home._merging is not None
-    assert home._merging._before is None
+    assert home._merging._segments_before_merge is None
     assert in_segments.segments() == MERGE_ABOVE_SEGMENTS + 1
 
 
