@@ -11,12 +11,12 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.errors import Retryable
+from strandline.recovery.failure_tracking import Backoff, FailureTracker
 from strandline.recovery.job_board import JobBoard
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeaseLost, LeasePolicy, is_open, nobody_is_gone, told, with_others
 from strandline.recovery.replay.job_settings import JobNotExact
 from strandline.recovery.replay.runner import JobRunner, ReplayFailed, ReplayStalled, SessionLost
-from strandline.recovery.setbacks import Pause, Setbacks
 from strandline.recovery.urgency import Urgency
 from strandline.recovery.waves import MOST_JOBS, next_wave, without_followers
 from strandline.store.jobs import Job, JobState
@@ -71,14 +71,14 @@ class ReplayWorker:
         is_gone: Callable[[str], bool] = nobody_is_gone,
         on_progress: Callable[[WaveProgress], None] = lambda _progress: None,
     ) -> None:
-        """`name` is that of this process, by which others tell whether it lives (see `worker_identity`)."""
+        """`name` is that of this process, by which others tell whether it lives (update `worker_identity`)."""
         self._options = options or WorkerOptions()
         self._board = JobBoard(store, clock, self._options.policy, is_gone)
         self._shards, self._runner, self._clock, self._name = tuple(shards), runner, clock, name
         self._urgency, self._on_progress = urgency, on_progress
-        self._setbacks = Setbacks(clock, self._options.policy.failures_allowed)
+        self._failures = FailureTracker(clock, self._options.policy.failures_allowed)
         # For when the jobs themselves can't be read.
-        self._pause = Pause(clock)
+        self._backoff = Backoff(clock)
         self._left_to_others: set[tuple[ShardId, int]] = set()
 
     def run_until_done(self, stop: Callable[[], bool] = lambda: False, idle_s: float = 0.0) -> None:
@@ -97,7 +97,7 @@ class ReplayWorker:
             except Retryable as error:
                 _LOG.warning("the jobs can't be read", error=str(error))
                 is_idle = False
-                self._pause.begin()
+                self._backoff.begin()
             now = self._clock.monotonic()
             if not is_idle:
                 idle_since = None
@@ -113,7 +113,7 @@ class ReplayWorker:
         A job is run once under a lease: it may be divided in another way the next time, and what was left by the first
         run must not be found beside the second's.
         """
-        if not self._pause.is_over:
+        if not self._backoff.is_over:
             return False
         wave = self._take_wave()
         if not wave:
@@ -130,20 +130,20 @@ class ReplayWorker:
 
     def _take_wave(self) -> list[Job]:
         by_shard = {shard: self._board.take_back_lost(shard) for shard in self._shards}
-        self._setbacks.see(job for jobs in by_shard.values() for job in jobs)
+        self._failures.update(job for jobs in by_shard.values() for job in jobs)
         going = [
             self._doable(jobs)
             for shard, jobs in by_shard.items()
-            if not _has_stopped(jobs) and not self._setbacks.is_paused(shard)
+            if not _has_stopped(jobs) and not self._failures.is_backing_off(shard)
         ]
         wave = next_wave(
             self._urgency.ordered(job for jobs in going for job in jobs),
             self._options.wave_records,
             self._options.wave_jobs,
-            is_alone=self._setbacks.is_alone,
-            is_suspect=self._setbacks.is_suspect,
-            most_suspects=self._setbacks.most_suspects,
-            is_apart=self._setbacks.is_apart,
+            runs_alone=self._failures.runs_alone,
+            is_suspect=self._failures.is_suspect,
+            max_suspects=self._failures.max_suspects,
+            is_isolated=self._failures.is_isolated,
         )
         leased: list[Job] = []
         while wave:
@@ -154,7 +154,7 @@ class ReplayWorker:
                 leased.append(job)
                 wave = wave[1:]
         # The store answers.
-        self._pause = Pause(self._clock)
+        self._backoff = Backoff(self._clock)
         return leased
 
     def _doable(self, jobs: Sequence[Job]) -> list[Job]:
@@ -214,7 +214,7 @@ class ReplayWorker:
         except Exception as raised:  # noqa: BLE001 - a job may fail with anything, and that is told to its owner
             error = raised
         else:
-            self._setbacks.done(wave)
+            self._failures.done(wave)
         if done:
             self._on_progress(WaveProgress(tuple(done), 1.0))
         return error
@@ -224,15 +224,15 @@ class ReplayWorker:
         if _may_pass(error):
             # No fault of the jobs: they go back uncounted, and are tried again later.
             _LOG.warning("jobs could not be read now", jobs=len(wave), error=reason)
-            self._setbacks.not_to_be_read(wave)
+            self._failures.unreachable(wave)
             keeper.release_all(reason)
         elif len(wave) > 1:
             _LOG.warning("a wave has failed; one of its jobs is read alone next", jobs=len(wave), error=reason)
-            self._setbacks.failed_together(keeper.held(wave))
+            self._failures.failed_together(keeper.held(wave))
             keeper.release_all(with_others(reason))
         else:
             _LOG.warning("a job has failed", job=told(wave[0]), error=reason)
-            self._setbacks.failed_alone(wave[0])
+            self._failures.failed_alone(wave[0])
             keeper.fail(wave[0], reason)
 
     def _is_something_open(self) -> bool:

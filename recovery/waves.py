@@ -11,7 +11,7 @@ MOST_JOBS = 64
 all of them are in doubt if one fails."""
 
 
-def no_suspect(_job: Job) -> bool:
+def never_suspect(_job: Job) -> bool:
     """For those who suspect no job."""
     return False
 
@@ -21,7 +21,7 @@ def has_failed(job: Job) -> bool:
     return bool(job.failures)
 
 
-def none_apart(_shard: ShardId) -> bool:
+def never_isolated(_shard: ShardId) -> bool:
     """For those who read all shards together."""
     return False
 
@@ -31,16 +31,16 @@ def next_wave(
     most_records: int,
     most_jobs: int = MOST_JOBS,
     *,
-    is_alone: Callable[[Job], bool] = has_failed,
-    is_suspect: Callable[[Job], bool] = no_suspect,
-    most_suspects: int = 1,
-    is_apart: Callable[[ShardId], bool] = none_apart,
+    runs_alone: Callable[[Job], bool] = has_failed,
+    is_suspect: Callable[[Job], bool] = never_suspect,
+    max_suspects: int = 1,
+    is_isolated: Callable[[ShardId], bool] = never_isolated,
 ) -> list[Job]:
     """The next jobs to be read in one go, from jobs in order of their urgency.
 
     Of each shard one range of offsets without a gap, since a partition is read from one offset to another; no more than
     `most_records` offsets and `most_jobs` jobs, but one job at least. A job that has failed is read alone, and those
-    that are suspected of having made a wave fail are read `most_suspects` at a time, without others: so it is found
+    that are suspected of having made a wave fail are read `max_suspects` at a time, without others: so it is found
     out which one it was. A shard that is to be read apart shares a wave with no other.
     """
     wave: list[Job] = []
@@ -50,16 +50,18 @@ def next_wave(
     for job in ordered:
         if not is_leasable(job) or job.shard in passed:
             continue
-        is_single = is_alone(job)
-        if not wave and is_single:
+        runs_alone_now = runs_alone(job)
+        if not wave and runs_alone_now:
             return [job]
         if not wave and is_suspect(job):
-            most_jobs = min(most_jobs, most_suspects)
+            most_jobs = min(most_jobs, max_suspects)
         before = last.get(job.shard)
         is_gap = before is not None and before.end != job.start
-        is_strange = bool(wave) and job.shard != wave[0].shard and (is_apart(job.shard) or is_apart(wave[0].shard))
+        crosses_isolation = (
+            bool(wave) and job.shard != wave[0].shard and (is_isolated(job.shard) or is_isolated(wave[0].shard))
+        )
         is_other_kind = bool(wave) and is_suspect(job) != is_suspect(wave[0])
-        if is_single or is_gap or is_strange or is_other_kind:
+        if runs_alone_now or is_gap or crosses_isolation or is_other_kind:
             passed.add(job.shard)
             continue
         if wave and (job.end - job.start > left or len(wave) >= most_jobs):

@@ -68,18 +68,18 @@ def test_a_suspect_is_read_alone() -> None:
 
 def test_several_suspects_may_be_read_together_but_with_no_other_job() -> None:
     ordered, suspects = [A1, B1, A2, B2, A3], (A1, A2, B1)
-    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, most_suspects=2)
+    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, max_suspects=2)
     assert wave == [A1, B1]
-    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, most_suspects=9)
+    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, max_suspects=9)
     assert wave == [A1, B1, A2]
-    assert next_wave([C1, *ordered], 1_000, is_suspect=lambda one: one in suspects, most_suspects=9) == [C1]
+    assert next_wave([C1, *ordered], 1_000, is_suspect=lambda one: one in suspects, max_suspects=9) == [C1]
 
 
 def test_a_shard_apart_shares_a_wave_with_no_other() -> None:
     ordered = [A1, B1, C1, A2, B2]
-    assert next_wave(ordered, 1_000, is_apart=lambda shard: shard == A1.shard) == [A1, A2]
-    assert next_wave(ordered, 1_000, is_apart=lambda shard: shard == B1.shard) == [A1, C1, A2]
-    assert next_wave(ordered, 1_000, is_apart=lambda _: True) == [A1, A2]
+    assert next_wave(ordered, 1_000, is_isolated=lambda shard: shard == A1.shard) == [A1, A2]
+    assert next_wave(ordered, 1_000, is_isolated=lambda shard: shard == B1.shard) == [A1, C1, A2]
+    assert next_wave(ordered, 1_000, is_isolated=lambda _: True) == [A1, A2]
 
 
 def test_a_wave_has_no_more_jobs_than_allowed() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from strandline.recovery import replay_worker
+from strandline.recovery.failure_tracking import was_lost_once
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeaseLost, LeasePolicy, counted, take_back
 from strandline.recovery.replay.job_result import attempt_of
 from strandline.recovery.replay.runner import ReplayFailed, SessionLost
 from strandline.recovery.replay_worker import STALL_S
-from strandline.recovery.setbacks import was_lost_once
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ShardId

@@ -13,12 +13,12 @@ from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
 # How long to wait before the next try after something failed; doubling.
-LEAST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
+MIN_BACKOFF_S, MAX_BACKOFF_S = 1.0, 60.0
 # What `leasing.take_back` says of a job.
 _WORKER_LOST = "its worker was lost: "
 
 
-class Pause:
+class Backoff:
     """A wait that doubles each time it is begun again."""
 
     def __init__(self, clock: Clock) -> None:
@@ -28,7 +28,7 @@ class Pause:
 
     def begin(self) -> None:
         """Wait from now on."""
-        self._length_s = min(MOST_PAUSE_S, max(LEAST_PAUSE_S, 2 * self._length_s))
+        self._length_s = min(MAX_BACKOFF_S, max(MIN_BACKOFF_S, 2 * self._length_s))
         self._until = self._clock.monotonic() + self._length_s
 
     @property
@@ -44,7 +44,7 @@ def was_lost_once(job: Job) -> bool:
     return job.state is JobState.PENDING and job.failures == 1 and _WORKER_LOST in job.reason
 
 
-class Setbacks:
+class FailureTracker:
     """Those of one worker.
 
     After something went wrong with a wave, or a worker was lost with it, the jobs of it are suspects. One of them is
@@ -56,10 +56,10 @@ class Setbacks:
         self._clock, self._failures_allowed = clock, failures_allowed
         self._suspects: set[tuple[ShardId, int, str]] = set()
         self._most, self._most_after_success = 1, MOST_JOBS
-        self._apart: set[ShardId] = set()
-        self._pauses: dict[ShardId, Pause] = {}
+        self._isolated: set[ShardId] = set()
+        self._backoffs: dict[ShardId, Backoff] = {}
 
-    def see(self, jobs: Iterable[Job]) -> None:
+    def update(self, jobs: Iterable[Job]) -> None:
         """Look at all jobs there are: some were suspects of a worker before this one, and some suspects are gone."""
         waiting = [job for job in jobs if is_open(job)]
         self._suspects &= set(map(_key, waiting))
@@ -73,23 +73,23 @@ class Setbacks:
         """Whether a job was in a wave that failed, and nothing has shown yet that such jobs can be read."""
         return _key(job) in self._suspects and self._most < MOST_JOBS
 
-    def is_alone(self, job: Job) -> bool:
+    def runs_alone(self, job: Job) -> bool:
         """Whether a job is never read with others: it has failed by itself, or with its worker more than once."""
         return job.failures > 1 or (job.failures == 1 and _key(job) not in self._suspects)
 
     @property
-    def most_suspects(self) -> int:
+    def max_suspects(self) -> int:
         """How many suspects may be read together."""
         return self._most
 
-    def is_apart(self, shard: ShardId) -> bool:
+    def is_isolated(self, shard: ShardId) -> bool:
         """Whether no other shard's jobs are to be read with those of this one, which perhaps can't be read."""
-        return shard in self._apart
+        return shard in self._isolated
 
-    def is_paused(self, shard: ShardId) -> bool:
+    def is_backing_off(self, shard: ShardId) -> bool:
         """Whether it is too soon for another try."""
-        pause = self._pauses.get(shard)
-        return pause is not None and not pause.is_over
+        backoff = self._backoffs.get(shard)
+        return backoff is not None and not backoff.is_over
 
     def failed_together(self, jobs: Iterable[Job]) -> None:
         """One of these has failed, or several: who knows."""
@@ -100,13 +100,13 @@ class Setbacks:
     def failed_alone(self, job: Job) -> None:
         """A job has failed, and nothing else can be the cause."""
         self._suspects.discard(_key(job))
-        self._pause(job.shard)
+        self._backoff(job.shard)
 
-    def not_to_be_read(self, jobs: Sequence[Job]) -> None:
+    def unreachable(self, jobs: Sequence[Job]) -> None:
         """Something is out of reach that these need, perhaps for one of their shards only."""
         for shard in {job.shard for job in jobs}:
-            self._apart.add(shard)
-            self._pause(shard)
+            self._isolated.add(shard)
+            self._backoff(shard)
 
     def done(self, jobs: Iterable[Job]) -> None:
         """All is well with these, and with their shards."""
@@ -115,15 +115,15 @@ class Setbacks:
             self._most, self._most_after_success = self._most_after_success, MOST_JOBS
         for job in jobs:
             self._suspects.discard(_key(job))
-            self._apart.discard(job.shard)
-            self._pauses.pop(job.shard, None)
+            self._isolated.discard(job.shard)
+            self._backoffs.pop(job.shard, None)
 
     def _is_shared_again(self, job: Job) -> bool:
         # If it is lost once more, it must still have a try alone before it has failed for good.
         return was_lost_once(job) and job.failures < self._failures_allowed
 
-    def _pause(self, shard: ShardId) -> None:
-        self._pauses.setdefault(shard, Pause(self._clock)).begin()
+    def _backoff(self, shard: ShardId) -> None:
+        self._backoffs.setdefault(shard, Backoff(self._clock)).begin()
 
 
 def _key(job: Job) -> tuple[ShardId, int, str]:
