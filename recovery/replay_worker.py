@@ -13,11 +13,11 @@ from strandline.clock import Clock
 from strandline.errors import Retryable
 from strandline.recovery.failure_tracking import Backoff, FailureTracker
 from strandline.recovery.job_board import JobBoard
+from strandline.recovery.job_order import JobOrder
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeaseLost, LeasePolicy, is_open, nobody_is_gone, told, with_others
 from strandline.recovery.replay.job_settings import JobNotExact
 from strandline.recovery.replay.runner import JobRunner, ReplayFailed, ReplayStalled, SessionLost
-from strandline.recovery.urgency import Urgency
 from strandline.recovery.waves import MOST_JOBS, next_wave, without_followers
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
@@ -66,7 +66,7 @@ class ReplayWorker:
         clock: Clock,
         name: str,
         *,
-        urgency: Urgency,
+        job_order: JobOrder,
         options: WorkerOptions | None = None,
         is_gone: Callable[[str], bool] = nobody_is_gone,
         on_progress: Callable[[WaveProgress], None] = lambda _progress: None,
@@ -75,7 +75,7 @@ class ReplayWorker:
         self._options = options or WorkerOptions()
         self._board = JobBoard(store, clock, self._options.policy, is_gone)
         self._shards, self._runner, self._clock, self._name = tuple(shards), runner, clock, name
-        self._urgency, self._on_progress = urgency, on_progress
+        self._job_order, self._on_progress = job_order, on_progress
         self._failures = FailureTracker(clock, self._options.policy.failures_allowed)
         # For when the jobs themselves can't be read.
         self._backoff = Backoff(clock)
@@ -137,7 +137,7 @@ class ReplayWorker:
             if not _has_stopped(jobs) and not self._failures.is_backing_off(shard)
         ]
         wave = next_wave(
-            self._urgency.ordered(job for jobs in going for job in jobs),
+            self._job_order.ordered(job for jobs in going for job in jobs),
             self._options.wave_records,
             self._options.wave_jobs,
             runs_alone=self._failures.runs_alone,

@@ -8,10 +8,10 @@ from strandline.clock import ManualClock
 from strandline.errors import Fatal
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.job_board import JobBoard
+from strandline.recovery.job_order import JobOrder
 from strandline.recovery.replay.job_result import JobResult
 from strandline.recovery.replay.runner import JobRunner
 from strandline.recovery.replay_worker import ReplayWorker, WaveProgress, WorkerOptions
-from strandline.recovery.urgency import Urgency
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
@@ -19,7 +19,7 @@ from strandline.store.sqlite import open_sqlite_store
 from support.manifest_rows import NEVER
 
 SHARDS = [ShardId("m", 0), ShardId("m", 1)]
-URGENCY = Urgency(Cutting(3_600_000, 30_000), None)
+JOB_ORDER = JobOrder(Cutting(3_600_000, 30_000), None)
 Heard = Callable[[float], None]
 
 
@@ -48,7 +48,7 @@ class Bench:
             runner,
             self.clock,
             name,
-            urgency=URGENCY,
+            job_order=JOB_ORDER,
             options=WorkerOptions(**options),
             on_progress=self.told.append,
         )

@@ -22,8 +22,8 @@ from strandline.recovery.checkpoints import LEAVING_MS
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.estimates import Rates, Source
 from strandline.recovery.job_board import JobBoard
+from strandline.recovery.job_order import JobOrder
 from strandline.recovery.offset_policy import AnotherLog, Begin, DataLost, FirstStart, GoOn, StartAt
-from strandline.recovery.urgency import Urgency
 from strandline.store.rows import IndexBucketRows, ShardId
 from support.manifest_rows import SHARD, row
 from support.shard_world import HOUR, POLICY, World, group_fails, other_group, produce_everywhere, quietly
@@ -45,8 +45,8 @@ def found(world: World) -> FoundPlan:
     return find_plan(world.options, world.log, world.sqlite, world.clock)
 
 
-def urgency_of(world: World, retention: int | None = None) -> Urgency:
-    return Urgency(Cutting(world.options.policy.flush_interval, world.options.grace), retention)
+def job_order_of(world: World, retention: int | None = None) -> JobOrder:
+    return JobOrder(Cutting(world.options.policy.flush_interval, world.options.grace), retention)
 
 
 def crashed_behind(world: World, hours: int) -> None:
@@ -185,9 +185,9 @@ def test_the_size_of_records_is_sampled_from_the_log(world: World) -> None:
 
 
 def planned(world: World, plan: FoundPlan, source: Source = Source.BUCKETS, retention: int | None = None) -> PlanReport:
-    urgency = urgency_of(world, retention)
-    shard = PlannedShard.of(0, plan, source, urgency, rates=RATES, now=world.clock.now_ms())
-    return PlanReport.of("metrics", "topic", urgency, RATES, [shard])
+    urgency = job_order_of(world, retention)
+    shard = PlannedShard.of(0, plan, source, job_order, rates=RATES, now=world.clock.now_ms())
+    return PlanReport.of("metrics", "topic", job_order, RATES, [shard])
 
 
 def shown(report: PlanReport, output_format: OutputFormat = "text") -> str:
@@ -231,12 +231,12 @@ def test_a_shard_that_lost_data_is_told_with_the_others_and_gives_the_exit_code(
     good = planned(world, found(world)).shards[0]
     lost = PlannedShard.refused(1, DataLost("partition metrics/1", 5, 9))
     other = PlannedShard.refused(2, AnotherLog("it is another one", remedy="Look"))
-    report = PlanReport.of("metrics", "topic", urgency_of(world), RATES, [good, lost, other])
+    report = PlanReport.of("metrics", "topic", job_order_of(world), RATES, [good, lost, other])
     assert report.exit_code == ExitCode.DATA_LOST
     text = shown(report)
     assert "Shard 1: partition metrics/1 has lost the records from offset 5 up to 9" in text
     assert "Shard 2: it is another one" in text
-    assert PlanReport.of("m", "t", urgency_of(world), RATES, [good, other]).exit_code == ExitCode.FAILED
+    assert PlanReport.of("m", "t", job_order_of(world), RATES, [good, other]).exit_code == ExitCode.FAILED
 
 
 def test_of_an_unknown_size_only_the_records_are_told(world: World) -> None:

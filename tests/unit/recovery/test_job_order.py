@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.estimates import NOTHING, Estimate, Rates, estimate, sample_offsets, whole_time
-from strandline.recovery.urgency import Urgency, least_time_left
+from strandline.recovery.job_order import JobOrder, min_time_left
 from strandline.store.jobs import Job
 from strandline.store.rows import ShardId
 from support.manifest_rows import NEVER
@@ -16,8 +16,8 @@ from support.manifest_rows import NEVER
 pytestmark = pytest.mark.unit
 
 HOUR, GRACE, DAY = 3_600_000, 30_000, 86_400_000
-URGENCY = Urgency(Cutting(HOUR, GRACE), DAY)
-FOR_EVER = Urgency(Cutting(HOUR, GRACE), None)
+JOB_ORDER = JobOrder(Cutting(HOUR, GRACE), DAY)
+FOR_EVER = JobOrder(Cutting(HOUR, GRACE), None)
 
 
 def job(shard: int, bucket: int, start: int = 0, end: int = 10) -> Job:
@@ -25,26 +25,26 @@ def job(shard: int, bucket: int, start: int = 0, end: int = 10) -> Job:
 
 
 def test_a_bucket_s_first_record_is_deleted_the_retention_after_the_bucket_s_beginning() -> None:
-    assert URGENCY.deleted_at(100) == 100 * HOUR + GRACE + DAY
-    assert URGENCY.time_left(100, 100 * HOUR + GRACE) == DAY
-    assert URGENCY.time_left(100, 125 * HOUR) == GRACE - HOUR
+    assert JOB_ORDER.deleted_at(100) == 100 * HOUR + GRACE + DAY
+    assert JOB_ORDER.time_left(100, 100 * HOUR + GRACE) == DAY
+    assert JOB_ORDER.time_left(100, 125 * HOUR) == GRACE - HOUR
 
 
 def test_without_a_retention_nothing_is_ever_deleted() -> None:
     assert FOR_EVER.deleted_at(100) is None
     assert FOR_EVER.time_left(100, 10**15) is None
-    assert least_time_left([job(0, 1)], FOR_EVER, 10**15) is None
+    assert min_time_left([job(0, 1)], FOR_EVER, 10**15) is None
 
 
-@pytest.mark.parametrize("urgency", [URGENCY, FOR_EVER])
-def test_the_oldest_buckets_of_all_shards_come_first(urgency: Urgency) -> None:
+@pytest.mark.parametrize("job_order", [JOB_ORDER, FOR_EVER])
+def test_the_oldest_buckets_of_all_shards_come_first(job_order: JobOrder) -> None:
     jobs = [job(2, 8), job(0, 9), job(1, 8), job(0, 8), job(1, 7)]
-    assert urgency.ordered(jobs) == [job(1, 7), job(0, 8), job(1, 8), job(2, 8), job(0, 9)]
+    assert job_order.ordered(jobs) == [job(1, 7), job(0, 8), job(1, 8), job(2, 8), job(0, 9)]
 
 
 def test_the_margin_of_a_recovery_is_the_time_left_of_its_most_urgent_job() -> None:
-    assert least_time_left([job(0, 9), job(1, 8)], URGENCY, 8 * HOUR) == GRACE + DAY
-    assert least_time_left([], URGENCY, 8 * HOUR) is None
+    assert min_time_left([job(0, 9), job(1, 8)], JOB_ORDER, 8 * HOUR) == GRACE + DAY
+    assert min_time_left([], JOB_ORDER, 8 * HOUR) is None
 
 
 RATES = Rates(bytes_per_second=1_000.0, start_seconds=6.0)

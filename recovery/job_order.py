@@ -8,7 +8,7 @@ from strandline.store.jobs import Job
 
 
 @dataclass(frozen=True, slots=True)
-class Urgency:
+class JobOrder:
     """How long the topic keeps its records for, in milliseconds by time; None for ever."""
 
     cutting: Cutting
@@ -31,7 +31,7 @@ class Urgency:
         return sorted(jobs, key=lambda job: (self.deleted_at(job.bucket) or 0, job.bucket, job.shard))
 
 
-def least_time_left(jobs: Iterable[Job], urgency: Urgency, now: int) -> int | None:
+def min_time_left(jobs: Iterable[Job], job_order: JobOrder, now: int) -> int | None:
     """The time left of the most urgent job, which is the margin of a recovery; None if nothing presses."""
-    left = [urgency.time_left(job.bucket, now) for job in jobs]
+    left = [job_order.time_left(job.bucket, now) for job in jobs]
     return min((time for time in left if time is not None), default=None)
