@@ -12,7 +12,7 @@ from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.store.rows import CutRow, GroupRow, ManifestRows, ShardId
 
-LEAVING_MS = 60_000
+EXPIRY_SKEW_MS = 60_000
 """Rows whose date lies less than this ahead may be gone at the next look: the clock of the process that compares dates
 and those of the servers that remove rows may differ by as much."""
 
@@ -92,7 +92,7 @@ def without_remains(manifest: ManifestRows, present: int) -> ManifestRows:
     """
     cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
     gap = max((place for place, (old, new) in enumerate(pairwise(cuts)) if not _joins(old, new)), default=None)
-    if gap is None or any(cut.expires > present + LEAVING_MS for cut in cuts[: gap + 1]):
+    if gap is None or any(cut.expires > present + EXPIRY_SKEW_MS for cut in cuts[: gap + 1]):
         return manifest
     newest = cuts[gap].bucket
     return ManifestRows(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from strandline.errors import ExitCode
 from strandline.node.output import Block, Table
 from strandline.node.recovering.words import count, duration, moment
-from strandline.recovery.checkpoints import LEAVING_MS, designated_group, progress
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS, designated_group, progress
 from strandline.recovery.job_board import Standing
 from strandline.recovery.present import wrong_clocks_in_words
 from strandline.store.jobs import Job, JobState
@@ -76,7 +76,7 @@ class ShardStatus:
 def look_at(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
     """What the store says of a shard."""
     found = store.manifest(shard)
-    manifest = found.unexpired(now + LEAVING_MS) if found is not None else None
+    manifest = found.unexpired(now + EXPIRY_SKEW_MS) if found is not None else None
     state = manifest.state if manifest is not None else None
     known = progress(manifest, groups, shard) if manifest is not None else None
     jobs = store.jobs(shard)

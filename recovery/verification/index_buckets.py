@@ -15,9 +15,9 @@ from strandline.index.bucket_codec import (
 )
 from strandline.index.documents import MalformedBatch, PartKeyBatch, decode_part_key
 from strandline.index.new_keys import key_hashes
+from strandline.recovery.verification.expiry_horizon import ExpiryHorizon
 from strandline.recovery.verification.findings import Counts, Findings, Kind, several
 from strandline.recovery.verification.kernels.part_keys import mark_malformed
-from strandline.recovery.verification.leaving import Leaving
 from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, IndexBucketOf, ShardId
 
@@ -31,7 +31,7 @@ class BucketReader:
 
     store: Store
     shard: ShardId
-    leaving: Leaving
+    horizon_of_store: ExpiryHorizon
     rows: Mapping[int, GroupRow]
     _newest: StoredBucket | None = field(default=None)
 
@@ -41,7 +41,7 @@ class BucketReader:
         if row.index is None:
             return None
         data = self._rows_of(bucket, row.index.attempt)
-        if self.leaving.has_left(row.data_expires):
+        if self.horizon_of_store.may_have_expired(row.data_expires):
             return None
         if counts is not None:
             counts.index_buckets += 1

@@ -17,12 +17,12 @@ from strandline.recovery.checkpoints import ManifestTorn, index_rows, progress
 from strandline.recovery.unnamed_series import is_salvaged
 from strandline.recovery.verification.activity import Activity, ActivityCheck
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
+from strandline.recovery.verification.expiry_horizon import ExpiryHorizon
 from strandline.recovery.verification.findings import Counts, Finding, Findings, Kind, Note, Remark, several
 from strandline.recovery.verification.group_segments import GroupReader
 from strandline.recovery.verification.index_buckets import BucketReader, check_bucket
 from strandline.recovery.verification.known_keys import KeyGathering, KnownKeys
 from strandline.recovery.verification.layout import ShardLayout
-from strandline.recovery.verification.leaving import Leaving
 from strandline.recovery.verification.local_copy import CopyCheck
 from strandline.recovery.verification.lost_keys import LostKeys
 from strandline.recovery.verification.manifest_rows import check_manifest
@@ -73,7 +73,7 @@ def verify_shard(
 
     Nothing is written. Raises only what keeps the store from being read.
     """
-    return _Verifying(store, manifest, layout, Leaving(store, clock), scope or Scope(), heard).verify()
+    return _Verifying(store, manifest, layout, ExpiryHorizon(store, clock), scope or Scope(), heard).verify()
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class _Verifying:
     store: Store
     manifest: ManifestRows
     layout: ShardLayout
-    leaving: Leaving
+    horizon_of_store: ExpiryHorizon
     scope: Scope
     heard: Heard
     found: Findings = field(default_factory=Findings)
@@ -97,7 +97,7 @@ class _Verifying:
     _salvaged: Set[int] = frozenset()
 
     def verify(self) -> Verification:
-        horizon = self.leaving.horizon()
+        horizon = self.horizon_of_store.horizon()
         # The store may still have some of what has expired, and may lack some of what is about to.
         self.manifest = self.manifest.unexpired(horizon)
         check_manifest(self.manifest, self.layout, horizon, self.found)
@@ -119,7 +119,9 @@ class _Verifying:
             topic_id, retention = self.manifest.state.topic_id, self.layout.policy.retention
             # Nothing is known of the records of buckets that have left since they were to be read.
             rows = {
-                bucket: row for bucket, row in self._index_rows.items() if not self.leaving.has_left(row.data_expires)
+                bucket: row
+                for bucket, row in self._index_rows.items()
+                if not self.horizon_of_store.may_have_expired(row.data_expires)
             }
             CopyCheck(self.layout.shard, topic_id, retention, rows, known, self.found).check(self.scope.copy)
         return Verification(self.counts, tuple(self.found.found), tuple(self.found.notes))
@@ -128,7 +130,7 @@ class _Verifying:
 
     @property
     def _reader(self) -> BucketReader:
-        return BucketReader(self.store, self.layout.shard, self.leaving, self._index_rows)
+        return BucketReader(self.store, self.layout.shard, self.horizon_of_store, self._index_rows)
 
     def _read_index(self, lucene: PartKeyIndex | None) -> KnownKeys:
         gathering = KeyGathering()
@@ -209,7 +211,7 @@ class _Verifying:
 
     def _check_ids(self, known: KnownKeys) -> None:
         reader, ids = self._reader, known.ids
-        designated, horizon = self.layout.designated, self.leaving.horizon()
+        designated, horizon = self.layout.designated, self.horizon_of_store.horizon()
         expired = {
             row.bucket
             for row in self.manifest.groups
@@ -293,7 +295,7 @@ class _Verifying:
                 bucket, activity = row.bucket, self._activity(row.bucket, known)
             faults = len(self.found.found)
             series = groups.read(row)
-            if self.leaving.has_left(row.data_expires):
+            if self.horizon_of_store.may_have_expired(row.data_expires):
                 # It may have gone while it was read.
                 del self.found.found[faults:]
             elif series is not None:

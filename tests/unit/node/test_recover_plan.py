@@ -18,7 +18,7 @@ from strandline.node.recovering.index_source import index_source, is_named
 from strandline.node.recovering.plan_report import PlannedShard, PlanReport
 from strandline.node.recovering.shard_plan import FoundPlan, find_plan
 from strandline.node.recovering.words import duration, moment, size
-from strandline.recovery.checkpoints import LEAVING_MS
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.estimates import Rates, Source
 from strandline.recovery.job_board import JobBoard
@@ -89,7 +89,7 @@ def test_rows_that_leave_the_store_together_do_not_keep_a_plan_from_being_made(w
     crashed_behind(world, 3)
     cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
     assert len(cuts) == 3
-    date = world.clock.now_ms() + LEAVING_MS
+    date = world.clock.now_ms() + EXPIRY_SKEW_MS
     damage = Damage(world)
     damage.execute("UPDATE cuts SET expires = ? WHERE bucket <= ?", date, cuts[1].bucket)
     damage.execute("DELETE FROM cuts WHERE bucket = ?", cuts[1].bucket)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from strandline.errors import ExitCode, Fatal
 from strandline.recovery.checkpoints import (
-    LEAVING_MS,
+    EXPIRY_SKEW_MS,
     ManifestTorn,
     Progress,
     check_joins,
@@ -282,7 +282,7 @@ def test_an_index_bucket_that_has_expired_is_not_named_though_its_row_is_there()
 
 def test_remains_of_rows_that_leave_the_store_together_are_left_out() -> None:
     """Retention was made shorter: rows of several buckets have one date, and the store removes them in any order."""
-    date = 1_000 + LEAVING_MS
+    date = 1_000 + EXPIRY_SKEW_MS
     cuts = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=date) for bucket in (1, 3)]
     kept = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=2 * date) for bucket in (4, 5)]
     # Bucket 2 is gone already.
@@ -298,7 +298,7 @@ def test_remains_of_rows_that_leave_the_store_together_are_left_out() -> None:
 def test_a_gap_behind_a_row_that_should_be_there_is_no_remains() -> None:
     """The oldest row's time has come, that of the next one has not: what is missing behind it is a loss."""
     expired = replace(cut(1, 10, 20), expires=1_000)
-    later = 2_000 + LEAVING_MS
+    later = 2_000 + EXPIRY_SKEW_MS
     living = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=later) for bucket in (2, 4)]
     torn = manifest([expired, *living], [])
     assert without_remains(torn, 1_000) == torn

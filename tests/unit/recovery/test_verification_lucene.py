@@ -19,7 +19,7 @@ from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.vm import start_vm
 from strandline.node.shard.index_storage import LuceneStorage
 from strandline.node.shard.shard import Shard
-from strandline.recovery.checkpoints import LEAVING_MS
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.recovery.verification import shard as engine
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
 from strandline.recovery.verification.findings import Kind, Remark
@@ -214,7 +214,7 @@ def until_only_the_copied_bucket_is_left(world: World, scope: Scope) -> int:
     """How long it is until a moment before the bucket that a copy was made of leaves the store."""
     assert scope.copy is not None
     copied = world.rows(saved_identity(scope.copy).bucket)
-    return min(row.data_expires for row in copied.values()) - LEAVING_MS - world.clock.now_ms() - 1
+    return min(row.data_expires for row in copied.values()) - EXPIRY_SKEW_MS - world.clock.now_ms() - 1
 
 
 def saved_again(folder: Path, change: Callable[[PartKeyIndex, CutSnapshot], CutSnapshot]) -> CopyIdentity:

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.options import ReplayMode
-from strandline.recovery.checkpoints import LEAVING_MS, designated_group
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS, designated_group
 from strandline.recovery.offset_policy import Accepted
 from strandline.recovery.rewinding import ToBucket
 from strandline.recovery.verification.findings import Remark
@@ -261,7 +261,7 @@ def test_data_that_expires_while_it_is_read_is_not_missed(world: World) -> None:
     world.crash()
     there = [row for row in world.manifest().groups if row.data_expires > world.clock.now_ms()]
     oldest = there[-1]
-    world.pass_time(oldest.data_expires - LEAVING_MS - world.clock.now_ms() - 1)
+    world.pass_time(oldest.data_expires - EXPIRY_SKEW_MS - world.clock.now_ms() - 1)
     read = []
 
     def goes_on(call: StoreCall) -> None:

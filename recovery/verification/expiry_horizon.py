@@ -5,7 +5,7 @@ with the time of each look, and nothing that has left meanwhile, or follows from
 """
 
 from strandline.clock import Clock
-from strandline.recovery.checkpoints import LEAVING_MS
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.store.protocol import Store
 
 
@@ -22,7 +22,7 @@ class Leaving:
     def horizon(self) -> int:
         """Whatever expires up to this time may be gone."""
         now = self._clock.now_ms() if self._is_own else self._ahead + self._monotonic_ms()
-        return now + LEAVING_MS
+        return now + EXPIRY_SKEW_MS
 
     def has_left(self, expires: int) -> bool:
         """Whether what has this date may be gone."""
