@@ -12,10 +12,12 @@ from typing import Generic, TypeVar
 import structlog
 
 from strandline.clock import Clock
+from strandline.recovery.heartbeat_watch import HeartbeatWatch
 from strandline.recovery.leasing import (
     LeasePolicy,
     fail,
     finish,
+    heartbeat_of,
     is_leasable,
     is_same_lease,
     lease,
@@ -23,11 +25,9 @@ from strandline.recovery.leasing import (
     nobody_is_gone,
     release,
     renew,
-    sign_of_life,
     take_back,
     told,
 )
-from strandline.recovery.life_watch import LifeWatch
 from strandline.store.jobs import JobState
 from strandline.store.leasable import Leasable
 
@@ -60,7 +60,7 @@ class LeaseBoard(ABC, Generic[U]):
         """`is_gone` tells of a worker whether its process is known to be dead; it may always say no."""
         self.clock, self.is_gone = clock, is_gone
         self.policy = policy or LeasePolicy()
-        self._watch = LifeWatch(clock, self.policy.lease_ms / 1000)
+        self._watch = HeartbeatWatch(clock, self.policy.lease_ms / 1000)
 
     @abstractmethod
     def current(self, unit: U) -> U | None:
@@ -78,7 +78,7 @@ class LeaseBoard(ABC, Generic[U]):
         for unit in units:
             if unit.state is not JobState.LEASED:
                 self._watch.forget(unit.key)
-            elif self._watch.is_over(unit.key, sign_of_life(unit)) or self.is_gone(unit.worker):
+            elif self._watch.is_expired(unit.key, heartbeat_of(unit)) or self.is_gone(unit.worker):
                 is_changed = True
                 if self.replace(unit, take_back(unit, self.policy)):
                     _LOG.warning("a lease was lost", job=told(unit), worker=unit.worker, epoch=unit.epoch)

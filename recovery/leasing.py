@@ -56,7 +56,7 @@ def is_leasable(unit: Leasable) -> bool:
     return unit.state is JobState.PENDING
 
 
-def sign_of_life(unit: Leasable) -> tuple[Hashable, int, str, int, int]:
+def heartbeat_of(unit: Leasable) -> tuple[Hashable, int, str, int, int]:
     """What changes with each renewal of a lease, whatever its holder's clock shows. A worker of the version before does
     not count its renewals, but each has another time.
     """

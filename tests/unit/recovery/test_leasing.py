@@ -12,12 +12,12 @@ from strandline.recovery.leasing import (
     LeasePolicy,
     fail,
     finish,
+    heartbeat_of,
     is_leasable,
     is_open,
     lease,
     release,
     renew,
-    sign_of_life,
     take_back,
 )
 from strandline.store.jobs import Job, JobState
@@ -47,8 +47,8 @@ def test_only_a_pending_job_can_be_leased(state: JobState) -> None:
 
 def test_each_renewal_is_another_sign_of_life_whatever_the_clock_shows() -> None:
     renewed = renew(LEASED, LEASED, NOW - 10**9, POLICY)
-    assert sign_of_life(renewed) != sign_of_life(LEASED)
-    assert sign_of_life(renew(renewed, renewed, NOW - 10**9, POLICY)) != sign_of_life(renewed)
+    assert heartbeat_of(renewed) != heartbeat_of(LEASED)
+    assert heartbeat_of(renew(renewed, renewed, NOW - 10**9, POLICY)) != heartbeat_of(renewed)
 
 
 def test_a_job_is_open_until_it_is_done_or_has_failed_for_good() -> None:

@@ -16,14 +16,14 @@ class _Seen:
     since: float
 
 
-class LifeWatch:
+class HeartbeatWatch:
     """Remembers which signs were seen since when. One thread uses it."""
 
     def __init__(self, clock: Clock, term_s: float) -> None:
         self._clock, self._term_s = clock, term_s
         self._seen: dict[Hashable, _Seen] = {}
 
-    def is_over(self, holding: Hashable, sign: Hashable) -> bool:
+    def is_expired(self, holding: Hashable, sign: Hashable) -> bool:
         """Whether this sign of whoever holds something was there for a whole term, each time that it was looked at."""
         now, seen = self._clock.monotonic(), self._seen.get(holding)
         if seen is None or seen.sign != sign:

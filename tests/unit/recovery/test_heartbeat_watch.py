@@ -1,0 +1,45 @@
+"""Whether somebody else still holds something, by its signs of life alone."""
+
+import pytest
+
+from strandline.clock import ManualClock
+from strandline.recovery.heartbeat_watch import HeartbeatWatch
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_sign_that_stood_still_for_a_whole_term_is_over() -> None:
+    clock = ManualClock()
+    watch = HeartbeatWatch(clock, 30.0)
+    assert not watch.is_expired("a", 1)
+    clock.sleep(29.9)
+    assert not watch.is_expired("a", 1)
+    clock.sleep(0.1)
+    assert watch.is_expired("a", 1)
+
+
+def test_a_new_sign_begins_a_new_term() -> None:
+    clock = ManualClock()
+    watch = HeartbeatWatch(clock, 30.0)
+    watch.is_expired("a", 1)
+    clock.sleep(29)
+    assert not watch.is_expired("a", 2)
+    clock.sleep(29)
+    assert not watch.is_expired("a", 2)
+    clock.sleep(1)
+    assert watch.is_expired("a", 2)
+
+
+def test_each_is_watched_by_itself_and_forgotten_when_it_is_over() -> None:
+    clock = ManualClock()
+    watch = HeartbeatWatch(clock, 30.0)
+    watch.is_expired("a", 1)
+    clock.sleep(15)
+    watch.is_expired("b", 1)
+    clock.sleep(15)
+    assert watch.is_expired("a", 1)
+    assert not watch.is_expired("b", 1)
+    watch.keep({"b"})
+    assert not watch.is_expired("a", 1), "it is seen for the first time again"
+    clock.sleep(15)
+    assert watch.is_expired("b", 1)
