@@ -31,7 +31,7 @@ class BucketReader:
 
     store: Store
     shard: ShardId
-    horizon_of_store: ExpiryHorizon
+    expiry: ExpiryHorizon
     rows: Mapping[int, GroupRow]
     _newest: StoredBucket | None = field(default=None)
 
@@ -41,7 +41,7 @@ class BucketReader:
         if row.index is None:
             return None
         data = self._rows_of(bucket, row.index.attempt)
-        if self.horizon_of_store.may_have_expired(row.data_expires):
+        if self.expiry.may_have_expired(row.data_expires):
             return None
         if counts is not None:
             counts.index_buckets += 1

@@ -81,7 +81,7 @@ class _Verifying:
     store: Store
     manifest: ManifestRows
     layout: ShardLayout
-    horizon_of_store: ExpiryHorizon
+    expiry: ExpiryHorizon
     scope: Scope
     heard: Heard
     found: Findings = field(default_factory=Findings)
@@ -97,7 +97,7 @@ class _Verifying:
     _salvaged: Set[int] = frozenset()
 
     def verify(self) -> Verification:
-        horizon = self.horizon_of_store.horizon()
+        horizon = self.expiry.horizon()
         # The store may still have some of what has expired, and may lack some of what is about to.
         self.manifest = self.manifest.unexpired(horizon)
         check_manifest(self.manifest, self.layout, horizon, self.found)
@@ -121,7 +121,7 @@ class _Verifying:
             rows = {
                 bucket: row
                 for bucket, row in self._index_rows.items()
-                if not self.horizon_of_store.may_have_expired(row.data_expires)
+                if not self.expiry.may_have_expired(row.data_expires)
             }
             CopyCheck(self.layout.shard, topic_id, retention, rows, known, self.found).check(self.scope.copy)
         return Verification(self.counts, tuple(self.found.found), tuple(self.found.notes))
@@ -130,7 +130,7 @@ class _Verifying:
 
     @property
     def _reader(self) -> BucketReader:
-        return BucketReader(self.store, self.layout.shard, self.horizon_of_store, self._index_rows)
+        return BucketReader(self.store, self.layout.shard, self.expiry, self._index_rows)
 
     def _read_index(self, lucene: PartKeyIndex | None) -> KnownKeys:
         gathering = KeyGathering()
@@ -211,7 +211,7 @@ class _Verifying:
 
     def _check_ids(self, known: KnownKeys) -> None:
         reader, ids = self._reader, known.ids
-        designated, horizon = self.layout.designated, self.horizon_of_store.horizon()
+        designated, horizon = self.layout.designated, self.expiry.horizon()
         expired = {
             row.bucket
             for row in self.manifest.groups
@@ -295,7 +295,7 @@ class _Verifying:
                 bucket, activity = row.bucket, self._activity(row.bucket, known)
             faults = len(self.found.found)
             series = groups.read(row)
-            if self.horizon_of_store.may_have_expired(row.data_expires):
+            if self.expiry.may_have_expired(row.data_expires):
                 # It may have gone while it was read.
                 del self.found.found[faults:]
             elif series is not None:

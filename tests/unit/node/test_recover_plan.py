@@ -185,7 +185,7 @@ def test_the_size_of_records_is_sampled_from_the_log(world: World) -> None:
 
 
 def planned(world: World, plan: FoundPlan, source: Source = Source.BUCKETS, retention: int | None = None) -> PlanReport:
-    urgency = job_order_of(world, retention)
+    job_order = job_order_of(world, retention)
     shard = PlannedShard.of(0, plan, source, job_order, rates=RATES, now=world.clock.now_ms())
     return PlanReport.of("metrics", "topic", job_order, RATES, [shard])
 

@@ -40,11 +40,11 @@ class _TimedStore:
 @pytest.mark.parametrize("server", [None, 5_000_000, 900_000_000])
 def test_dates_are_compared_with_the_clock_that_removes_rows(server: int | None) -> None:
     clock = ManualClock(7_000_000)
-    horizon_of_store = ExpiryHorizon(_TimedStore(server), clock)
+    expiry = ExpiryHorizon(_TimedStore(server), clock)
     clock.sleep(2.0)
     now = (server or 7_000_000) + 2_000
-    assert horizon_of_store.may_have_expired(now + EXPIRY_SKEW_MS)
-    assert not horizon_of_store.may_have_expired(now + EXPIRY_SKEW_MS + 1)
+    assert expiry.may_have_expired(now + EXPIRY_SKEW_MS)
+    assert not expiry.may_have_expired(now + EXPIRY_SKEW_MS + 1)
 
 
 def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
