@@ -7,14 +7,14 @@ None of it is needed for anything to be right, so it may be forgotten with the w
 from collections.abc import Iterable, Sequence
 
 from strandline.clock import Clock
-from strandline.recovery.leasing import is_open, was_given_up_with_others
+from strandline.recovery.leasing import is_marked_suspect, is_open
 from strandline.recovery.waves import MOST_JOBS
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
 # How long to wait before the next try after something failed; doubling.
 MIN_BACKOFF_S, MAX_BACKOFF_S = 1.0, 60.0
-# What `leasing.take_back` says of a job.
+# What `leasing.reclaim` says of a job.
 _WORKER_LOST = "its worker was lost: "
 
 
@@ -63,7 +63,7 @@ class FailureTracker:
         """Look at all jobs there are: some were suspects of a worker before this one, and some suspects are gone."""
         waiting = [job for job in jobs if is_open(job)]
         self._suspects &= set(map(_key, waiting))
-        found = {_key(job) for job in waiting if was_given_up_with_others(job) or self._is_shared_again(job)}
+        found = {_key(job) for job in waiting if is_marked_suspect(job) or self._is_shared_again(job)}
         if found - self._suspects:
             # Of another worker, of whose wave nothing else is known.
             self._most, self._most_after_success = 1, MOST_JOBS

@@ -9,8 +9,8 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.errors import Fatal
-from strandline.recovery.lease_board import ROUNDS, LeaseBoard
-from strandline.recovery.leasing import LeasePolicy, is_leasable, nobody_is_gone
+from strandline.recovery.lease_board import MAX_TRIES, LeaseBoard
+from strandline.recovery.leasing import LeasePolicy, is_leasable, never_gone
 from strandline.recovery.planning import adopt
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
@@ -32,7 +32,7 @@ class PlanStopped(Fatal):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobProgress:
     """How far the jobs of a shard are, counted in jobs and in offsets."""
 
     jobs: int
@@ -42,7 +42,7 @@ class Standing:
     failed: tuple[Job, ...]
 
     @classmethod
-    def of(cls, jobs: Sequence[Job]) -> "Standing":
+    def of(cls, jobs: Sequence[Job]) -> "JobProgress":
         """The standing of a shard's jobs."""
         done = [job for job in jobs if job.state is JobState.DONE]
         return cls(
@@ -63,7 +63,7 @@ class Standing:
         """How much is done, between 0 and 1."""
         return self.records_done / self.records if self.records else 1.0
 
-    def require_going(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raise `PlanStopped` if a job has failed for good."""
         if self.failed:
             raise PlanStopped(self.failed[0])
@@ -79,7 +79,7 @@ class JobBoard(LeaseBoard[Job]):
         store: Store,
         clock: Clock,
         policy: LeasePolicy | None = None,
-        is_gone: Callable[[str], bool] = nobody_is_gone,
+        is_gone: Callable[[str], bool] = never_gone,
     ) -> None:
         """`is_gone` tells of a worker whether its process is known to be dead; it may always say no."""
         super().__init__(clock, policy, is_gone)
@@ -105,7 +105,7 @@ class JobBoard(LeaseBoard[Job]):
         None if others kept changing them meanwhile. `starts` is for an owner's start; one that only adds to its plan
         leaves leases and failures as they are.
         """
-        for round_number in range(ROUNDS):
+        for round_number in range(MAX_TRIES):
             found = self.store.jobs(shard)
             # Failures are counted from zero once: a job that fails meanwhile has failed under this owner.
             is_first = starts and round_number == 0
@@ -131,9 +131,9 @@ class JobBoard(LeaseBoard[Job]):
 
     # What a worker does.
 
-    def take_back_lost(self, shard: ShardId) -> Sequence[Job]:
+    def reclaim_lost(self, shard: ShardId) -> Sequence[Job]:
         """A shard's jobs, after those were taken back whose worker is gone, or has not renewed its lease for a whole
         term while this board looked, again and again. No wall clock counts.
         """
         found = self.store.jobs(shard)
-        return self.store.jobs(shard) if self.take_back(found) else found
+        return self.store.jobs(shard) if self.reclaim(found) else found

@@ -15,6 +15,7 @@ from strandline.clock import Clock
 from strandline.recovery.heartbeat_watch import HeartbeatWatch
 from strandline.recovery.leasing import (
     LeasePolicy,
+    describe,
     fail,
     finish,
     heartbeat_of,
@@ -22,11 +23,10 @@ from strandline.recovery.leasing import (
     is_same_lease,
     lease,
     lease_of,
-    nobody_is_gone,
+    never_gone,
+    reclaim,
     release,
     renew,
-    take_back,
-    told,
 )
 from strandline.store.jobs import JobState
 from strandline.store.leasable import Leasable
@@ -34,11 +34,11 @@ from strandline.store.leasable import Leasable
 U = TypeVar("U", bound=Leasable)
 
 _LOG = structlog.get_logger(__name__)
-ROUNDS = 20
+MAX_TRIES = 20
 """So often a change is tried again that another worker came before. Each time, that worker got on."""
 
 
-def as_it_is(unit: U) -> U:
+def unchanged(unit: U) -> U:
     """An amendment that changes nothing."""
     return unit
 
@@ -55,7 +55,7 @@ class LeaseBoard(ABC, Generic[U]):
         self,
         clock: Clock,
         policy: LeasePolicy | None = None,
-        is_gone: Callable[[str], bool] = nobody_is_gone,
+        is_gone: Callable[[str], bool] = never_gone,
     ) -> None:
         """`is_gone` tells of a worker whether its process is known to be dead; it may always say no."""
         self.clock, self.is_gone = clock, is_gone
@@ -70,7 +70,7 @@ class LeaseBoard(ABC, Generic[U]):
     def replace(self, before: U, after: U) -> bool:
         """Put `after` in the place of `before`, if that is still as it was."""
 
-    def take_back(self, units: Iterable[U]) -> bool:
+    def reclaim(self, units: Iterable[U]) -> bool:
         """Take leases back whose worker is gone, or has not renewed them for a whole term while this board looked,
         again and again; whether units may have changed. No wall clock counts.
         """
@@ -80,37 +80,37 @@ class LeaseBoard(ABC, Generic[U]):
                 self._watch.forget(unit.key)
             elif self._watch.is_expired(unit.key, heartbeat_of(unit)) or self.is_gone(unit.worker):
                 is_changed = True
-                if self.replace(unit, take_back(unit, self.policy)):
-                    _LOG.warning("a lease was lost", job=told(unit), worker=unit.worker, epoch=unit.epoch)
+                if self.replace(unit, reclaim(unit, self.policy)):
+                    _LOG.warning("a lease was lost", job=describe(unit), worker=unit.worker, epoch=unit.epoch)
         return is_changed
 
-    def lease(self, unit: U, worker: str, amend: Callable[[U], U] = as_it_is) -> U | None:
+    def lease(self, unit: U, worker: str, amend: Callable[[U], U] = unchanged) -> U | None:
         """Take a pending unit; None if another worker has it."""
         if not is_leasable(unit):
             return None
         leased = amend(lease(unit, worker, self.clock.now_ms(), self.policy))
         return leased if self.replace(unit, leased) else None
 
-    def renew(self, held: U, amend: Callable[[U], U] = as_it_is) -> U | None:
+    def renew(self, held: U, amend: Callable[[U], U] = unchanged) -> U | None:
         """Keep a unit for longer: as it is then, or None if the lease is lost."""
         return self._change(held, lambda unit: amend(renew(unit, held, self.clock.now_ms(), self.policy)))
 
-    def finish(self, held: U, amend: Callable[[U], U] = as_it_is) -> bool:
+    def finish(self, held: U, amend: Callable[[U], U] = unchanged) -> bool:
         """Mark a unit as done; False if the lease is lost, and so what was done does not count."""
         return self._change(held, lambda unit: amend(finish(unit, held))) is not None
 
-    def fail(self, held: U, reason: str, amend: Callable[[U], U] = as_it_is) -> U | None:
+    def fail(self, held: U, reason: str, amend: Callable[[U], U] = unchanged) -> U | None:
         """Count a failure of a unit: as it is then, pending or failed for good, or None if the lease is lost."""
         return self._change(held, lambda unit: amend(fail(unit, held, reason, self.policy)))
 
-    def release(self, held: U, reason: str = "", amend: Callable[[U], U] = as_it_is) -> bool:
+    def release(self, held: U, reason: str = "", amend: Callable[[U], U] = unchanged) -> bool:
         """Leave a unit to others; False if the lease is lost."""
         return self._change(held, lambda unit: amend(release(unit, held, reason))) is not None
 
     def _change(self, held: U, transition: Callable[[U], U]) -> U | None:
         """Apply a transition to a unit that the caller holds."""
         unit: U | None = held
-        for _ in range(ROUNDS):
+        for _ in range(MAX_TRIES):
             if unit is None:
                 return None
             after = transition(unit)

@@ -9,15 +9,15 @@ from typing import Final, Generic, TypeVar
 import structlog
 
 from strandline.errors import StrandlineError
-from strandline.recovery.lease_board import LeaseBoard, as_it_is
-from strandline.recovery.leasing import told
+from strandline.recovery.lease_board import LeaseBoard, unchanged
+from strandline.recovery.leasing import describe
 from strandline.store.leasable import Leasable
 
 U = TypeVar("U", bound=Leasable)
 
 _LOG = structlog.get_logger(__name__)
 # How often the thread looks at the clock. The clock itself says when a renewal is due.
-_LOOK_S = 0.2
+_POLL_INTERVAL_S = 0.2
 # Of a term, from the beginning of the last renewal on. A watcher waits for a whole term; the rest is for clocks that
 # run at different speeds, and for what is under way when it ends.
 _SAFE_SHARE: Final = 2 / 3
@@ -35,11 +35,11 @@ class LeaseKeeper(Generic[U]):
         board: LeaseBoard[U],
         units: Sequence[U],
         *,
-        most_silence_s: float = math.inf,
+        max_silence_s: float = math.inf,
         leased_at: float | None = None,
-        amend: Callable[[U], U] = as_it_is,
+        amend: Callable[[U], U] = unchanged,
     ) -> None:
-        """Leases are no longer renewed once nothing was heard of progress for `most_silence_s`: work that hangs must
+        """Leases are no longer renewed once nothing was heard of progress for `max_silence_s`: work that hangs must
         not keep others from its units for ever. `leased_at` is the monotonic time before the first of them was leased:
         `remaining_s` needs it, and is 0 up to the first renewal without it. `amend` puts into each renewal how
         far the work is.
@@ -47,7 +47,7 @@ class LeaseKeeper(Generic[U]):
         self._board, self._lock, self._amend = board, threading.Lock(), amend
         self._held = {unit.key: unit for unit in units}
         self._renewed = self._heard = board.clock.monotonic()
-        self._most_silence_s = most_silence_s
+        self._max_silence_s = max_silence_s
         self._since: dict[Hashable, float] = {} if leased_at is None else dict.fromkeys(self._held, leased_at)
 
     def take(self, unit: U, leased_at: float) -> None:
@@ -90,14 +90,14 @@ class LeaseKeeper(Generic[U]):
         if now - self._renewed < self._board.policy.renew_ms / 1000:
             return
         self._renewed = now
-        if now - self._heard >= self._most_silence_s:
+        if now - self._heard >= self._max_silence_s:
             _LOG.warning("the work stands still; its leases are left to run out", silent_s=round(now - self._heard))
             return
         with self._lock:
             for unit in list(self._held.values()):
                 self._renew(unit)
 
-    def finish(self, unit: U, amend: Callable[[U], U] = as_it_is) -> bool:
+    def finish(self, unit: U, amend: Callable[[U], U] = unchanged) -> bool:
         """Mark a unit as done; False if its lease was lost."""
         with self._lock:
             held = self._held.get(unit.key)
@@ -106,7 +106,7 @@ class LeaseKeeper(Generic[U]):
             self._forget(unit)
         return is_done
 
-    def fail(self, unit: U, reason: str, amend: Callable[[U], U] = as_it_is) -> bool:
+    def fail(self, unit: U, reason: str, amend: Callable[[U], U] = unchanged) -> bool:
         """Count a failure of a unit; False if its lease was lost."""
         with self._lock:
             held = self._held.get(unit.key)
@@ -114,7 +114,7 @@ class LeaseKeeper(Generic[U]):
             self._forget(unit)
         return is_told
 
-    def release(self, unit: U, reason: str = "", amend: Callable[[U], U] = as_it_is) -> None:
+    def release(self, unit: U, reason: str = "", amend: Callable[[U], U] = unchanged) -> None:
         """Leave a unit to others. Where the store does not answer, its lease runs out."""
         with self._lock:
             held = self._held.get(unit.key)
@@ -129,7 +129,7 @@ class LeaseKeeper(Generic[U]):
             self._held.clear()
             self._since.clear()
         for unit in held:
-            self._release(unit, reason, as_it_is)
+            self._release(unit, reason, unchanged)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -137,7 +137,7 @@ class LeaseKeeper(Generic[U]):
         over = threading.Event()
 
         def keep() -> None:
-            while not over.wait(_LOOK_S):
+            while not over.wait(_POLL_INTERVAL_S):
                 self.renew_if_due()
 
         thread = threading.Thread(target=keep, name="lease-keeper", daemon=True)
@@ -153,10 +153,10 @@ class LeaseKeeper(Generic[U]):
         try:
             renewed = self._board.renew(unit, self._amend)
         except StrandlineError as error:
-            _LOG.warning("a lease could not be renewed", job=told(unit), error=str(error))
+            _LOG.warning("a lease could not be renewed", job=describe(unit), error=str(error))
             return
         if renewed is None:
-            _LOG.warning("a lease is lost", job=told(unit), worker=unit.worker, epoch=unit.epoch)
+            _LOG.warning("a lease is lost", job=describe(unit), worker=unit.worker, epoch=unit.epoch)
             self._forget(unit)
         else:
             self._held[unit.key] = renewed
@@ -166,7 +166,7 @@ class LeaseKeeper(Generic[U]):
         try:
             self._board.release(held, reason, amend)
         except StrandlineError as error:
-            _LOG.warning("a lease could not be given back", job=told(held), error=str(error))
+            _LOG.warning("a lease could not be given back", job=describe(held), error=str(error))
 
     def _forget(self, unit: U) -> None:
         self._held.pop(unit.key, None)

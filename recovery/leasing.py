@@ -15,10 +15,10 @@ from strandline.store.leasable import Leasable
 
 U = TypeVar("U", bound=Leasable)
 
-MOST_REASON = 1_000
+MAX_REASON_CHARS = 1_000
 """So many characters of a reason are kept: it stands in a row of the store, and a traceback of Spark's is endless."""
 
-_WITH_OTHERS = "read with others: "
+_SUSPECT_PREFIX = "read with others: "
 
 
 class LeaseLost(Fatal):
@@ -46,7 +46,7 @@ class LeasePolicy:
             raise ValueError(f"{self.failures_allowed} failures were to be allowed")
 
 
-def nobody_is_gone(_worker: str) -> bool:
+def never_gone(_worker: str) -> bool:
     """For those who can't tell: a worker is given up when its lease has run out."""
     return False
 
@@ -71,7 +71,7 @@ def is_open(unit: Leasable) -> bool:
 def lease(unit: U, worker: str, now: int, policy: LeasePolicy) -> U:
     """Give a pending unit to a worker, under a new epoch."""
     if not is_leasable(unit):
-        raise ValueError(f"{told(unit)} is {unit.state}, and was to be leased to {worker}")
+        raise ValueError(f"{describe(unit)} is {unit.state}, and was to be leased to {worker}")
     return replace(
         unit, state=JobState.LEASED, epoch=unit.epoch + 1, worker=worker, leased_until=now + policy.lease_ms, reason=""
     )
@@ -93,7 +93,7 @@ def finish(unit: U, held: U) -> U:
 def fail(unit: U, held: U, reason: str, policy: LeasePolicy) -> U:
     """The work failed: to be tried again, or past the failures allowed not any more. Raises `LeaseLost`."""
     _require_held(unit, held)
-    return counted(unit, reason, policy)
+    return count_failure(unit, reason, policy)
 
 
 def release(unit: U, held: U, reason: str = "") -> U:
@@ -102,23 +102,23 @@ def release(unit: U, held: U, reason: str = "") -> U:
     return replace(unit, state=JobState.PENDING, worker="", leased_until=0, reason=_bounded(unit, reason))
 
 
-def with_others(reason: str) -> str:
+def suspect_reason(reason: str) -> str:
     """The reason to release a unit with whose wave something is wrong, though perhaps not with the unit. It stays with
     the unit, so that whoever takes it next knows, also after its worker has ended.
     """
-    return _WITH_OTHERS + reason
+    return _SUSPECT_PREFIX + reason
 
 
-def was_given_up_with_others(unit: Leasable) -> bool:
+def is_marked_suspect(unit: Leasable) -> bool:
     """Whether a unit was released for such a reason, and not leased since."""
-    return unit.state is JobState.PENDING and unit.reason.startswith(_bounded(unit, _WITH_OTHERS))
+    return unit.state is JobState.PENDING and unit.reason.startswith(_bounded(unit, _SUSPECT_PREFIX))
 
 
-def take_back(unit: U, policy: LeasePolicy) -> U:
+def reclaim(unit: U, policy: LeasePolicy) -> U:
     """A lease was lost. That is a failure: a unit that ends its worker every time must not be tried for ever."""
     if unit.state is not JobState.LEASED:
-        raise ValueError(f"{told(unit)} is {unit.state}, and was to be taken back from {unit.worker}")
-    return counted(unit, f"its worker was lost: {unit.worker}", policy)
+        raise ValueError(f"{describe(unit)} is {unit.state}, and was to be taken back from {unit.worker}")
+    return count_failure(unit, f"its worker was lost: {unit.worker}", policy)
 
 
 def is_same_lease(unit: Leasable, held: Leasable) -> bool:
@@ -131,7 +131,7 @@ def lease_of(unit: Leasable) -> tuple[Hashable, int, str]:
     return unit.key, unit.epoch, unit.worker
 
 
-def told(unit: Leasable) -> str:
+def describe(unit: Leasable) -> str:
     """A unit, in a message."""
     return f"{unit.name}, {unit.detail}," if unit.detail else unit.name
 
@@ -139,12 +139,12 @@ def told(unit: Leasable) -> str:
 def _require_held(unit: Leasable, held: Leasable) -> None:
     if not is_same_lease(unit, held):
         raise LeaseLost(
-            f"{told(held)} is no longer leased to {held.worker} under epoch {held.epoch}: it is {unit.state} under"
+            f"{describe(held)} is no longer leased to {held.worker} under epoch {held.epoch}: it is {unit.state} under"
             f" epoch {unit.epoch}"
         )
 
 
-def counted(unit: U, reason: str, policy: LeasePolicy) -> U:
+def count_failure(unit: U, reason: str, policy: LeasePolicy) -> U:
     """A unit that is to be done again, unless it has failed too often by now."""
     failures = unit.failures + 1
     is_final = failures > policy.failures_allowed
@@ -160,4 +160,4 @@ def counted(unit: U, reason: str, policy: LeasePolicy) -> U:
 
 def _bounded(unit: Leasable, reason: str) -> str:
     beginning = f"{unit.detail}: " if unit.detail else ""
-    return f"{beginning}{reason}"[:MOST_REASON] if reason else ""
+    return f"{beginning}{reason}"[:MAX_REASON_CHARS] if reason else ""

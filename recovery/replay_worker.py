@@ -15,7 +15,7 @@ from strandline.recovery.failure_tracking import Backoff, FailureTracker
 from strandline.recovery.job_board import JobBoard
 from strandline.recovery.job_order import JobOrder
 from strandline.recovery.lease_keeper import LeaseKeeper
-from strandline.recovery.leasing import LeaseLost, LeasePolicy, is_open, nobody_is_gone, told, with_others
+from strandline.recovery.leasing import LeaseLost, LeasePolicy, describe, is_open, never_gone, suspect_reason
 from strandline.recovery.replay.job_settings import JobNotExact
 from strandline.recovery.replay.runner import JobRunner, ReplayFailed, ReplayStalled, SessionLost
 from strandline.recovery.waves import MOST_JOBS, next_wave, without_followers
@@ -68,7 +68,7 @@ class ReplayWorker:
         *,
         job_order: JobOrder,
         options: WorkerOptions | None = None,
-        is_gone: Callable[[str], bool] = nobody_is_gone,
+        is_gone: Callable[[str], bool] = never_gone,
         on_progress: Callable[[WaveProgress], None] = lambda _progress: None,
     ) -> None:
         """`name` is that of this process, by which others tell whether it lives (update `worker_identity`)."""
@@ -119,7 +119,7 @@ class ReplayWorker:
         if not wave:
             return False
         # Twice the time: as long as the runner tells anything at all, the run itself is given up before.
-        keeper = LeaseKeeper(self._board, wave, most_silence_s=2 * self._options.stall_s)
+        keeper = LeaseKeeper(self._board, wave, max_silence_s=2 * self._options.stall_s)
         try:
             with keeper.keeping():
                 self._run(wave, keeper, stop)
@@ -129,7 +129,7 @@ class ReplayWorker:
         return True
 
     def _take_wave(self) -> list[Job]:
-        by_shard = {shard: self._board.take_back_lost(shard) for shard in self._shards}
+        by_shard = {shard: self._board.reclaim_lost(shard) for shard in self._shards}
         self._failures.update(job for jobs in by_shard.values() for job in jobs)
         going = [
             self._doable(jobs)
@@ -193,14 +193,16 @@ class ReplayWorker:
             if stop():
                 raise WorkerStopped(f"worker {self._name} is to stop")
             if not keeper.held(wave):
-                raise LeaseLost(f"{told(wave[0])} and all that was read with it is no longer leased to {self._name}")
+                raise LeaseLost(
+                    f"{describe(wave[0])} and all that was read with it is no longer leased to {self._name}"
+                )
             now = self._clock.monotonic()
             if fraction > most:
                 most, risen = fraction, now
                 keeper.note_progress()
             elif now - risen >= self._options.stall_s:
                 raise ReplayStalled(
-                    f"{told(wave[0])} and all that was read with it stood still at {most:.0%} for {now - risen:.0f} s",
+                    f"{describe(wave[0])} and all that was read with it stood still at {most:.0%} for {now - risen:.0f} s",
                     remedy="See what Spark, Kafka and the store are waiting for; it is tried again by itself",
                 )
             if fraction < 1.0:
@@ -229,9 +231,9 @@ class ReplayWorker:
         elif len(wave) > 1:
             _LOG.warning("a wave has failed; one of its jobs is read alone next", jobs=len(wave), error=reason)
             self._failures.failed_together(keeper.held(wave))
-            keeper.release_all(with_others(reason))
+            keeper.release_all(suspect_reason(reason))
         else:
-            _LOG.warning("a job has failed", job=told(wave[0]), error=reason)
+            _LOG.warning("a job has failed", job=describe(wave[0]), error=reason)
             self._failures.failed_alone(wave[0])
             keeper.fail(wave[0], reason)
 

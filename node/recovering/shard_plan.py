@@ -14,7 +14,7 @@ from strandline.recovery.checkpoints import Progress, designated_group, index_ro
 from strandline.recovery.cut_planning import planned_cuts
 from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.estimates import Estimate, Rates, estimate, sample_offsets
-from strandline.recovery.leasing import nobody_is_gone
+from strandline.recovery.leasing import never_gone
 from strandline.recovery.log_ends import LogEnds
 from strandline.recovery.offset_policy import (
     Accepted,
@@ -82,7 +82,7 @@ def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clo
     if done is None:
         raise ValueError(f"no cut counts in {options.shard}")
     wanted = jobs_for(done, options.shard, plan="planned", life=0)
-    kept = adopt(store.jobs(options.shard), wanted.jobs, nobody_is_gone).keep
+    kept = adopt(store.jobs(options.shard), wanted.jobs, never_gone).keep
     done_already = frozenset(job.bucket for job in kept if job.state is JobState.DONE)
     left = [job for job in wanted.jobs if job.bucket not in done_already]
     return FoundPlan(

@@ -7,7 +7,7 @@ from strandline.errors import ExitCode
 from strandline.node.output import Block, Table
 from strandline.node.recovering.words import count, duration, moment
 from strandline.recovery.checkpoints import EXPIRY_SKEW_MS, designated_group, progress
-from strandline.recovery.job_board import Standing
+from strandline.recovery.job_board import JobProgress
 from strandline.recovery.present import wrong_clocks_in_words
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
@@ -80,7 +80,7 @@ def look_at(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
     state = manifest.state if manifest is not None else None
     known = progress(manifest, groups, shard) if manifest is not None else None
     jobs = store.jobs(shard)
-    standing = Standing.of(jobs)
+    standing = JobProgress.of(jobs)
     seen_at = state.seen_at if state is not None else None
     return ShardStatus(
         shard=shard.shard,

@@ -11,7 +11,7 @@ from typing import Any
 
 from strandline.errors import Fatal
 from strandline.index.sample_limits import SampleLimits
-from strandline.recovery.leasing import told
+from strandline.recovery.leasing import describe
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.recovery.replay.sections import VERSION as RESULT_VERSION
 from strandline.store.jobs import Job
@@ -45,13 +45,13 @@ def settings_of(job: Job, own: ReplaySettings) -> ReplaySettings:
         wanted = fields.pop(name, None)
         if wanted != here:
             raise JobNotExact(
-                f"{told(job)} asks for {name} = {wanted}, and this worker writes {here}",
+                f"{describe(job)} asks for {name} = {wanted}, and this worker writes {here}",
                 remedy="Run workers of the same version as the node",
             )
     if fields.keys() != _FIELDS:
         unknown = sorted(fields.keys() ^ _FIELDS)
         raise JobNotExact(
-            f"{told(job)} differs in what it sets from what this worker knows: {', '.join(unknown)}",
+            f"{describe(job)} differs in what it sets from what this worker knows: {', '.join(unknown)}",
             remedy="Run workers of the same version as the node",
         )
     return replace(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from strandline.clock import ManualClock
-from strandline.recovery.job_board import JobBoard, Standing
+from strandline.recovery.job_board import JobBoard, JobProgress
 from strandline.recovery.leasing import LeasePolicy
 from strandline.recovery.plan_id import new_plan_id
 from strandline.recovery.replay.job_result import attempt_of
@@ -239,7 +239,7 @@ class LeasedJobs(RuleBasedStateMachine):
         return self.boards[name]
 
     def _look(self, name: str) -> None:
-        self.seen[name] = self._board(name).take_back_lost(SHARD)
+        self.seen[name] = self._board(name).reclaim_lost(SHARD)
 
     def _take(self, name: str, most: int) -> None:
         """By what was seen last, which may be long ago."""
@@ -288,7 +288,7 @@ class LeasedJobs(RuleBasedStateMachine):
             self.clock.sleep(60)
         jobs = self.store.jobs(SHARD)
         assert {job.state for job in jobs} <= {JobState.DONE, JobState.FAILED}
-        standing = Standing.of(jobs)
+        standing = JobProgress.of(jobs)
         assert standing.done + len(standing.failed) == len(self.wanted)
         by_bucket = {job.bucket: job for job in self.wanted}
         for job in jobs:

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.errors import Fatal
-from strandline.recovery.job_board import JobBoard, PlanStopped, Standing
+from strandline.recovery.job_board import JobBoard, JobProgress, PlanStopped
 from strandline.recovery.leasing import LeasePolicy
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store, StoreUnavailable
@@ -111,14 +111,14 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
     board: JobBoard, clock: ManualClock, change: Callable[[JobBoard, Job], object], then: str
 ) -> None:
     held = leased(board)
-    board.take_back_lost(SHARD)
+    board.reclaim_lost(SHARD)
     clock.sleep(120)
     if then == "removed":
         board.adopt(SHARD, JOBS[1:])
     elif then == "planned anew":
         board.adopt(SHARD, [replace(JOBS[0], plan="another", groups=frozenset({0, 1}))])
     else:
-        board.take_back_lost(SHARD)
+        board.reclaim_lost(SHARD)
     if then in ("leased again", "done by another"):
         # Even by a worker of the same name: the epoch tells them apart.
         again = board.lease(board.jobs(SHARD)[0], "w")
@@ -132,11 +132,11 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
 def test_a_lost_lease_is_taken_back_and_counted(board: JobBoard, clock: ManualClock) -> None:
     leased(board)
     clock.sleep(1_000)
-    assert board.take_back_lost(SHARD)[0].state is JobState.LEASED, "nobody has looked before"
+    assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED, "nobody has looked before"
     clock.sleep(119)
-    assert board.take_back_lost(SHARD)[0].state is JobState.LEASED
+    assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED
     clock.sleep(1)
-    job = board.take_back_lost(SHARD)[0]
+    job = board.reclaim_lost(SHARD)[0]
     assert (job.state, job.failures, job.epoch) == (JobState.PENDING, 1, 1)
 
 
@@ -154,14 +154,14 @@ def test_46_a_lease_that_is_renewed_is_left_alone_though_the_clocks_of_two_worke
     held: Job | None = leased(board)
     other = JobBoard(store, WrongClock(), POLICY)
     for _ in range(20):
-        assert [job.worker for job in other.take_back_lost(SHARD)] == ["w", "", ""]
+        assert [job.worker for job in other.reclaim_lost(SHARD)] == ["w", "", ""]
         clock.sleep(20)
         assert held is not None
         held = board.renew(held)
     taken = other.lease(other.jobs(SHARD)[1], "v")
     for _ in range(20):
         assert taken is not None
-        assert [job.worker for job in board.take_back_lost(SHARD)] == ["w", "v", ""]
+        assert [job.worker for job in board.reclaim_lost(SHARD)] == ["w", "v", ""]
         clock.sleep(20)
         taken = other.renew(taken)
         assert held is not None
@@ -171,7 +171,7 @@ def test_46_a_lease_that_is_renewed_is_left_alone_though_the_clocks_of_two_worke
 def test_the_lease_of_a_dead_process_is_taken_back_at_once(store: Store, clock: ManualClock) -> None:
     leased(JobBoard(store, clock, POLICY))
     board = JobBoard(store, clock, POLICY, is_gone=lambda worker: worker == "w")
-    assert board.take_back_lost(SHARD)[0].state is JobState.PENDING
+    assert board.reclaim_lost(SHARD)[0].state is JobState.PENDING
 
 
 def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard) -> None:
@@ -182,7 +182,7 @@ def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard
         failed = board.fail(held, f"try {number}")
         assert failed is not None
     with pytest.raises(PlanStopped) as raised:
-        Standing.of(board.jobs(SHARD)).require_going()
+        JobProgress.of(board.jobs(SHARD)).raise_if_stopped()
     assert isinstance(raised.value, Fatal)
     assert raised.value.message == (
         "the replay of metrics/3 stopped at bucket 1, offsets [100, 200), which failed 4 times; at last: offsets"
@@ -194,7 +194,7 @@ def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard
     adopted = board.adopt(SHARD, JOBS)
     assert adopted is not None
     assert (adopted[0].state, adopted[0].failures, adopted[0].epoch) == (JobState.PENDING, 0, 4)
-    Standing.of(adopted).require_going()
+    JobProgress.of(adopted).raise_if_stopped()
 
 
 def test_a_job_is_withdrawn_only_as_it_was_seen(board: JobBoard) -> None:
@@ -206,11 +206,11 @@ def test_a_job_is_withdrawn_only_as_it_was_seen(board: JobBoard) -> None:
 
 
 def test_how_far_a_shard_is_is_counted_in_jobs_and_offsets(board: JobBoard) -> None:
-    assert Standing.of([]).is_done
-    assert Standing.of([]).fraction == 1.0
+    assert JobProgress.of([]).is_done
+    assert JobProgress.of([]).fraction == 1.0
     held = leased(board)
     board.finish(held)
-    standing = Standing.of(board.jobs(SHARD))
+    standing = JobProgress.of(board.jobs(SHARD))
     assert (standing.jobs, standing.done, standing.records, standing.records_done) == (3, 1, 300, 100)
     assert standing.fraction == pytest.approx(1 / 3)
     assert not standing.is_done

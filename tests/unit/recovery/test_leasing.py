@@ -7,7 +7,7 @@ import pytest
 
 from strandline.errors import Fatal, Retryable
 from strandline.recovery.leasing import (
-    MOST_REASON,
+    MAX_REASON_CHARS,
     LeaseLost,
     LeasePolicy,
     fail,
@@ -16,9 +16,9 @@ from strandline.recovery.leasing import (
     is_leasable,
     is_open,
     lease,
+    reclaim,
     release,
     renew,
-    take_back,
 )
 from strandline.store.jobs import Job, JobState
 from support.manifest_rows import NEVER, SHARD
@@ -83,17 +83,17 @@ def test_a_job_may_fail_so_often_and_then_not_again() -> None:
 
 def test_a_lost_lease_counts_as_a_failure() -> None:
     """A job that ends its worker every time would otherwise be tried for ever."""
-    job = take_back(LEASED, POLICY)
+    job = reclaim(LEASED, POLICY)
     assert (job.state, job.failures, job.epoch) == (JobState.PENDING, 1, 5)
     assert job.reason == "offsets [100, 150): its worker was lost: w"
-    assert take_back(replace(LEASED, failures=3), POLICY).state is JobState.FAILED
+    assert reclaim(replace(LEASED, failures=3), POLICY).state is JobState.FAILED
     with pytest.raises(ValueError, match="was to be taken back"):
-        take_back(job, POLICY)
+        reclaim(job, POLICY)
 
 
 def test_a_reason_is_short_whatever_failed() -> None:
     job = fail(LEASED, LEASED, "x" * 100_000, POLICY)
-    assert len(job.reason) == MOST_REASON == 1_000
+    assert len(job.reason) == MAX_REASON_CHARS == 1_000
     assert job.reason.startswith("offsets [100, 150): xxx")
 
 

@@ -163,7 +163,7 @@ def test_a_keeper_leaves_leases_to_run_out_if_the_work_is_silent_for_too_long(be
     bench.plan(job(0, 1))
     held = bench.board.lease(bench.job(1), "w")
     assert held is not None
-    keeper = LeaseKeeper(bench.board, [held], most_silence_s=100.0)
+    keeper = LeaseKeeper(bench.board, [held], max_silence_s=100.0)
     bench.clock.sleep(90)
     keeper.note_progress()
     bench.clock.sleep(90)

@@ -10,7 +10,7 @@ import pytest
 from strandline.recovery import replay_worker
 from strandline.recovery.failure_tracking import was_lost_once
 from strandline.recovery.lease_keeper import LeaseKeeper
-from strandline.recovery.leasing import LeaseLost, LeasePolicy, counted, take_back
+from strandline.recovery.leasing import LeaseLost, LeasePolicy, count_failure, reclaim
 from strandline.recovery.replay.job_result import attempt_of
 from strandline.recovery.replay.runner import ReplayFailed, SessionLost
 from strandline.recovery.replay_worker import STALL_S
@@ -79,9 +79,9 @@ def lose_worker(bench: Bench, buckets: Sequence[int], name: str) -> None:
     """A worker leases these and is never heard of again; another watches the leases for a term, and takes them back."""
     for bucket in buckets:
         assert bench.board.lease(bench.job(bucket), name) is not None
-    bench.board.take_back_lost(SHARDS[0])
+    bench.board.reclaim_lost(SHARDS[0])
     bench.clock.sleep(bench.board.policy.lease_ms / 1000)
-    bench.board.take_back_lost(SHARDS[0])
+    bench.board.reclaim_lost(SHARDS[0])
 
 
 def test_after_a_lost_worker_one_job_is_read_alone_and_then_all_others_in_one_wave(bench: Bench) -> None:
@@ -139,8 +139,8 @@ def test_the_reason_of_a_lost_lease_is_known_as_one(bench: Bench) -> None:
     bench.plan(job(0, 1))
     leased = bench.board.lease(bench.job(1), "lost")
     assert leased is not None
-    assert was_lost_once(take_back(leased, LeasePolicy()))
-    assert not was_lost_once(counted(leased, "BadRecord: no", LeasePolicy()))
+    assert was_lost_once(reclaim(leased, LeasePolicy()))
+    assert not was_lost_once(count_failure(leased, "BadRecord: no", LeasePolicy()))
 
 
 def test_a_suspect_that_somebody_else_has_had_meanwhile_is_still_one(bench: Bench) -> None:
