@@ -17,7 +17,7 @@ EXPIRY_SKEW_MS = 60_000
 and those of the servers that remove rows may differ by as much."""
 
 
-class ManifestTorn(Fatal):
+class ManifestInconsistent(Fatal):
     """The cut rows of a shard do not join: one is missing, two overlap, or one ends before it begins."""
 
 
@@ -57,7 +57,7 @@ def designated_group(shard: ShardId, groups: int) -> int:
 
 
 def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
-    """How far a shard is stored; None if it has no cut row, and so was never read. Raises `ManifestTorn`.
+    """How far a shard is stored; None if it has no cut row, and so was never read. Raises `ManifestInconsistent`.
 
     What has expired is taken for stored: it relies on rows that expire in the order of their buckets, and on group rows
     that do not expire before their cut.
@@ -65,7 +65,7 @@ def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | 
     cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
     if not cuts:
         return None
-    check_joins(cuts, shard)
+    check_contiguous(cuts, shard)
     stored = {(row.bucket, row.group) for row in manifest.groups if not row.superseded}
     checkpoints, stored_up_to = [], []
     for group in range(groups):
@@ -85,13 +85,13 @@ def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | 
     return Progress(cuts, checkpoints, stored_up_to, missing)
 
 
-def without_remains(manifest: ManifestRows, present: int) -> ManifestRows:
+def without_expired_cuts(manifest: ManifestRows, present: int) -> ManifestRows:
     """A manifest without old cuts that no newer one joins, if their time has come, or nearly: rows whose lives end
     together leave the store in any order, within some seconds. A gap in front of rows that should be there is left for
     `progress` to report.
     """
     cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
-    gap = max((place for place, (old, new) in enumerate(pairwise(cuts)) if not _joins(old, new)), default=None)
+    gap = max((place for place, (old, new) in enumerate(pairwise(cuts)) if not _is_contiguous(old, new)), default=None)
     if gap is None or any(cut.expires > present + EXPIRY_SKEW_MS for cut in cuts[: gap + 1]):
         return manifest
     newest = cuts[gap].bucket
@@ -102,18 +102,18 @@ def without_remains(manifest: ManifestRows, present: int) -> ManifestRows:
     )
 
 
-def check_joins(cuts: Sequence[CutRow], shard: ShardId) -> None:
-    """Raise `ManifestTorn` unless each bucket begins where the one before ended, and ends no sooner than that."""
+def check_contiguous(cuts: Sequence[CutRow], shard: ShardId) -> None:
+    """Raise `ManifestInconsistent` unless each bucket starts where the previous one ends and does not end before it starts."""
     remedy = "Restore the manifest from a copy: Strandline itself neither removes nor changes such rows"
     for cut in cuts:
         if cut.end < cut.start:
-            raise ManifestTorn(
+            raise ManifestInconsistent(
                 f"the manifest of {shard} has bucket {cut.bucket} from offset {cut.start} up to {cut.end}",
                 remedy=remedy,
             )
     for before, after in pairwise(cuts):
-        if not _joins(before, after):
-            raise ManifestTorn(
+        if not _is_contiguous(before, after):
+            raise ManifestInconsistent(
                 f"the manifest of {shard} has bucket {before.bucket} up to offset {before.end}, and then bucket"
                 f" {after.bucket} from offset {after.start}",
                 remedy=remedy,
@@ -130,7 +130,7 @@ def index_rows(manifest: ManifestRows, designated: int, now: int) -> Sequence[Gr
     return sorted(rows, key=lambda row: row.bucket, reverse=True)
 
 
-def _joins(before: CutRow, after: CutRow) -> bool:
+def _is_contiguous(before: CutRow, after: CutRow) -> bool:
     return after.bucket == before.bucket + 1 and after.start == before.end
 
 

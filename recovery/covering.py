@@ -7,7 +7,7 @@ checkpoint looks here before it says that data is lost.
 from collections.abc import Callable, Iterable
 
 from strandline.recovery.checkpoints import Progress
-from strandline.recovery.planning import jobs_for, serves
+from strandline.recovery.planning import jobs_for, satisfies
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
@@ -21,7 +21,7 @@ def covered_up_to(done: Progress, shard: ShardId, jobs: Iterable[Job], has_resul
         if cut.end <= offset:
             continue
         needed, job = wanted.get(cut.bucket), finished.get(cut.bucket)
-        if needed is not None and not (job is not None and serves(job, needed) and has_result(job)):
+        if needed is not None and not (job is not None and satisfies(job, needed) and has_result(job)):
             break
         offset = cut.end
     return offset

@@ -16,7 +16,7 @@ from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.log_ends import LogEnds
 from strandline.store.rows import CutRow
 
-MOST_BUCKETS = 10_000
+MAX_PLANNED_BUCKETS = 10_000
 """So many buckets one plan takes: more than a year of hours, and no more than a manifest holds of them anyway."""
 
 OffsetAt = Callable[[int], int | None]
@@ -54,7 +54,7 @@ def planned_cuts(
     cutting: Cutting,
     *,
     read_to: int | None = None,
-    most: int = MOST_BUCKETS,
+    max_buckets: int = MAX_PLANNED_BUCKETS,
 ) -> list[PlannedCut]:
     """The whole buckets behind the newest cut, up to the end of the log.
 
@@ -73,12 +73,12 @@ def planned_cuts(
     least = start if read_to is None else max(start, read_to)
     closing: OffsetAt = cache(times.offset_at)
     is_exact = False
-    while len(cuts) < most and present >= cutting.deadline(bucket):
+    while len(cuts) < max_buckets and present >= cutting.deadline(bucket):
         found = closing(cutting.deadline(bucket))
         if (
             not is_exact
             and found is not None
-            and (found < least or _is_doubtful(found, bucket, present, cutting, closing))
+            and (found < least or _is_unreliable(found, bucket, present, cutting, closing))
         ):
             closing, is_exact = (
                 _exact_times(times, (max(least, ends.start), ends.last_stable), bucket, present, cutting),
@@ -104,10 +104,10 @@ def _no_record(_time: int) -> int | None:
     return None
 
 
-def _is_doubtful(found: int, bucket: int, present: int, cutting: Cutting, offset_at: OffsetAt) -> bool:
+def _is_unreliable(found: int, bucket: int, present: int, cutting: Cutting, offset_at: OffsetAt) -> bool:
     """Whether the record that closes a bucket would close the next one, too, or is ahead of the present."""
     following = cutting.deadline(bucket + 1)
-    return offset_at(following if present >= following else cutting.too_late(present)) == found
+    return offset_at(following if present >= following else cutting.ahead_from(present)) == found
 
 
 def _exact_times(times: LogTimes, where: tuple[int, int], bucket: int, present: int, cutting: Cutting) -> OffsetAt:

@@ -43,16 +43,16 @@ class Cutting:
         """The bucket that a record of this time falls into, if nothing else is known of it."""
         return (time - self.grace) // self.flush_interval
 
-    def place_of_cut(self, bucket: int, times: I64s, present: int) -> int | None:
+    def index_of_cut(self, bucket: int, times: I64s, present: int) -> int | None:
         """The place of the first record that closes the bucket."""
         deadline = self.deadline(bucket)
         if present < deadline or len(times) == 0:
             return None
-        late = (times >= deadline) & (times < self.too_late(present))
+        late = (times >= deadline) & (times < self.ahead_from(present))
         place = int(np.argmax(late))
         return place if late[place] else None
 
-    def too_late(self, present: int) -> int:
+    def ahead_from(self, present: int) -> int:
         """The least record time that is ahead of the present, by more than brokers' clocks may differ."""
         return present + self.grace + 1
 

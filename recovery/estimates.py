@@ -7,7 +7,7 @@ from enum import StrEnum
 from strandline.store.jobs import Job
 
 
-class Source(StrEnum):
+class IndexSource(StrEnum):
     """Where a shard's index comes from at its start. What is behind it always comes from a replay. `IN_USE` is a local
     copy that a running shard has open.
     """
@@ -62,7 +62,7 @@ def estimate(jobs: Iterable[Job], bytes_per_record: float | None, rates: Rates) 
     return Estimate(records, size, size / rates.bytes_per_second)
 
 
-def whole_time(total: Estimate, rates: Rates) -> float | None:
+def total_seconds(total: Estimate, rates: Rates) -> float | None:
     """The seconds that a replay of this takes with the start of its session; 0 where there is nothing to replay."""
     if total.records == 0:
         return 0.0

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from strandline.clock import Clock
 from strandline.recovery.leasing import is_marked_suspect, is_open
-from strandline.recovery.waves import MOST_JOBS
+from strandline.recovery.waves import MAX_JOBS
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
@@ -55,7 +55,7 @@ class FailureTracker:
     def __init__(self, clock: Clock, failures_allowed: int = 3) -> None:
         self._clock, self._failures_allowed = clock, failures_allowed
         self._suspects: set[tuple[ShardId, int, str]] = set()
-        self._most, self._most_after_success = 1, MOST_JOBS
+        self._most, self._most_after_success = 1, MAX_JOBS
         self._isolated: set[ShardId] = set()
         self._backoffs: dict[ShardId, Backoff] = {}
 
@@ -66,12 +66,12 @@ class FailureTracker:
         found = {_key(job) for job in waiting if is_marked_suspect(job) or self._is_shared_again(job)}
         if found - self._suspects:
             # Of another worker, of whose wave nothing else is known.
-            self._most, self._most_after_success = 1, MOST_JOBS
+            self._most, self._most_after_success = 1, MAX_JOBS
         self._suspects |= found
 
     def is_suspect(self, job: Job) -> bool:
         """Whether a job was in a wave that failed, and nothing has shown yet that such jobs can be read."""
-        return _key(job) in self._suspects and self._most < MOST_JOBS
+        return _key(job) in self._suspects and self._most < MAX_JOBS
 
     def runs_alone(self, job: Job) -> bool:
         """Whether a job is never read with others: it has failed by itself, or with its worker more than once."""
@@ -112,7 +112,7 @@ class FailureTracker:
         """All is well with these, and with their shards."""
         jobs = list(jobs)
         if any(_key(job) in self._suspects for job in jobs):
-            self._most, self._most_after_success = self._most_after_success, MOST_JOBS
+            self._most, self._most_after_success = self._most_after_success, MAX_JOBS
         for job in jobs:
             self._suspects.discard(_key(job))
             self._isolated.discard(job.shard)

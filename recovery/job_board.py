@@ -99,17 +99,17 @@ class JobBoard(LeaseBoard[Job]):
 
     # What a coordinator does: the shard's owner.
 
-    def adopt(self, shard: ShardId, wanted: Sequence[Job], *, starts: bool = True) -> Sequence[Job] | None:
+    def adopt(self, shard: ShardId, wanted: Sequence[Job], *, is_start: bool = True) -> Sequence[Job] | None:
         """Make a shard's jobs those that are wanted, as `planning.adopt` says; the jobs as they are then.
 
-        None if others kept changing them meanwhile. `starts` is for an owner's start; one that only adds to its plan
+        None if others kept changing them meanwhile. `is_start` is for an owner's start; one that only adds to its plan
         leaves leases and failures as they are.
         """
         for round_number in range(MAX_TRIES):
             found = self.store.jobs(shard)
             # Failures are counted from zero once: a job that fails meanwhile has failed under this owner.
-            is_first = starts and round_number == 0
-            steps = adopt(found, wanted, self.is_gone, starts=is_first)
+            is_first = is_start and round_number == 0
+            steps = adopt(found, wanted, self.is_gone, is_start=is_first)
             # It may be the last hour of a job that is kept: each write gives it its whole life again.
             kept = [job for job in steps.keep if is_leasable(job)] if is_first else []
             if steps.changes_nothing and not kept:

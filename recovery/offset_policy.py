@@ -45,7 +45,7 @@ class HistoryExpired(Fatal):
 
     exit_code = ExitCode.DATA_LOST
 
-    def __init__(self, where: str, log: "LogNow") -> None:
+    def __init__(self, where: str, log: "LogState") -> None:
         super().__init__(
             f"{where} was read before, and all rows of its manifest have expired: it was down for longer than they"
             f" live. Kafka holds the offsets [{log.start}, {log.end})",
@@ -54,12 +54,12 @@ class HistoryExpired(Fatal):
         )
 
 
-class AnotherLog(Fatal):
+class LogMismatch(Fatal):
     """What is in the store does not belong to this log."""
 
 
 @dataclass(frozen=True, slots=True)
-class LogNow:
+class LogState:
     """What the log says of itself. `look_back` is the offset that the look-back policy asks for, None if behind it
     there is no record. `refilled_at` is an offset that holds another record than was read there, None if none is known.
     """
@@ -83,14 +83,14 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class Resume:
     """Read from the checkpoint."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class StartFresh:
     """Commit a first cut row with from = to = this offset, marked as a reset, and the log's topic id, in one batch,
     then read from it. The id too, since another one may be stored from a start that got no further.
     """
@@ -113,14 +113,14 @@ class Reset:
     offset: int
 
 
-Decision = GoOn | Begin | RecordLoss | Reset
+Decision = Resume | StartFresh | RecordLoss | Reset
 
 
 def decide(
     where: str,
     checkpoint: int | None,
     stored_topic_id: str,
-    log: LogNow,
+    log: LogState,
     *,
     in_dataset: bool,
     first_start: FirstStart,
@@ -128,7 +128,7 @@ def decide(
     furthest: int = 0,
     was_read: bool = False,
 ) -> Decision:
-    """The one thing to do. Raises `DataLost`, `HistoryExpired` or `AnotherLog` where a person has to decide.
+    """The one thing to do. Raises `DataLost`, `HistoryExpired` or `LogMismatch` where a person has to decide.
 
     `where` names the partition in errors; `in_dataset` says whether it existed when the dataset was made: one that did
     not is new, and is read from its beginning whatever the policy. `furthest` is the end of the newest bucket that was
@@ -136,8 +136,10 @@ def decide(
     manifest is left: then it is no first start.
     """
     if checkpoint is None:
-        return _begin(where, log, in_dataset=in_dataset, first_start=first_start, accepted=accepted, was_read=was_read)
-    other = _what_is_other(where, checkpoint, stored_topic_id, log, furthest)
+        return _start_fresh(
+            where, log, in_dataset=in_dataset, first_start=first_start, accepted=accepted, was_read=was_read
+        )
+    other = _mismatch(where, checkpoint, stored_topic_id, log, furthest)
     if other is not None:
         if accepted.another_topic:
             return Reset(log.start)
@@ -146,36 +148,36 @@ def decide(
         if accepted.loss_to is not None and accepted.loss_to >= log.start:
             return RecordLoss(checkpoint, log.start)
         raise DataLost(where, checkpoint, log.start)
-    return GoOn(checkpoint)
+    return Resume(checkpoint)
 
 
-def _begin(
-    where: str, log: LogNow, *, in_dataset: bool, first_start: FirstStart, accepted: Accepted, was_read: bool
-) -> Begin:
+def _start_fresh(
+    where: str, log: LogState, *, in_dataset: bool, first_start: FirstStart, accepted: Accepted, was_read: bool
+) -> StartFresh:
     if not was_read:
-        return Begin(_first_offset(log, first_start) if in_dataset else log.start)
+        return StartFresh(_first_offset(log, first_start) if in_dataset else log.start)
     if accepted.loss_to is not None and accepted.loss_to >= log.start:
-        return Begin(log.start)
+        return StartFresh(log.start)
     raise HistoryExpired(where, log)
 
 
-def _what_is_other(where: str, checkpoint: int, stored_topic_id: str, log: LogNow, furthest: int) -> AnotherLog | None:
+def _mismatch(where: str, checkpoint: int, stored_topic_id: str, log: LogState, furthest: int) -> LogMismatch | None:
     """How this log differs from the one that was read, if it does."""
     if stored_topic_id != log.topic_id:
-        return AnotherLog(
+        return LogMismatch(
             f"{where} is another topic than the one that was read up to offset {checkpoint}: its id is {log.topic_id},"
             f" and {stored_topic_id} is stored",
             remedy="If the topic was deleted and made again, accept that, and reading starts at its beginning, offset"
             f" {log.start}",
         )
     if max(checkpoint, furthest) > log.end:
-        return AnotherLog(
+        return LogMismatch(
             f"{where} ends at offset {log.end}, before {max(checkpoint, furthest)}, up to which it was read",
             remedy="The log was truncated or restored from an older copy: restore it, or accept a new beginning at"
             f" offset {log.start}",
         )
     if log.refilled_at is not None:
-        return AnotherLog(
+        return LogMismatch(
             f"{where} has another record at offset {log.refilled_at} than the one that was read there: the log was cut"
             " short and filled again, as an unclean leader election does",
             remedy=f"Restore the log, or accept a new beginning at offset {log.start}",
@@ -183,7 +185,7 @@ def _what_is_other(where: str, checkpoint: int, stored_topic_id: str, log: LogNo
     return None
 
 
-def _first_offset(log: LogNow, first_start: FirstStart) -> int:
+def _first_offset(log: LogState, first_start: FirstStart) -> int:
     match first_start.at:
         case StartAt.EARLIEST:
             return log.start

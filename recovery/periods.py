@@ -22,7 +22,7 @@ _WITH_ZONE = re.compile(rf"{_DATE}T[\d:.]*(?:[zZ]|[+-]\d{{2}}(?::?\d{{2}})?|\s*[
 _WITH_MINUTES = re.compile(rf"{_DATE}[T ]\d{{2}}:.*", re.ASCII)
 
 
-class NotATime(Fatal):
+class InvalidTime(Fatal):
     """What was written is no hour, day or moment that can be understood."""
 
     exit_code = ExitCode.USAGE
@@ -55,7 +55,7 @@ class Period:
 
 
 def parse_period(text: str) -> Period:
-    """The hour or day that a text names. Raises `NotATime`."""
+    """The hour or day that a text names. Raises `InvalidTime`."""
     written = _PERIOD.fullmatch(text)
     if written is not None:
         day, hour = written.groups()
@@ -63,20 +63,20 @@ def parse_period(text: str) -> Period:
         return Period(first) if hour is not None else Period(first, HOURS_A_DAY)
     remedy = "Write an hour of UTC as 2026-11-15T10, or a day as 2026-11-15"
     if _WITH_ZONE.fullmatch(text):
-        raise NotATime(f"{text!r} names a zone, and hours and days are those of UTC", remedy=remedy)
+        raise InvalidTime(f"{text!r} names a zone, and hours and days are those of UTC", remedy=remedy)
     if _WITH_MINUTES.fullmatch(text):
-        raise NotATime(f"{text!r} has minutes, and only whole hours and days become ready", remedy=remedy)
-    raise NotATime(f"{text!r} is neither an hour nor a day", remedy=remedy)
+        raise InvalidTime(f"{text!r} has minutes, and only whole hours and days become ready", remedy=remedy)
+    raise InvalidTime(f"{text!r} is neither an hour nor a day", remedy=remedy)
 
 
 def parse_moment(text: str) -> int:
-    """The moment that a text names, to the second, in milliseconds. Raises `NotATime`."""
+    """The moment that a text names, to the second, in milliseconds. Raises `InvalidTime`."""
     if _MOMENT.fullmatch(text):
         return _moment(text, text + "T00:00:00"[len(text) - len("2026-11-15") :])
     remedy = "Write a time of UTC as 2026-11-15T10:30, with seconds or without, or 2026-11-15T10, or 2026-11-15"
     if _WITH_ZONE.fullmatch(text):
-        raise NotATime(f"{text!r} names a zone, and times are those of UTC", remedy=remedy)
-    raise NotATime(f"{text!r} is not a time", remedy=remedy)
+        raise InvalidTime(f"{text!r} names a zone, and times are those of UTC", remedy=remedy)
+    raise InvalidTime(f"{text!r} is not a time", remedy=remedy)
 
 
 def utc_text(time: int) -> str:
@@ -89,5 +89,7 @@ def _moment(written: str, whole: str) -> int:
     try:
         moment = datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
     except ValueError as error:
-        raise NotATime(f"{written!r} is no time that there is: {error}", remedy="Check the date and the hour") from None
+        raise InvalidTime(
+            f"{written!r} is no time that there is: {error}", remedy="Check the date and the hour"
+        ) from None
     return (moment - _EPOCH) // timedelta(milliseconds=1)

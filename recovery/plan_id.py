@@ -9,7 +9,7 @@ import uuid
 
 _VERSION, _VARIANT = 7, 0b10
 _RANDOM_BITS = 74
-_MOST_TIME = (1 << 48) - 1
+_MAX_TIME = (1 << 48) - 1
 
 
 def new_plan_id(present: int | None) -> str:
@@ -19,7 +19,7 @@ def new_plan_id(present: int | None) -> str:
     if present is None:
         return uuid.uuid4().hex
     random = secrets.randbits(_RANDOM_BITS)
-    time = min(max(present, 0), _MOST_TIME)
+    time = min(max(present, 0), _MAX_TIME)
     high, low = random >> 62, random & ((1 << 62) - 1)
     return uuid.UUID(int=time << 80 | _VERSION << 76 | high << 64 | _VARIANT << 62 | low).hex
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from strandline.recovery.checkpoints import Progress, designated_group
 from strandline.recovery.log_ends import LogEnds
-from strandline.recovery.offset_policy import AnotherLog, DataLost
+from strandline.recovery.offset_policy import DataLost, LogMismatch
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
@@ -77,12 +77,12 @@ class Adoption:
 
 
 def adopt(
-    existing: Iterable[Job], wanted: Iterable[Job], is_gone: Callable[[str], bool], *, starts: bool = True
+    existing: Iterable[Job], wanted: Iterable[Job], is_gone: Callable[[str], bool], *, is_start: bool = True
 ) -> Adoption:
     """What a shard's owner does with the jobs of the owner before it.
 
     What is done stays done, a lease that runs is left to its worker, and a job that is no longer the right one becomes
-    a new one. An epoch never falls: an attempt is a plan and an epoch, and no two leases may share one. With `starts`
+    a new one. An epoch never falls: an attempt is a plan and an epoch, and no two leases may share one. With `is_start`
     failures are counted from zero again, since something was changed or restarted; what had failed is tried again.
     """
     there = {job.bucket: job for job in existing}
@@ -94,7 +94,7 @@ def adopt(
         if old is None:
             add.append(job)
             continue
-        new = _adopted(old, job, is_gone, starts=starts)
+        new = _adopted(old, job, is_gone, is_start=is_start)
         if new == old:
             keep.append(old)
         else:
@@ -102,8 +102,8 @@ def adopt(
     return Adoption(tuple(keep), tuple(add), tuple(changed), tuple(there.values()))
 
 
-def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], *, starts: bool) -> Job:
-    if not serves(old, wanted):
+def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], *, is_start: bool) -> Job:
+    if not satisfies(old, wanted):
         return replace(wanted, epoch=old.epoch)
     life = max(old.life, wanted.life)
     pending = replace(
@@ -120,13 +120,13 @@ def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], *, starts: b
     match old.state:
         case JobState.DONE:
             return old
-        case JobState.LEASED if not starts or not is_gone(old.worker):
+        case JobState.LEASED if not is_start or not is_gone(old.worker):
             return old
         case _:
-            return pending if starts else old
+            return pending if is_start else old
 
 
-def serves(old: Job, wanted: Job) -> bool:
+def satisfies(old: Job, wanted: Job) -> bool:
     """Whether a job, once done, gives all that is wanted."""
     same_range = (old.start, old.end) == (wanted.start, wanted.end)
     return same_range and old.groups >= wanted.groups and old.wants_keys >= wanted.wants_keys
@@ -144,17 +144,17 @@ class ShardPlan:
 
 def recheck(plan: ShardPlan, ends: LogEnds, topic_id: str) -> None:
     """Raise what has become of the log since the plan was made: `DataLost` if it no longer has a job's first offset,
-    `AnotherLog` if it is another topic or ends before the plan does.
+    `LogMismatch` if it is another topic or ends before the plan does.
     """
     where = f"partition {plan.shard}"
     if topic_id != plan.topic_id:
-        raise AnotherLog(
+        raise LogMismatch(
             f"{where} is another topic than the one that the plan was made for: its id is {topic_id}, and it was"
             f" {plan.topic_id}",
             remedy="The topic was deleted and made again meanwhile: accept that, or restore it, and plan again",
         )
     if ends.last_stable < plan.end:
-        raise AnotherLog(
+        raise LogMismatch(
             f"{where} ends at offset {ends.last_stable}, before {plan.end}, where the plan ends",
             remedy="The log was truncated or restored from an older copy meanwhile: restore it, or accept a new"
             " beginning, and plan again",

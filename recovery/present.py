@@ -12,7 +12,7 @@ import structlog
 
 from strandline.clock import Clock
 
-ASK_STORE_S = 30.0
+STORE_POLL_INTERVAL_S = 30.0
 """How often the store is asked for its time. In between its clock is taken to run as fast as the monotonic one."""
 
 SETTLED_AFTER_S = 60.0
@@ -69,7 +69,7 @@ class ClockReadings:
         return max(self.differences.values(), key=abs)
 
 
-def wrong_clocks_in_words(differences: Mapping[str, int]) -> str:
+def describe_wrong_clocks(differences: Mapping[str, int]) -> str:
     """Which clocks are off by so much that it is reported; empty if none is."""
     off = {name: ahead for name, ahead in differences.items() if abs(ahead) > DISAGREEMENT_MS}
     return "; ".join(
@@ -136,10 +136,10 @@ class Present:
         self._settled = 0
         self._complained = False
 
-    def ask_store(self) -> None:
+    def poll_store_clock(self) -> None:
         """Ask the store for its time, if that was not done lately."""
         before = self._clock.monotonic()
-        if self._asked is not None and before - self._asked < ASK_STORE_S:
+        if self._asked is not None and before - self._asked < STORE_POLL_INTERVAL_S:
             return
         time = self._server_time()
         after = self._clock.monotonic()
@@ -147,7 +147,7 @@ class Present:
         # Taken somewhere between the two. The earlier time is the careful choice.
         self._store = _Heard(time, after) if time is not None else None
 
-    def read_records(self, newest_time: int, came_after: int = 0) -> None:
+    def observe_records(self, newest_time: int, came_after: int = 0) -> None:
         """Records with this newest time were read: the brokers' clock had reached it. At the present `came_after` they
         were not in the log yet: a clock that has given them an earlier time is behind.
         """
@@ -155,7 +155,7 @@ class Present:
             self._broker = _Heard(newest_time, self._clock.monotonic())
             self._broker_behind = max(0, came_after - newest_time)
 
-    def read_manifest(self, newest_written: int) -> None:
+    def observe_manifest(self, newest_written: int) -> None:
         """A manifest with this newest time of writing was read: an owner's present had reached it."""
         self._written = _Heard(newest_written, self._clock.monotonic())
 

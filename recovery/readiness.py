@@ -17,7 +17,7 @@ from strandline.store.late_samples import first_hour_on_time
 from strandline.store.rows import CutRow, GroupRow, LateSamples, ManifestRows, ShardId
 
 OLDER_THAN_HISTORY = "older than the history"
-NOBODY_READ_THEN = "no partition was read yet"
+NOT_READ_YET = "no partition was read yet"
 NOT_OVER = "it is not over yet"
 
 
@@ -35,7 +35,7 @@ class LossReason(StrEnum):
     """
 
     DELETED = "deleted"
-    TOPIC_MADE_AGAIN = "topic made again"
+    TOPIC_RECREATED = "topic made again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class StoredDataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class BehindPartition:
     """A partition that keeps an hour or a day from being ready.
 
     All of its groups are stored up to `reached_bucket`, which is None if it was never read; `missing_groups` are those
@@ -106,13 +106,13 @@ class Readiness:
     revision: int
     late_samples: int
     rewound_samples: int
-    behind: tuple[Behind, ...]
+    behind: tuple[BehindPartition, ...]
     losses: tuple[AcceptedLoss, ...]
     started_later: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionStanding:
+class PartitionProgress:
     """How far a partition is stored with all of its groups, as numbers: the newest bucket, the time up to which that
     is, and how long ago that was. All are None for one that was never read.
     """
@@ -129,7 +129,7 @@ def bucket_of_hour(hour: int, flush_interval: int) -> int:
 
 
 def readiness(stored: StoredDataset, period: Period) -> Readiness:
-    """Whether an hour or a day is complete. A day needs each of its hours. Raises `ManifestTorn`."""
+    """Whether an hour or a day is complete. A day needs each of its hours. Raises `ManifestInconsistent`."""
     partitions = _partitions(stored)
     hours = [(hour, _judge_hour(stored, partitions, hour)) for hour in period.each_hour()]
     verdicts = [judged.verdict for _, judged in hours]
@@ -180,13 +180,13 @@ def newest_ready_hour(stored: StoredDataset) -> int | None:
     return hour if _judge_hour(stored, partitions, Period(hour)).verdict is Verdict.READY else None
 
 
-def standings(stored: StoredDataset, now: int) -> tuple[PartitionStanding, ...]:
+def partition_progress(stored: StoredDataset, now: int) -> tuple[PartitionProgress, ...]:
     """How far each partition is stored, and how far behind now that is."""
     told = []
     for one in _partitions(stored):
         until = (one.reached + 1) * stored.cutting.flush_interval if one.reached is not None else None
         told.append(
-            PartitionStanding(one.shard, one.reached, until, max(0, now - until) if until is not None else None)
+            PartitionProgress(one.shard, one.reached, until, max(0, now - until) if until is not None else None)
         )
     return tuple(told)
 
@@ -271,7 +271,7 @@ class _Partition:
 class _JudgedHour:
     verdict: Verdict
     reason: str
-    behind: tuple[Behind, ...]
+    behind: tuple[BehindPartition, ...]
     started_later: tuple[int, ...]
 
 
@@ -317,7 +317,7 @@ def _judge_hour(stored: StoredDataset, partitions: Sequence[_Partition], hour: P
     may_have_expired = hour.end <= stored.known_since
     found = [(one, one.finding(bucket, may_have_expired=may_have_expired)) for one in partitions]
     behind = tuple(
-        Behind(
+        BehindPartition(
             one.shard,
             needed,
             one.reached,
@@ -336,7 +336,7 @@ def _judge_hour(stored: StoredDataset, partitions: Sequence[_Partition], hour: P
     elif _Finding.UNKNOWN in findings:
         verdict, reason = Verdict.UNKNOWN, OLDER_THAN_HISTORY
     elif _Finding.STORED not in findings:
-        verdict, reason = Verdict.UNKNOWN, NOBODY_READ_THEN
+        verdict, reason = Verdict.UNKNOWN, NOT_READ_YET
     else:
         verdict, reason = Verdict.READY, ""
     later = tuple(one.shard for one, finding in found if finding is _Finding.STARTED_LATER)
@@ -383,5 +383,5 @@ def _left_behind(one: _Partition, first: int, last: int, groups: int) -> list[Ac
             end, next_bucket = torn.start, torn.bucket
         buckets = tuple(range(max(first, next_bucket), min(last, following.cuts[0].bucket) + 1))
         if buckets:
-            losses.append(AcceptedLoss(one.shard, end, None, buckets, LossReason.TOPIC_MADE_AGAIN))
+            losses.append(AcceptedLoss(one.shard, end, None, buckets, LossReason.TOPIC_RECREATED))
     return losses

@@ -18,7 +18,7 @@ from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeaseLost, LeasePolicy, describe, is_open, never_gone, suspect_reason
 from strandline.recovery.replay.job_settings import JobNotExact
 from strandline.recovery.replay.runner import JobRunner, ReplayFailed, ReplayStalled, SessionLost
-from strandline.recovery.waves import MOST_JOBS, next_wave, without_followers
+from strandline.recovery.waves import MAX_JOBS, next_wave, without_followers
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
@@ -51,7 +51,7 @@ class WorkerOptions:
 
     wave_records: int = 2_000_000
     policy: LeasePolicy = field(default_factory=LeasePolicy)
-    wave_jobs: int = MOST_JOBS
+    wave_jobs: int = MAX_JOBS
     stall_s: float = STALL_S
 
 
@@ -202,7 +202,7 @@ class ReplayWorker:
                 keeper.note_progress()
             elif now - risen >= self._options.stall_s:
                 raise ReplayStalled(
-                    f"{describe(wave[0])} and all that was read with it stood still at {most:.0%} for {now - risen:.0f} s",
+                    f"{describe(wave[0])} and the jobs read with it made no progress beyond {most:.0%} for {now - risen:.0f} s",
                     remedy="See what Spark, Kafka and the store are waiting for; it is tried again by itself",
                 )
             if fraction < 1.0:

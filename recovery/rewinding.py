@@ -16,15 +16,15 @@ from strandline.clock import Clock
 from strandline.errors import Fatal, Retryable, StrandlineError
 from strandline.recovery.checkpoints import Progress, progress
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.offset_policy import AnotherLog, LogNow
+from strandline.recovery.offset_policy import LogMismatch, LogState
 from strandline.recovery.periods import utc_text
 from strandline.recovery.present import Present
 from strandline.store.batches import batches, row_bytes
 from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, ManifestRows, ManifestWrite, Ownership, ShardId
 
-MOST_ROWS_A_BATCH = 1_000
-_SAY_ALIVE_S = 10.0
+MAX_ROWS_PER_BATCH = 1_000
+_HEARTBEAT_INTERVAL_S = 10.0
 _TRIES = 10
 _LOG = structlog.get_logger(__name__)
 
@@ -101,16 +101,16 @@ def plan_rewind(
     shard: ShardId,
     manifest: ManifestRows,
     target: Target,
-    log: LogNow,
+    log: LogState,
     *,
     groups: int,
     cutting: Cutting,
-    most_rows: int = MOST_ROWS_A_BATCH,
+    most_rows: int = MAX_ROWS_PER_BATCH,
 ) -> RewindPlan:
     """What it takes to have a shard read again from a cut on. Changes nothing.
 
     Raises `RewindRefused` if there is no such cut, or the log or the manifest no longer reaches back to it, and
-    `AnotherLog` if the log is not the one that was read.
+    `LogMismatch` if the log is not the one that was read.
     """
     done = progress(manifest, groups, shard)
     if done is None:
@@ -150,7 +150,7 @@ def rewind(
     `Fenced` if somebody takes the shard meanwhile: what is marked by then stays so, and is a rewind to a later cut.
     """
     # Marked rows are written anew, and live for as long as the present says: one clock must not end them.
-    present.ask_store()
+    present.poll_store_clock()
     ownership = take()
     try:
         manifest = store.manifest(ownership.shard)
@@ -194,7 +194,7 @@ def mark_superseded(store: Store, ownership: Ownership, plan: RewindPlan, clock:
     for batch in plan.batches:
         marked = tuple(replace(row, superseded=True) for row in batch)
         store.commit(ownership, ManifestWrite(groups=marked, present=present.now_ms()))
-        if clock.monotonic() - seen >= _SAY_ALIVE_S:
+        if clock.monotonic() - seen >= _HEARTBEAT_INTERVAL_S:
             seen, beats = clock.monotonic(), beats + 1
             store.touch(ownership, clock.now_ms(), beats)
 
@@ -207,14 +207,14 @@ class _Reach:
     beginning: CutRow
 
 
-def _check_log(shard: ShardId, stored_topic_id: str, done: Progress, log: LogNow) -> None:
+def _check_log(shard: ShardId, stored_topic_id: str, done: Progress, log: LogState) -> None:
     if stored_topic_id != log.topic_id:
-        raise AnotherLog(
+        raise LogMismatch(
             f"shard {shard} was read from another topic: its id is {log.topic_id}, and {stored_topic_id} is stored",
             remedy="What was read from a topic that is gone can't be read again",
         )
     if done.cuts[-1].end > log.end:
-        raise AnotherLog(
+        raise LogMismatch(
             f"shard {shard} was read up to offset {done.cuts[-1].end}, and the log ends at {log.end}",
             remedy="The log was truncated or restored from an older copy: what it has lost can't be read again",
         )

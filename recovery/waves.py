@@ -6,7 +6,7 @@ from strandline.recovery.leasing import is_leasable
 from strandline.store.jobs import Job
 from strandline.store.rows import ShardId
 
-MOST_JOBS = 64
+MAX_JOBS = 64
 """So many jobs are read together at the most, however small they are: a few records of each are looked at before, and
 all of them are in doubt if one fails."""
 
@@ -28,8 +28,8 @@ def never_isolated(_shard: ShardId) -> bool:
 
 def next_wave(
     ordered: Iterable[Job],
-    most_records: int,
-    most_jobs: int = MOST_JOBS,
+    max_records: int,
+    max_jobs: int = MAX_JOBS,
     *,
     runs_alone: Callable[[Job], bool] = has_failed,
     is_suspect: Callable[[Job], bool] = never_suspect,
@@ -39,13 +39,13 @@ def next_wave(
     """The next jobs to be read in one go, from jobs in order of their urgency.
 
     Of each shard one range of offsets without a gap, since a partition is read from one offset to another; no more than
-    `most_records` offsets and `most_jobs` jobs, but one job at least. A job that has failed is read alone, and those
+    `max_records` offsets and `max_jobs` jobs, but one job at least. A job that has failed is read alone, and those
     that are suspected of having made a wave fail are read `max_suspects` at a time, without others: so it is found
     out which one it was. A shard that is to be read apart shares a wave with no other.
     """
     wave: list[Job] = []
     last: dict[ShardId, Job] = {}
-    left = most_records
+    left = max_records
     passed: set[ShardId] = set()
     for job in ordered:
         if not is_leasable(job) or job.shard in passed:
@@ -54,7 +54,7 @@ def next_wave(
         if not wave and runs_alone_now:
             return [job]
         if not wave and is_suspect(job):
-            most_jobs = min(most_jobs, max_suspects)
+            max_jobs = min(max_jobs, max_suspects)
         before = last.get(job.shard)
         is_gap = before is not None and before.end != job.start
         crosses_isolation = (
@@ -64,7 +64,7 @@ def next_wave(
         if runs_alone_now or is_gap or crosses_isolation or is_other_kind:
             passed.add(job.shard)
             continue
-        if wave and (job.end - job.start > left or len(wave) >= most_jobs):
+        if wave and (job.end - job.start > left or len(wave) >= max_jobs):
             break
         wave.append(job)
         last[job.shard] = job

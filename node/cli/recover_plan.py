@@ -23,7 +23,7 @@ from strandline.node.shard.options import ShardOptions
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.estimates import Rates
 from strandline.recovery.job_order import JobOrder
-from strandline.recovery.offset_policy import AnotherLog, DataLost
+from strandline.recovery.offset_policy import DataLost, LogMismatch
 from strandline.store.protocol import Store
 
 
@@ -84,7 +84,7 @@ def _planned(
     with closing(log):
         try:
             found = find_plan(options, log, store, clock)
-        except (DataLost, AnotherLog) as error:
+        except (DataLost, LogMismatch) as error:
             # The other shards are worth looking at all the same.
             return PlannedShard.refused(shard.shard, error)
     heap_mb = settings.shard.java_heap.bytes >> 20

@@ -72,7 +72,7 @@ class Deployment:
     def manifest(self, shard: ShardId, first: int | None = None) -> ManifestRows | None:
         """The rows of a shard, from bucket `first` on, that have not expired."""
         found = self.store.manifest(shard, first=first)
-        self.present.ask_store()
+        self.present.poll_store_clock()
         return found.unexpired(self.present.now_ms() + EXPIRY_SKEW_MS) if found is not None else None
 
     def _manifest(self, shard: ShardId, first: int | None) -> ManifestRows | None:

@@ -7,9 +7,9 @@ from strandline.errors import ExitCode, StrandlineError
 from strandline.node.output import Block, Table
 from strandline.node.recovering.shard_plan import FoundPlan
 from strandline.node.recovering.words import count, duration, moment, size
-from strandline.recovery.estimates import NOTHING, Estimate, Rates, Source, estimate, whole_time
+from strandline.recovery.estimates import NOTHING, Estimate, IndexSource, Rates, estimate, total_seconds
 from strandline.recovery.job_order import JobOrder, min_time_left
-from strandline.recovery.offset_policy import Begin, DataLost
+from strandline.recovery.offset_policy import DataLost, StartFresh
 
 _MOST_SHOWN = 50
 
@@ -42,7 +42,7 @@ class PlannedShard:
     reads_from: int | None
     log_start: int | None
     log_end: int | None
-    source: Source | None
+    source: IndexSource | None
     new_cuts: int
     empty_buckets: int
     jobs: tuple[PlannedJob, ...]
@@ -57,13 +57,13 @@ class PlannedShard:
 
     @classmethod
     def of(
-        cls, shard: int, found: FoundPlan, source: Source, job_order: JobOrder, *, rates: Rates, now: int
+        cls, shard: int, found: FoundPlan, source: IndexSource, job_order: JobOrder, *, rates: Rates, now: int
     ) -> "PlannedShard":
         """The plan of a shard."""
         left = found.estimate(rates)
         return cls(
             shard=shard,
-            first_start=isinstance(found.decision, Begin),
+            first_start=isinstance(found.decision, StartFresh),
             reads_from=found.decision.offset,
             log_start=found.ends.start,
             log_end=found.ends.last_stable,
@@ -132,7 +132,7 @@ class PlanReport:
             shards=tuple(shards),
             records=total.records,
             bytes=total.bytes,
-            seconds=whole_time(total, rates),
+            seconds=total_seconds(total, rates),
         )
 
     @property

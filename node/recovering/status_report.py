@@ -8,7 +8,7 @@ from strandline.node.output import Block, Table
 from strandline.node.recovering.words import count, duration, moment
 from strandline.recovery.checkpoints import EXPIRY_SKEW_MS, designated_group, progress
 from strandline.recovery.job_board import JobProgress
-from strandline.recovery.present import wrong_clocks_in_words
+from strandline.recovery.present import describe_wrong_clocks
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, ShardId
@@ -137,7 +137,7 @@ class RecoverStatus:
             yield Table(of_jobs, tuple(rows[:_MOST_SHOWN]))
         if len(rows) > _MOST_SHOWN:
             yield f"and {count(len(rows) - _MOST_SHOWN)} more, which --output json shows."
-        if wrong := wrong_clocks_in_words(self.clocks_ahead_ms):
+        if wrong := describe_wrong_clocks(self.clocks_ahead_ms):
             yield f"Clocks differ: {wrong}. Check time synchronisation."
         for shard in self.shards:
             for job in shard.stopped:

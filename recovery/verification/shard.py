@@ -13,7 +13,7 @@ from strandline.index.key_documents import LuceneDocuments
 from strandline.index.key_table import MISSING
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.failures import LuceneFailed
-from strandline.recovery.checkpoints import ManifestTorn, index_rows, progress
+from strandline.recovery.checkpoints import ManifestInconsistent, index_rows, progress
 from strandline.recovery.unnamed_series import is_salvaged
 from strandline.recovery.verification.activity import Activity, ActivityCheck
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
@@ -252,7 +252,7 @@ class _Verifying:
     def _open_bucket(self) -> int | None:
         try:
             done = progress(self.manifest, self.layout.groups, self.layout.shard)
-        except ManifestTorn:
+        except ManifestInconsistent:
             # It has been told: there is no start, and so nothing to compare with.
             return None
         return None if done is None else done.stored_up_to[self.layout.designated] + 1

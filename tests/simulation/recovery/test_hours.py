@@ -13,8 +13,8 @@ from strandline.recovery.readiness import (
     StoredDataset,
     Verdict,
     newest_ready_hour,
+    partition_progress,
     readiness,
-    standings,
 )
 from strandline.recovery.rewinding import ToBucket
 from support.rewound_worlds import cutting_of, rewound, stopped
@@ -98,7 +98,7 @@ def test_26_with_kafka_out_of_reach_no_hour_is_ready_until_it_is_back(world: Wor
     world.log.reachable = False
     world.pass_hours(2)
     assert ready(world) == [FIRST]
-    (standing,) = standings(stored(world), world.clock.now_ms())
+    (standing,) = partition_progress(stored(world), world.clock.now_ms())
     assert standing.behind_ms == world.clock.now_ms() - (FIRST + 1) * HOUR
     world.log.reachable = True
     produce_everywhere(world, "after")
@@ -269,7 +269,7 @@ def test_a_topic_that_was_made_again_leaves_a_loss_and_its_hours_go_on(world: Wo
     assert asked(FIRST, world).losses == ()
     for hour in range(FIRST + 1, began):
         (loss,) = asked(hour, world).losses
-        assert (loss.first, loss.behind, loss.reason) == (1, None, LossReason.TOPIC_MADE_AGAIN)
+        assert (loss.first, loss.behind, loss.reason) == (1, None, LossReason.TOPIC_RECREATED)
 
 
 def test_hours_older_than_the_history_are_unknown_and_never_ready_again(make_world: Callable[..., World]) -> None:

@@ -147,7 +147,7 @@ class LeasedJobs(RuleBasedStateMachine):
             ]
         plan = new_plan_id(None)
         with contextlib.suppress(StoreUnavailable):
-            self._board(name).adopt(SHARD, [replace(job, plan=plan) for job in self.wanted], starts=starts)
+            self._board(name).adopt(SHARD, [replace(job, plan=plan) for job in self.wanted], is_start=starts)
         self.meddling = []
 
     @rule(bucket=st.integers(0, 3), group=st.integers(0, 2), wants_keys=st.booleans())

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.node.shard.options import ReplayMode
-from strandline.recovery.offset_policy import Accepted, AnotherLog, DataLost
+from strandline.recovery.offset_policy import Accepted, DataLost, LogMismatch
 from strandline.recovery.verification.findings import Kind
 from support.backups import DATA, NAMES, Tables, copied, count_calls, restored, restored_file
 from support.rewound_worlds import worlds
@@ -145,7 +145,7 @@ def test_a_store_restored_beside_a_new_topic_keeps_what_it_holds_once_that_is_ac
     world.log.recreate()
     world.produced.clear()
     with closing(restored(world, world.options.folder / "restored", backup)) as again:
-        with pytest.raises(AnotherLog, match="is another topic"):
+        with pytest.raises(LogMismatch, match="is another topic"):
             again.start()
         again.start(accepted=Accepted(another_topic=True))
         produce_everywhere(again, "new")

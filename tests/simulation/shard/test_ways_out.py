@@ -11,7 +11,7 @@ from strandline.node.shard.ownership import take_shard
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.starting import StartStopped, read_manifest
 from strandline.recovery.checkpoints import designated_group
-from strandline.recovery.offset_policy import Accepted, AnotherLog, HistoryExpired
+from strandline.recovery.offset_policy import Accepted, HistoryExpired, LogMismatch
 from strandline.recovery.verification.findings import Kind, Remark
 from strandline.store.rows import GroupRow, IndexBucketOf, Lifetime
 from support.shard_world import HOUR, METRICS, World, produce_everywhere
@@ -294,7 +294,7 @@ def test_a_log_that_was_cut_short_and_filled_again_is_refused_until_it_is_accept
     entries = world.log._partition.entries
     for entry in entries[-3:]:
         entry.value = b"another record"
-    with pytest.raises(AnotherLog, match="another record at offset 7 than the one that was read there"):
+    with pytest.raises(LogMismatch, match="another record at offset 7 than the one that was read there"):
         world.start()
     world.start(accepted=Accepted(another_topic=True))
     world.settle()
@@ -304,7 +304,7 @@ def test_a_log_that_was_cut_short_and_filled_again_is_refused_until_it_is_accept
 def test_a_log_whose_last_read_record_has_another_time_is_another_log(world: World) -> None:
     lived(world)
     world.log._partition.entries[-1].time += 1
-    with pytest.raises(AnotherLog):
+    with pytest.raises(LogMismatch):
         world.start()
 
 
@@ -313,7 +313,7 @@ def test_a_record_that_another_leader_took_is_another_one_though_it_looks_the_sa
     lived(world)
     last = world.log._partition.entries[-1]
     last.leader_epoch += 1
-    with pytest.raises(AnotherLog, match="another record at offset 7"):
+    with pytest.raises(LogMismatch, match="another record at offset 7"):
         world.start()
     last.leader_epoch = -1  # Of a log that no longer tells.
     world.start()

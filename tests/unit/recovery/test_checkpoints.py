@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from strandline.errors import ExitCode, Fatal
 from strandline.recovery.checkpoints import (
     EXPIRY_SKEW_MS,
-    ManifestTorn,
+    ManifestInconsistent,
     Progress,
-    check_joins,
+    check_contiguous,
     designated_group,
     index_rows,
     progress,
-    without_remains,
+    without_expired_cuts,
 )
-from strandline.recovery.offset_policy import Accepted, FirstStart, GoOn, LogNow, StartAt, decide
+from strandline.recovery.offset_policy import Accepted, FirstStart, LogState, Resume, StartAt, decide
 from strandline.store.rows import CutRow, ManifestRows, ShardId
 from support.manifest_rows import SHARD, STATE, beginning, cut, known, manifest, row, rows_of
 
@@ -168,7 +168,7 @@ def test_rows_of_groups_that_there_are_not_do_not_count() -> None:
     ],
 )
 def test_cuts_that_do_not_join_are_refused_with_their_places(cuts: list[CutRow], message: str) -> None:
-    with pytest.raises(ManifestTorn) as raised:
+    with pytest.raises(ManifestInconsistent) as raised:
         progress(manifest(cuts), 2, SHARD)
     assert isinstance(raised.value, Fatal)
     assert raised.value.exit_code == ExitCode.FAILED
@@ -179,13 +179,13 @@ def test_cuts_that_do_not_join_are_refused_with_their_places(cuts: list[CutRow],
 def test_cuts_before_the_newest_reset_need_not_join() -> None:
     torn = [cut(1, 0, 10), cut(4, 700, 800)]
     assert known([*torn, beginning(9, 5), cut(10, 5, 6)]).lowest == 5
-    with pytest.raises(ManifestTorn):
+    with pytest.raises(ManifestInconsistent):
         progress(manifest([*torn, cut(5, 800, 900)]), 2, SHARD)
 
 
 def test_one_row_and_none_always_join() -> None:
-    check_joins([], SHARD)
-    check_joins([cut(8, 100, 100)], SHARD)
+    check_contiguous([], SHARD)
+    check_contiguous([cut(8, 100, 100)], SHARD)
 
 
 # The designated group and the index.
@@ -236,7 +236,7 @@ def test_index_rows_come_in_order_whatever_the_order_of_the_manifest() -> None:
 # Scenarios, as far as checkpoints decide them.
 
 
-def goes_on_from(found: Progress | None, log: LogNow) -> object:
+def goes_on_from(found: Progress | None, log: LogState) -> object:
     return decide(
         str(SHARD),
         found.lowest if found is not None else None,
@@ -249,16 +249,16 @@ def goes_on_from(found: Progress | None, log: LogNow) -> object:
 
 
 def test_scenario_11_a_first_start_with_latest_that_crashed_before_any_row_starts_where_it_did() -> None:
-    later = LogNow("topic-1", start=0, end=900)
-    assert goes_on_from(known([beginning(7, 100)]), later) == GoOn(100)
-    assert goes_on_from(known([beginning(7, 100), cut(8, 100, 150)]), later) == GoOn(100)
+    later = LogState("topic-1", start=0, end=900)
+    assert goes_on_from(known([beginning(7, 100)]), later) == Resume(100)
+    assert goes_on_from(known([beginning(7, 100), cut(8, 100, 150)]), later) == Resume(100)
 
 
 def test_scenario_12_groups_without_a_row_start_where_the_first_start_did() -> None:
     found = known([beginning(7, 100), cut(8, 100, 150)], rows_of(8, (0, 1)), groups=4)
     assert list(found.checkpoints) == [150, 150, 100, 100]
     assert found.missing == {8: {2, 3}}
-    assert goes_on_from(found, LogNow("topic-1", start=0, end=900)) == GoOn(100)
+    assert goes_on_from(found, LogState("topic-1", start=0, end=900)) == Resume(100)
 
 
 def test_scenario_25_the_index_is_stored_no_further_than_the_designated_group_s_first_hole() -> None:
@@ -287,12 +287,12 @@ def test_remains_of_rows_that_leave_the_store_together_are_left_out() -> None:
     kept = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=2 * date) for bucket in (4, 5)]
     # Bucket 2 is gone already.
     torn = manifest([*cuts[:1], *kept], [*rows_of(1, (0,)), *rows_of(4, (0,))])
-    assert {one.bucket for one in without_remains(torn, date).cuts} == {4, 5}
-    assert {one.bucket for one in without_remains(torn, 1_000).cuts} == {4, 5}
-    assert [row.bucket for row in without_remains(torn, 1_000).groups] == [4]
-    assert without_remains(torn, 999) == torn, "its time has not come: the manifest is torn"
+    assert {one.bucket for one in without_expired_cuts(torn, date).cuts} == {4, 5}
+    assert {one.bucket for one in without_expired_cuts(torn, 1_000).cuts} == {4, 5}
+    assert [row.bucket for row in without_expired_cuts(torn, 1_000).groups] == [4]
+    assert without_expired_cuts(torn, 999) == torn, "its time has not come: the manifest is torn"
     whole = manifest([cuts[1], *kept], [])
-    assert without_remains(whole, 2 * date) == whole
+    assert without_expired_cuts(whole, 2 * date) == whole
 
 
 def test_a_gap_behind_a_row_that_should_be_there_is_no_remains() -> None:
@@ -301,4 +301,4 @@ def test_a_gap_behind_a_row_that_should_be_there_is_no_remains() -> None:
     later = 2_000 + EXPIRY_SKEW_MS
     living = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=later) for bucket in (2, 4)]
     torn = manifest([expired, *living], [])
-    assert without_remains(torn, 1_000) == torn
+    assert without_expired_cuts(torn, 1_000) == torn

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from strandline.recovery.checkpoints import ManifestTorn, check_joins, progress
+from strandline.recovery.checkpoints import ManifestInconsistent, check_contiguous, progress
 from strandline.store.rows import CutRow, GroupRow
 from support.manifest_rows import SHARD, beginning, cut, known, manifest, row
 
@@ -28,7 +28,7 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_noticed(
     lengths: list[int], data: st.DataObject
 ) -> None:
     cuts = joined(10, 100, lengths)
-    check_joins(cuts, SHARD)
+    check_contiguous(cuts, SHARD)
     place = data.draw(st.integers(0, len(cuts) - 1))
     by = data.draw(st.sampled_from([-1, 1]))
     harmed = {
@@ -44,10 +44,10 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_noticed(
     }
     for what, rows in harmed.items():
         if sound[what]:
-            check_joins(rows, SHARD)
+            check_contiguous(rows, SHARD)
         else:
-            with pytest.raises(ManifestTorn):
-                check_joins(rows, SHARD)
+            with pytest.raises(ManifestInconsistent):
+                check_contiguous(rows, SHARD)
 
 
 @given(

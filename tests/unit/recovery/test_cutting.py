@@ -15,7 +15,7 @@ DEADLINE = 101 * HOUR + GRACE  # Of bucket 100.
 
 
 def place(*times: int, bucket: int = 100, present: int = 2**63) -> int | None:
-    return CUTTING.place_of_cut(bucket, np.array(times, dtype=np.int64), present)
+    return CUTTING.index_of_cut(bucket, np.array(times, dtype=np.int64), present)
 
 
 def test_a_bucket_ends_the_grace_after_its_last_hour() -> None:
@@ -38,8 +38,8 @@ def test_a_record_closes_the_bucket_before_its_own_and_not_its_own(time: int, in
     bucket = cutting.bucket_of(time)
     assert cutting.deadline(bucket - 1) <= time < cutting.deadline(bucket)
     times = np.array([time], dtype=np.int64)
-    assert cutting.place_of_cut(bucket, times, present=2**63) is None
-    assert cutting.place_of_cut(bucket - 1, times, present=2**63) == 0
+    assert cutting.index_of_cut(bucket, times, present=2**63) is None
+    assert cutting.index_of_cut(bucket - 1, times, present=2**63) == 0
 
 
 def test_the_cut_is_at_the_first_record_that_is_not_before_the_deadline() -> None:

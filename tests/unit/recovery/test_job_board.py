@@ -44,7 +44,7 @@ def board(store: Store, clock: ManualClock) -> JobBoard:
 
 def leased(board: JobBoard, worker: str = "w") -> Job:
     """The first job, leased."""
-    board.adopt(SHARD, JOBS, starts=False)
+    board.adopt(SHARD, JOBS, is_start=False)
     job = board.lease(board.jobs(SHARD)[0], worker)
     assert job is not None
     return job
@@ -62,7 +62,7 @@ def test_a_start_gives_the_jobs_that_it_keeps_their_whole_life_again_and_an_addi
     board.adopt(SHARD, JOBS)
     board.adopt(SHARD, JOBS)
     assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
-    board.adopt(SHARD, JOBS, starts=False)
+    board.adopt(SHARD, JOBS, is_start=False)
     assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
 
 
@@ -189,7 +189,7 @@ def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard
         " [100, 200): try 3"
     )
     assert board.lease(failed, "w") is None
-    assert board.adopt(SHARD, JOBS, starts=False) == board.jobs(SHARD)
+    assert board.adopt(SHARD, JOBS, is_start=False) == board.jobs(SHARD)
     assert board.jobs(SHARD)[0].state is JobState.FAILED
     adopted = board.adopt(SHARD, JOBS)
     assert adopted is not None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.estimates import NOTHING, Estimate, Rates, estimate, sample_offsets, whole_time
+from strandline.recovery.estimates import NOTHING, Estimate, Rates, estimate, sample_offsets, total_seconds
 from strandline.recovery.job_order import JobOrder, min_time_left
 from strandline.store.jobs import Job
 from strandline.store.rows import ShardId
@@ -53,19 +53,19 @@ RATES = Rates(bytes_per_second=1_000.0, start_seconds=6.0)
 def test_an_estimate_is_by_the_size_of_sampled_records() -> None:
     found = estimate([job(0, 1, 0, 10), job(0, 2, 10, 40)], 250.0, RATES)
     assert found == Estimate(40, 10_000, 10.0)
-    assert whole_time(found, RATES) == 16.0
+    assert total_seconds(found, RATES) == 16.0
 
 
 def test_without_a_sample_only_the_records_are_known() -> None:
     found = estimate([job(0, 1)], None, RATES)
     assert found == Estimate(10, None, None)
-    assert whole_time(found, RATES) is None
+    assert total_seconds(found, RATES) is None
     assert found + Estimate(1, 2, 3.0) == Estimate(11, None, None)
 
 
 def test_nothing_to_replay_takes_no_time() -> None:
     assert estimate([], None, RATES) == NOTHING
-    assert whole_time(NOTHING, RATES) == 0.0
+    assert total_seconds(NOTHING, RATES) == 0.0
     assert NOTHING + Estimate(1, 2, 3.0) == Estimate(1, 2, 3.0)
 
 

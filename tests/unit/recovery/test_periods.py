@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from strandline.errors import ExitCode
-from strandline.recovery.periods import HOUR, NotATime, Period, parse_moment, parse_period, utc_text
+from strandline.recovery.periods import HOUR, InvalidTime, Period, parse_moment, parse_period, utc_text
 
 pytestmark = pytest.mark.unit
 
@@ -58,7 +58,7 @@ def test_an_hour_and_a_day_are_read_and_written_the_same(text: str, first: int, 
     ],
 )
 def test_what_is_no_hour_or_day_of_utc_is_refused_with_its_reason(text: str, message: str) -> None:
-    with pytest.raises(NotATime, match=message) as caught:
+    with pytest.raises(InvalidTime, match=message) as caught:
         parse_period(text)
     assert repr(text) in caught.value.message
     assert caught.value.remedy
@@ -98,5 +98,5 @@ def test_a_moment_may_be_as_exact_as_one_likes(text: str, moment: int) -> None:
 
 @pytest.mark.parametrize("text", ["2026-11-15T10:30Z", "2026-11-15T10:30+02:00", "2026-11-15T10:3", "now", "12:00"])
 def test_a_moment_that_is_none_or_has_a_zone_is_refused(text: str) -> None:
-    with pytest.raises(NotATime):
+    with pytest.raises(InvalidTime):
         parse_moment(text)

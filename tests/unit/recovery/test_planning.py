@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.log_ends import LogEnds
-from strandline.recovery.offset_policy import AnotherLog, DataLost
+from strandline.recovery.offset_policy import DataLost, LogMismatch
 from strandline.recovery.planning import (
     ShardPlan,
     WantedJobs,
@@ -91,9 +91,9 @@ def everybody(_worker: str) -> bool:
     return True
 
 
-def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = nobody, starts: bool = True) -> Job:
+def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = nobody, is_start: bool = True) -> Job:
     """What becomes of a job."""
-    steps = adopt([old], [wanted], is_gone, starts=starts)
+    steps = adopt([old], [wanted], is_gone, is_start=is_start)
     assert not steps.add
     assert not steps.remove
     if steps.keep:
@@ -156,8 +156,8 @@ def test_the_lease_of_a_dead_process_is_taken_back_at_once() -> None:
 
 @pytest.mark.parametrize("job", [FAILED, LEASED, replace(LEASED, leased_until=0), replace(OLD, failures=2), DONE])
 def test_an_owner_that_adds_to_its_own_plan_leaves_leases_and_failures_alone(job: Job) -> None:
-    assert adopted(job, is_gone=everybody, starts=False) == job
-    assert adopted(job, replace(WANTED, end=151), starts=False) == replace(WANTED, end=151, epoch=job.epoch)
+    assert adopted(job, is_gone=everybody, is_start=False) == job
+    assert adopted(job, replace(WANTED, end=151), is_start=False) == replace(WANTED, end=151, epoch=job.epoch)
 
 
 jobs = st.builds(
@@ -219,10 +219,10 @@ def test_a_plan_whose_first_records_are_gone_may_not_run() -> None:
 
 
 def test_a_plan_for_a_topic_that_was_made_again_may_not_run() -> None:
-    with pytest.raises(AnotherLog, match="its id is topic-2, and it was topic-1"):
+    with pytest.raises(LogMismatch, match="its id is topic-2, and it was topic-1"):
         recheck(PLAN, LogEnds(0, 500, 500), "topic-2")
 
 
 def test_a_plan_for_a_log_that_ends_sooner_now_may_not_run() -> None:
-    with pytest.raises(AnotherLog, match="ends at offset 179, before 180"):
+    with pytest.raises(LogMismatch, match="ends at offset 179, before 180"):
         recheck(PLAN, LogEnds(0, 179, 500), "topic-1")

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from strandline.clock import ManualClock
 from strandline.recovery.checkpoints import progress
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.offset_policy import AnotherLog, LogNow
+from strandline.recovery.offset_policy import LogMismatch, LogState
 from strandline.recovery.present import Present
 from strandline.recovery.rewinding import (
     RewindPlan,
@@ -47,11 +47,11 @@ def stored(first: int = 10, last: int = 20, *, size: int = 10) -> ManifestRows:
     return manifest([beginning(first - 1, 100), *cuts], [one for b in buckets for one in rows_of(b, range(GROUPS))])
 
 
-def log(start: int = 0, end: int = 100_000, topic_id: str = "topic-1") -> LogNow:
-    return LogNow(topic_id, start, end)
+def log(start: int = 0, end: int = 100_000, topic_id: str = "topic-1") -> LogState:
+    return LogState(topic_id, start, end)
 
 
-def planned(rows: ManifestRows, target: Target, at: LogNow | None = None, *, most_rows: int = 1_000) -> RewindPlan:
+def planned(rows: ManifestRows, target: Target, at: LogState | None = None, *, most_rows: int = 1_000) -> RewindPlan:
     return plan_rewind(
         SHARD, rows, target, at or log(), groups=GROUPS, cutting=Cutting(HOUR, GRACE), most_rows=most_rows
     )
@@ -155,9 +155,9 @@ def test_a_shard_that_has_read_nothing_has_nothing_to_read_again() -> None:
 
 
 def test_another_log_is_not_read_in_place_of_the_one_that_was() -> None:
-    with pytest.raises(AnotherLog, match="was read from another topic"):
+    with pytest.raises(LogMismatch, match="was read from another topic"):
         planned(stored(), ToBucket(18), log(topic_id="topic-2"))
-    with pytest.raises(AnotherLog, match="up to offset 210, and the log ends at 209"):
+    with pytest.raises(LogMismatch, match="up to offset 210, and the log ends at 209"):
         planned(stored(), ToBucket(18), log(end=209))
     planned(stored(), ToBucket(18), log(end=210))
 

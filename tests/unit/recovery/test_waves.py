@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.recovery.waves import MOST_JOBS, next_wave, without_followers
+from strandline.recovery.waves import MAX_JOBS, next_wave, without_followers
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 from support.manifest_rows import NEVER
@@ -84,7 +84,7 @@ def test_a_shard_apart_shares_a_wave_with_no_other() -> None:
 
 def test_a_wave_has_no_more_jobs_than_allowed() -> None:
     assert next_wave([A1, B1, A2, B2], 1_000, 3) == [A1, B1, A2]
-    tiny = [job(0, bucket, bucket, bucket + 1) for bucket in range(MOST_JOBS + 1)]
+    tiny = [job(0, bucket, bucket, bucket + 1) for bucket in range(MAX_JOBS + 1)]
     assert next_wave(tiny, 1_000) == tiny[:-1]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from strandline.node.replay.kafka_records import CheckedRunner, LogSampler
 from strandline.node.shard.memory_log import MemoryLog
-from strandline.recovery.offset_policy import AnotherLog, DataLost
+from strandline.recovery.offset_policy import DataLost, LogMismatch
 from strandline.recovery.replay.job_result import JobResult
 from strandline.store.jobs import Job
 from strandline.store.rows import ShardId
@@ -103,6 +103,6 @@ def test_another_topic_of_the_same_name_is_not_read(world: World) -> None:
     world.log.recreate()
     for _ in range(9):
         world.log.append(b"", 0)
-    with pytest.raises(AnotherLog, match="another topic"):
+    with pytest.raises(LogMismatch, match="another topic"):
         checked(world, ran).run(jobs_of(world), lambda _: None)
     assert ran.jobs == []
