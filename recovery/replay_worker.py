@@ -16,7 +16,7 @@ from strandline.recovery.job_board import JobBoard
 from strandline.recovery.job_order import JobOrder
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeaseLost, LeasePolicy, describe, is_open, never_gone, suspect_reason
-from strandline.recovery.replay.job_settings import JobNotExact
+from strandline.recovery.replay.job_settings import IncompatibleJob
 from strandline.recovery.replay.runner import JobRunner, ReplayFailed, ReplayStalled, SessionLost
 from strandline.recovery.waves import MAX_JOBS, next_wave, without_followers
 from strandline.store.jobs import Job, JobState
@@ -163,7 +163,7 @@ class ReplayWorker:
         for job in jobs:
             try:
                 self._runner.check(job)
-            except JobNotExact as error:
+            except IncompatibleJob as error:
                 if (job.shard, job.bucket) not in self._left_to_others:
                     _LOG.warning("a job is left to another worker", error=str(error))
                 self._left_to_others.add((job.shard, job.bucket))
@@ -188,7 +188,7 @@ class ReplayWorker:
         """Run jobs together and mark them as done, one by one; or what went wrong."""
         most, risen = 0.0, self._clock.monotonic()
 
-        def heard(fraction: float) -> None:
+        def on_progress(fraction: float) -> None:
             nonlocal most, risen
             if stop():
                 raise WorkerStopped(f"worker {self._name} is to stop")
@@ -211,7 +211,7 @@ class ReplayWorker:
         done: list[Job] = []
         error: Exception | None = None
         try:
-            self._runner.run(wave, heard)
+            self._runner.run(wave, on_progress)
             done.extend(job for job in wave if keeper.finish(job))
         except Exception as raised:  # noqa: BLE001 - a job may fail with anything, and that is told to its owner
             error = raised

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from strandline.node.bulk.spark_source import PinnedRead
 
 SCHEMA = "metric string, labels map<string, string>, time timestamp, value double"
-_ROWS_A_BATCH = 1 << 16
+_ROWS_PER_BATCH = 1 << 16
 
 
 class WriteRefused(Fatal):
@@ -129,7 +129,7 @@ class StoredReader(DataSourceReader):
             return
         task, opener = partition.unpacked()
         for part in read_slices(kept_store(opener), task, SystemClock()):
-            yield from plain_batches(SampleColumns.of(part), _ROWS_A_BATCH)
+            yield from plain_batches(SampleColumns.of(part), _ROWS_PER_BATCH)
 
 
 @dataclass

@@ -30,7 +30,7 @@ from strandline.jobs.running import PartStopped
 NONCE_BYTES: Final = 16
 _LENGTH = struct.Struct(">I")
 _CODE_BYTES = 32
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 
 
 class ChannelBroken(Retryable):
@@ -126,8 +126,8 @@ class Frames:
     def receive(self) -> dict[str, Any]:
         """The fields of the next message. Raises `ChannelBroken`."""
         (length,) = _LENGTH.unpack(received(self._connection, _LENGTH.size))
-        if length > _MOST_BYTES:
-            raise ChannelBroken(f"a message has {length} bytes, more than {_MOST_BYTES}")
+        if length > _MAX_BYTES:
+            raise ChannelBroken(f"a message has {length} bytes, more than {_MAX_BYTES}")
         code, body = received(self._connection, _CODE_BYTES), received(self._connection, length)
         if not hmac.compare_digest(code, self._code(self._theirs, self._received, body)):
             raise ChannelBroken("a message has a wrong code: its sender does not know the key")

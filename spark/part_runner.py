@@ -24,7 +24,7 @@ from strandline.spark.watching import is_answering, reason_of
 from strandline.store.bulk_jobs import BulkPart
 
 _LOG = structlog.get_logger(__name__)
-PARTS_A_CORE: Final = 2
+PARTS_PER_CORE: Final = 2
 _LOOK_EVERY_S = 0.5
 # So long after it was to stop, a task is cancelled by Spark, which ends its process.
 _CANCEL_AFTER_S = 3.0
@@ -105,7 +105,7 @@ class SparkPartRunner:
         self._stopping: dict[str, float] = {}
 
     def width(self) -> int:
-        return PARTS_A_CORE * max(1, self._launcher.cores())
+        return PARTS_PER_CORE * max(1, self._launcher.cores())
 
     def start(self, leased: LeasedPart) -> None:
         slot = PartSlot(leased, self._clock, self._grant_s)

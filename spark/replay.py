@@ -15,14 +15,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from strandline.clock import Clock
 from strandline.errors import Fatal
 from strandline.recovery.replay.job_result import JobResult
-from strandline.recovery.replay.job_settings import by_settings, settings_of
+from strandline.recovery.replay.job_settings import group_by_settings, settings_of
 from strandline.recovery.replay.outcome import UnitOutcome, fold_outcomes
 from strandline.recovery.replay.replay_input import ReplayInput, ReplaySettings, waves_of
 from strandline.recovery.replay.result_codec import encode_result
-from strandline.recovery.replay.sampling import RecordSampler, look_at
+from strandline.recovery.replay.sampling import RecordSampler, sample_job
 from strandline.spark.executor_store import StoreOpener
 from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
-from strandline.spark.sizing import MOST_BATCH_BYTES, WaveSize, wave_size
+from strandline.spark.sizing import MAX_BATCH_BYTES, WaveSize, wave_size
 from strandline.spark.slots import slots
 from strandline.spark.tasks import BLOCKS, OUTCOMES, RECORD_COLUMNS, map_task, reduce_task
 from strandline.spark.watching import failures_named, run_watched
@@ -70,35 +70,37 @@ class SparkRunner:
     def check(self, job: Job) -> None:
         settings_of(job, self._settings)
 
-    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
+    def run(self, jobs: Sequence[Job], on_progress: Callable[[float], None]) -> Mapping[Job, JobResult]:
         if len({job.shard.dataset for job in jobs}) > 1:
             raise NotOneDataset(f"jobs of the datasets {sorted({job.shard.dataset for job in jobs})} in one run")
         results: dict[Job, JobResult] = {}
         records = max(1, sum(job.end - job.start for job in jobs))
         done = 0
-        waves = [(settings, wave) for settings, some in by_settings(jobs, self._settings) for wave in waves_of(some)]
+        waves = [
+            (settings, wave) for settings, some in group_by_settings(jobs, self._settings) for wave in waves_of(some)
+        ]
         for settings, wave in waves:
             size = sum(job.end - job.start for job in wave)
 
             def told(fraction: float, done: int = done, size: int = size) -> None:
-                heard((done + fraction * size) / records)
+                on_progress((done + fraction * size) / records)
 
             results |= self._run_wave(wave, settings, told)
             done += size
         return results
 
     def _run_wave(
-        self, jobs: Sequence[Job], settings: ReplaySettings, heard: Callable[[float], None]
+        self, jobs: Sequence[Job], settings: ReplaySettings, on_progress: Callable[[float], None]
     ) -> dict[Job, JobResult]:
-        samples = [look_at(job, settings, self._places.sampler) for job in jobs]
+        samples = [sample_job(job, settings, self._places.sampler) for job in jobs]
         context = self._session.sparkContext
         with failures_named("asking Spark for its cores", context):
             cores = context.defaultParallelism
-        size = wave_size(samples, cores=cores, most_unit_samples=settings.unit_samples)
+        size = wave_size(samples, cores=cores, max_unit_samples=settings.unit_samples)
         bounds = {one.job: one.bounds(settings.groups, size.unit_samples) for one in samples}
         given = ReplayInput.of(jobs, settings, now=self._clock.now_ms(), bounds=bounds)
         ranges = _ranges(jobs)
-        outcomes = self._outcomes(given, ranges, size, heard) if ranges else []
+        outcomes = self._outcomes(given, ranges, size, on_progress) if ranges else []
         results = {}
         for job, told in zip(jobs, given.jobs, strict=True):
             results[job] = fold_outcomes(told, outcomes)
@@ -106,20 +108,20 @@ class SparkRunner:
         return results
 
     def _outcomes(
-        self, given: ReplayInput, ranges: Sequence[OffsetRange], size: WaveSize, heard: Callable[[float], None]
+        self, given: ReplayInput, ranges: Sequence[OffsetRange], size: WaveSize, on_progress: Callable[[float], None]
     ) -> list[UnitOutcome]:
         session, topic = self._session, self._places.topic
         options = source_options(
             topic.bootstrap_servers,
             topic.topic,
             ranges,
-            max_records_per_task=size.records_a_task,
+            max_records_per_task=size.records_per_task,
             client=topic.client,
         )
 
         def collect() -> list[Row]:
-            session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(size.records_a_batch))
-            session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(MOST_BATCH_BYTES))
+            session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(size.records_per_batch))
+            session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(MAX_BATCH_BYTES))
             return self._query(read_ranges(session, options), given).collect()
 
         named = ", ".join(f"[{one.start}, {one.end}) of partition {one.partition}" for one in ranges)
@@ -127,7 +129,7 @@ class SparkRunner:
             session.sparkContext,
             f"strandline-replay-{uuid.uuid4()}",
             collect,
-            heard,
+            on_progress,
             what=f"the replay of {topic.topic}, {named}",
         )
         return [UnitOutcome.from_bytes(bytes(row.outcome)) for row in rows]

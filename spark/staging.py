@@ -17,7 +17,7 @@ _SCHEMA = pa.schema(
         ("value", pa.float64()),
     ]
 )
-_ROWS_A_GROUP = 1 << 18
+_ROWS_PER_GROUP = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def stage(folder: str, batches: Iterable[pa.RecordBatch]) -> StagedFile | None:
     with Target(folder).opened(name) as file, pq.ParquetWriter(file, _SCHEMA, compression="zstd") as writer:
         batch: pa.RecordBatch | None = first
         while batch is not None:
-            writer.write_batch(batch.select(_SCHEMA.names).cast(_SCHEMA), row_group_size=_ROWS_A_GROUP)
+            writer.write_batch(batch.select(_SCHEMA.names).cast(_SCHEMA), row_group_size=_ROWS_PER_GROUP)
             rows += batch.num_rows
             batch = next(filled, None)
     return StagedFile(folder, name, rows)

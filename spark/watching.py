@@ -24,7 +24,7 @@ _CALL_ERRORS = (Py4JError, OSError)
 _SIGNS_OF_LOSS = ("data may have been lost", "OffsetOutOfRange", "KAFKA_DATA_LOSS")
 # What a traceback from an executor says when the store did not answer there: an error's class with its module.
 _SIGN_OF_STORE = f"{StoreUnavailable.__module__}.{StoreUnavailable.__qualname__}"
-_MOST_TEXT = 2_000
+_MAX_TEXT_CHARS = 2_000
 
 
 SCRATCH_REMEDY = (
@@ -106,9 +106,9 @@ class _Action(Generic[T]):
 
 
 def run_watched(
-    context: SparkContext, group: str, act: Callable[[], T], heard: Callable[[float], None], *, what: str
+    context: SparkContext, group: str, act: Callable[[], T], on_progress: Callable[[float], None], *, what: str
 ) -> T:
-    """What an action gives. `heard` is told in this thread how far it is; what that raises cancels the action.
+    """What an action gives. `on_progress` is told in this thread how far it is; what that raises cancels the action.
 
     Raises what `failures_named` does, with the reason that Spark has.
     """
@@ -117,7 +117,7 @@ def run_watched(
         action.start()
     try:
         while not action.wait(_LOOK_EVERY_S):
-            heard(action.fraction())
+            on_progress(action.fraction())
     except BaseException:
         action.cancel()
         raise
@@ -159,4 +159,4 @@ def reason_of(text: str) -> str:
     """What a person needs of a failure that has passed through Python and Java: the errors, without the calls."""
     lines = [line.strip() for line in text.splitlines()]
     kept = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback", "..."))]
-    return " | ".join(dict.fromkeys(kept))[:_MOST_TEXT]
+    return " | ".join(dict.fromkeys(kept))[:_MAX_TEXT_CHARS]

@@ -147,7 +147,9 @@ def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> E
             for shard in chosen:
                 with steps.step(f"shard {shard}") as step:
                     options = _options(settings, shape, shard, data_folder)
-                    found = _verify(store, options, context.clock, samples=not no_samples, heard=_heard_by(step))
+                    found = _verify(
+                        store, options, context.clock, samples=not no_samples, on_progress=_progress_callback(step)
+                    )
                     step.note = counted(len(found.findings), "finding") if found.findings else "sound"
                 verified.append(VerifiedShard(shard, not found.findings, found.counts, found.findings, found.notes))
         unread = tuple(shard for shard in chosen if store.state(ShardId(name, shard)) is None)
@@ -157,15 +159,15 @@ def command(context: Context, *, shards: tuple[int, ...], no_samples: bool) -> E
     return ExitCode.OK if report.sound else ExitCode.VERIFY_FAILED
 
 
-def _heard_by(step: Step) -> Callable[[int, int], None]:
-    def heard(done: int, of: int) -> None:
+def _progress_callback(step: Step) -> Callable[[int, int], None]:
+    def on_progress(done: int, of: int) -> None:
         step.fraction, step.note = done / max(1, of), f"{done:,} of {of:,} rows"
 
-    return heard
+    return on_progress
 
 
 def _verify(
-    store: Store, options: ShardOptions, clock: Clock, *, samples: bool, heard: Callable[[int, int], None]
+    store: Store, options: ShardOptions, clock: Clock, *, samples: bool, on_progress: Callable[[int, int], None]
 ) -> Verification:
     manifest = store.manifest(options.shard)
     if manifest is None:
@@ -181,7 +183,7 @@ def _verify(
             ShardLayout(options.shard, options.groups, options.policy),
             clock,
             scope=Scope(samples=samples, scratch=folder / "scratch", copy=copy),
-            heard=heard,
+            on_progress=on_progress,
         )
     return replace(found, notes=(*found.notes, *notes))
 

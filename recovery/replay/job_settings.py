@@ -22,7 +22,7 @@ _FORMATS = {"key_hash": "xxh3-128", "segment_version": SEGMENT_VERSION, "result_
 _FIELDS = {"groups", "flush_interval", "record_limits", "sample_limits", "time_to_live"}
 
 
-class JobNotExact(Fatal):
+class IncompatibleJob(Fatal):
     """A worker can't do a job as its owner would."""
 
 
@@ -36,7 +36,7 @@ def settings_text(settings: ReplaySettings) -> str:
 def settings_of(job: Job, own: ReplaySettings) -> ReplaySettings:
     """The settings to do a job with; a job of the version before carries none, and is done with the worker's `own`.
 
-    Raises `JobNotExact` for formats that this version does not write, and for settings that it does not know.
+    Raises `IncompatibleJob` for formats that this version does not write, and for settings that it does not know.
     """
     if not job.settings:
         return own
@@ -44,13 +44,13 @@ def settings_of(job: Job, own: ReplaySettings) -> ReplaySettings:
     for name, here in _FORMATS.items():
         wanted = fields.pop(name, None)
         if wanted != here:
-            raise JobNotExact(
+            raise IncompatibleJob(
                 f"{describe(job)} asks for {name} = {wanted}, and this worker writes {here}",
                 remedy="Run workers of the same version as the node",
             )
     if fields.keys() != _FIELDS:
         unknown = sorted(fields.keys() ^ _FIELDS)
-        raise JobNotExact(
+        raise IncompatibleJob(
             f"{describe(job)} differs in what it sets from what this worker knows: {', '.join(unknown)}",
             remedy="Run workers of the same version as the node",
         )
@@ -64,7 +64,7 @@ def settings_of(job: Job, own: ReplaySettings) -> ReplaySettings:
     )
 
 
-def by_settings(jobs: Sequence[Job], own: ReplaySettings) -> Iterator[tuple[ReplaySettings, list[Job]]]:
+def group_by_settings(jobs: Sequence[Job], own: ReplaySettings) -> Iterator[tuple[ReplaySettings, list[Job]]]:
     """Jobs that are to be done with the same settings, together."""
     for text in dict.fromkeys(job.settings for job in jobs):
         some = [job for job in jobs if job.settings == text]

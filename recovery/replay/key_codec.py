@@ -17,7 +17,7 @@ from strandline.arrays import run_lengths, run_places
 from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.recovery.replay.sections import ResultDamaged, pack_sections, unpack_sections
 
-KEYS_A_ROW, KEY_BYTES_A_ROW, MOST_ROW_BYTES = 16_384, 4_000_000, 1_000_000
+KEYS_PER_ROW, KEY_BYTES_PER_ROW, MAX_ROW_BYTES = 16_384, 4_000_000, 1_000_000
 _LEVEL = 3
 _HASHES, _NUMBERS = 3, 4
 _CONFIG = ChunkConfig()
@@ -73,17 +73,17 @@ class KeyRow:
 def key_rows(summary: KeySummary, keys: PartKeyBytes) -> Iterator[KeyRow]:
     """Rows for some keys, in order. No row of keys is larger than 1 MB, unless by one key."""
     row, count = encode_keys(keys), len(summary)
-    if len(row) <= MOST_ROW_BYTES or count == 1:
+    if len(row) <= MAX_ROW_BYTES or count == 1:
         yield KeyRow(encode_summary(summary), row, count)
         return
     for some in (np.arange(count // 2), np.arange(count // 2, count)):
         yield from key_rows(summary.take(some), keys.take(some))
 
 
-def fitting(keys: PartKeyBytes, first: int) -> int:
+def row_end(keys: PartKeyBytes, first: int) -> int:
     """Behind which key a row should end that begins with a certain one: the last one at the latest."""
-    by_bytes = int(np.searchsorted(keys.offsets, int(keys.offsets[first]) + KEY_BYTES_A_ROW, side="right")) - 1
-    return min(max(by_bytes, first + 1), first + KEYS_A_ROW, len(keys))
+    by_bytes = int(np.searchsorted(keys.offsets, int(keys.offsets[first]) + KEY_BYTES_PER_ROW, side="right")) - 1
+    return min(max(by_bytes, first + 1), first + KEYS_PER_ROW, len(keys))
 
 
 def _pack(numbers: npt.NDArray[Any]) -> bytes:

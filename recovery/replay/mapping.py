@@ -34,10 +34,10 @@ from strandline.wire.columns import Columns
 from strandline.wire.decode import Decoder
 
 # What a task keeps as columns before it encodes: 20 bytes a sample, and the bytes of keys that it has met.
-MOST_SAMPLES, MOST_KEY_BYTES = 8 << 20, 256 << 20
+MAX_SAMPLES, MAX_KEY_BYTES = 8 << 20, 256 << 20
 # And the bytes of records that can't be decoded.
-MOST_FAULT_BYTES = 64 << 20
-ROWS_A_COLUMN = 1 << 18
+MAX_FAULT_BYTES = 64 << 20
+ROWS_PER_COLUMN = 1 << 18
 # A block is read whole, so it may have larger segments than the store.
 BLOCK_SEGMENT_BYTES = 1 << 20
 
@@ -45,9 +45,9 @@ BLOCK_SEGMENT_BYTES = 1 << 20
 class Mapper:
     """One task. It is given records of one shard after the other, each shard's in order of their offsets."""
 
-    def __init__(self, given: ReplayInput, *, most_samples: int = MOST_SAMPLES) -> None:
+    def __init__(self, given: ReplayInput, *, max_samples: int = MAX_SAMPLES) -> None:
         self._given = given
-        self._most_samples = most_samples
+        self._max_samples = max_samples
         self._decoder = Decoder(given.settings.record_limits)
         self._open: _JobMapping | None = None
         self._blocks: list[Block] = []
@@ -73,7 +73,7 @@ class Mapper:
     def _mapping_of(self, job: JobInput) -> "_JobMapping":
         if self._open is None or self._open.job is not job or self._open.is_full:
             self._close()
-            self._open = _JobMapping(self._given, job, self._decoder, self._most_samples)
+            self._open = _JobMapping(self._given, job, self._decoder, self._max_samples)
         return self._open
 
     def _close(self) -> None:
@@ -85,11 +85,11 @@ class Mapper:
 class _JobMapping:
     """Records of one job, until they are too many."""
 
-    def __init__(self, given: ReplayInput, job: JobInput, decoder: Decoder, most_samples: int) -> None:
+    def __init__(self, given: ReplayInput, job: JobInput, decoder: Decoder, max_samples: int) -> None:
         self.job = job
         self._settings = given.settings
         self._decoder = decoder
-        self._most_samples = most_samples
+        self._max_samples = max_samples
         # Numbers alone are quicker to give than numbers with summaries.
         self._keys = BucketKeys() if job.wants_keys else None
         self._numbering = BucketNumbering()
@@ -107,9 +107,9 @@ class _JobMapping:
     def is_full(self) -> bool:
         """Whether what there is should be encoded before any more is taken."""
         return (
-            sum(map(len, self._columns)) >= self._most_samples
-            or self._key_bytes >= MOST_KEY_BYTES
-            or self._fault_bytes >= MOST_FAULT_BYTES
+            sum(map(len, self._columns)) >= self._max_samples
+            or self._key_bytes >= MAX_KEY_BYTES
+            or self._fault_bytes >= MAX_FAULT_BYTES
         )
 
     def take(self, records: RecordBatch) -> None:
@@ -126,7 +126,7 @@ class _JobMapping:
             numbers, new = self._keys.take(columns, records.offsets)
             self._key_bytes += int(columns.labels_length[new].sum())
         self._dictionary.define(SeriesKeys(columns.metric[new], columns.key_high[new], columns.key_low[new]))
-        self._append(columns, self._wanted(columns, numbers))
+        self._append(columns, self._without_unwanted_groups(columns, numbers))
 
     def blocks(self) -> list[Block]:
         """All that was taken, in blocks."""
@@ -178,7 +178,7 @@ class _JobMapping:
         row = sample = 0
         while row < len(numbers):
             if not self._columns or self._columns[-1].is_full:
-                self._columns.append(OpenRows(ROWS_A_COLUMN))
+                self._columns.append(OpenRows(ROWS_PER_COLUMN))
             row, sample = self._columns[-1].fill(arriving, row, sample)
 
     def _rows(self) -> Rows:
@@ -192,7 +192,7 @@ class _JobMapping:
             np.concatenate([one.value for one in some]),
         )
 
-    def _wanted(self, columns: Columns, numbers: U32s) -> U32s:
+    def _without_unwanted_groups(self, columns: Columns, numbers: U32s) -> U32s:
         if len(self._left_out) == 0:
             return numbers
         group: U64s = columns.metric % np.uint64(self._settings.groups)

@@ -15,12 +15,12 @@ from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.index.key_table import MISSING, KeyTable
 from strandline.recovery.replay.blocks import Block
 from strandline.recovery.replay.job_result import KEYS, SUMMARY
-from strandline.recovery.replay.key_codec import decode_keys, decode_summary, fitting, key_rows
+from strandline.recovery.replay.key_codec import decode_keys, decode_summary, key_rows, row_end
 from strandline.recovery.replay.sections import unpack_sections
 from strandline.store.jobs import ResultRow
 
 # Numbers of rows that a unit has: more than it can ever need.
-ROWS_A_UNIT = 1 << 16
+ROWS_PER_UNIT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ def merged_key_rows(unit: int, blocks: Sequence[Block], *, named: str) -> Iterat
     merged, new = _merged(summaries)
     counts = [len(summary) for summary in summaries]
     del summaries
-    seq, done = unit * ROWS_A_UNIT, 0
+    seq, done = unit * ROWS_PER_UNIT, 0
     left = PartKeyBytes.concatenated([])
     for number, block in enumerate(blocks):
         found = decode_keys(unpack_sections(block.data, named=named, count=2)[1], counts[number], named=named)
         left = PartKeyBytes.concatenated([left, found.take(new[number])])
         first, is_last = 0, number == len(blocks) - 1
         # The last row of a block waits for the next one, so that where rows end does not depend on where blocks do.
-        while first < len(left) and ((behind := fitting(left, first)) < len(left) or is_last):
+        while first < len(left) and ((behind := row_end(left, first)) < len(left) or is_last):
             some = np.arange(first, behind)
             for pair in _rows(merged.part(done + first, done + behind), left.take(some), seq):
                 yield pair

@@ -12,7 +12,7 @@ from typing import Protocol
 from strandline.recovery.replay.blocks import Block, BlockKind
 from strandline.recovery.replay.counts import added, counts_from_json
 from strandline.recovery.replay.job_result import FAULTS
-from strandline.recovery.replay.key_codec import MOST_ROW_BYTES
+from strandline.recovery.replay.key_codec import MAX_ROW_BYTES
 from strandline.recovery.replay.merged_keys import merged_key_rows
 from strandline.recovery.replay.outcome import CHECKSUM_BYTES, GroupPart, UnitOutcome
 from strandline.recovery.replay.replay_input import JobInput, ReplayInput
@@ -113,7 +113,7 @@ def _runs(block: Block, named: str) -> list[SeriesRun]:
 
 
 def _fault_rows(parts: Sequence[bytes]) -> list[ResultRow]:
-    stream, size = b"".join(parts), MOST_ROW_BYTES - _ROOM
+    stream, size = b"".join(parts), MAX_ROW_BYTES - _ROOM
     return [
         ResultRow(FAULTS, seq, pack_sections([stream[first : first + size]]))
         for seq, first in enumerate(range(0, len(stream), size))

@@ -24,14 +24,14 @@ class JobRunner(Protocol):
     """Does jobs."""
 
     def check(self, job: Job) -> None:
-        """Raise `JobNotExact` if a job can't be done just as its owner would."""
+        """Raise `IncompatibleJob` if a job can't be done just as its owner would."""
         ...
 
-    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
+    def run(self, jobs: Sequence[Job], on_progress: Callable[[float], None]) -> Mapping[Job, JobResult]:
         """Do some jobs of one dataset, each of which the caller has leased; their results.
 
         When this returns, all segments and all rows of the results are in the store, the rows of kind `RESULT` as the
-        last of each job. Raises if that can't be had for all of them; some may be done all the same. `heard` is told
+        last of each job. Raises if that can't be had for all of them; some may be done all the same. `on_progress` is told
         now and then, from the calling thread, which part is done, from 0 to 1; what it raises ends the run. After
         `SessionLost` there is no use in another call.
         """

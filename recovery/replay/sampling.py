@@ -13,9 +13,9 @@ from strandline.recovery.replay.units import SampledSeries, unit_bounds
 from strandline.store.jobs import Job
 from strandline.wire.decode import decode_batch
 
-MOST_SAMPLED, LEAST_SAMPLED = 32, 4
+MAX_SAMPLED, MIN_SAMPLED = 32, 4
 # One record of so many is looked at, within those limits.
-_RECORDS_A_SAMPLE = 64
+_RECORDS_PER_SAMPLE = 64
 
 
 class RecordSampler(Protocol):
@@ -34,8 +34,8 @@ class JobSample:
     """What a few of a job's records say of all of them. As many records are reckoned with as there are offsets."""
 
     job: Job
-    samples_a_record: float
-    bytes_a_record: float
+    samples_per_record: float
+    bytes_per_record: float
     series: SampledSeries | None
 
     @property
@@ -46,7 +46,7 @@ class JobSample:
     @property
     def samples(self) -> float:
         """Of all records together."""
-        return self.records * self.samples_a_record
+        return self.records * self.samples_per_record
 
     def bounds(self, groups: int, unit_samples: int) -> tuple[SeriesBound, ...]:
         """The bounds between units of about so many samples at the most."""
@@ -60,17 +60,17 @@ class JobSample:
 def sampled_offsets(start: int, end: int) -> list[int]:
     """The offsets to look at, of a range: few of a small one."""
     records = end - start
-    wanted = min(records, MOST_SAMPLED, max(LEAST_SAMPLED, records // _RECORDS_A_SAMPLE))
+    wanted = min(records, MAX_SAMPLED, max(MIN_SAMPLED, records // _RECORDS_PER_SAMPLE))
     return [start + records * number // wanted for number in range(wanted)]
 
 
-def look_at(job: Job, settings: ReplaySettings, sampler: RecordSampler) -> JobSample:
+def sample_job(job: Job, settings: ReplaySettings, sampler: RecordSampler) -> JobSample:
     """Read some of a job's records."""
     offsets = sampled_offsets(job.start, job.end)
-    return sample_of(job, settings, sampler(job.shard.shard, offsets, job.end) if offsets else [])
+    return sample_from_values(job, settings, sampler(job.shard.shard, offsets, job.end) if offsets else [])
 
 
-def sample_of(job: Job, settings: ReplaySettings, values: Sequence[bytes]) -> JobSample:
+def sample_from_values(job: Job, settings: ReplaySettings, values: Sequence[bytes]) -> JobSample:
     """What these records of a job say."""
     if not values:
         return JobSample(job, 0.0, 0.0, None)

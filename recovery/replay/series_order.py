@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from strandline.arrays import I64s, Rows
 from strandline.recovery.replay.replay_input import SeriesBound
-from strandline.recovery.replay.units import places_of_bounds
+from strandline.recovery.replay.units import positions_of_bounds
 from strandline.store.series_run import SeriesKeys
 
 
@@ -46,7 +46,7 @@ def unit_order(keys: SeriesKeys, group: npt.NDArray[np.uint16], bounds: Sequence
     groups = group[number].astype(np.uint64)
     unit_first = [
         0,
-        *places_of_bounds(bounds, groups, keys.metric[number], keys.key_high[number], keys.key_low[number]),
+        *positions_of_bounds(bounds, groups, keys.metric[number], keys.key_high[number], keys.key_low[number]),
     ]
     starts = set(unit_first) | set(np.flatnonzero(np.diff(groups, prepend=np.uint64(1 << 63))).tolist())
     edges = [*sorted(starts - {len(number)}), len(number)]

@@ -15,7 +15,7 @@ from strandline.recovery.replay.replay_input import SeriesBound
 from strandline.wire.columns import Columns
 
 # A job gets as many units as its result's rows can be numbered for; units grow beyond that.
-MOST_UNITS = 1 << 14
+MAX_UNITS = 1 << 14
 # What a series weighs whose samples are not kept, by samples that are: its summary has to be made all the same.
 _UNKEPT_WEIGHT = 1 / 16
 
@@ -56,7 +56,7 @@ def unit_bounds(
     is_kept = np.isin(group, np.array(sorted(kept), dtype=np.uint64))
     weight = sample.samples * np.where(is_kept, 1.0, _UNKEPT_WEIGHT if wants_keys else 0.0)
     total = float(weight.sum()) * sample.scale
-    units = min(MOST_UNITS, -int(-total // unit_samples))
+    units = min(MAX_UNITS, -int(-total // unit_samples))
     if units < 2:
         return ()
     order = np.lexsort((sample.key_low, sample.key_high, sample.metric, group))
@@ -70,7 +70,7 @@ def unit_bounds(
     return tuple(bounds[:1] + [bound for before, bound in pairwise(bounds) if bound != before])
 
 
-def places_of_bounds(
+def positions_of_bounds(
     bounds: Sequence[SeriesBound], group: U64s, metric: U64s, key_high: U64s, key_low: U64s
 ) -> list[int]:
     """Where each bound lies among series that stand in the order of (group, metric, key)."""

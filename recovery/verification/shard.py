@@ -29,10 +29,10 @@ from strandline.recovery.verification.manifest_rows import check_manifest
 from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, ManifestRows
 
-Heard = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
-def _unheard(_done: int, _all: int) -> None:
+def _no_progress(_done: int, _all: int) -> None:
     pass
 
 
@@ -66,14 +66,14 @@ def verify_shard(
     clock: Clock,
     *,
     scope: Scope | None = None,
-    heard: Heard = _unheard,
+    on_progress: OnProgress = _no_progress,
 ) -> Verification:
-    """Look at all that the manifest of a shard names. `heard` is told how many of how many pieces are done: index
+    """Look at all that the manifest of a shard names. `on_progress` is told how many of how many pieces are done: index
     buckets and rows of groups.
 
     Nothing is written. Raises only what keeps the store from being read.
     """
-    return _Verifying(store, manifest, layout, ExpiryHorizon(store, clock), scope or Scope(), heard).verify()
+    return _Verifying(store, manifest, layout, ExpiryHorizon(store, clock), scope or Scope(), on_progress).verify()
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class _Verifying:
     layout: ShardLayout
     expiry: ExpiryHorizon
     scope: Scope
-    heard: Heard
+    on_progress: OnProgress
     found: Findings = field(default_factory=Findings)
     counts: Counts = field(default_factory=Counts)
     _index_rows: Mapping[int, GroupRow] = field(default_factory=dict)
@@ -333,4 +333,4 @@ class _Verifying:
 
     def _hear(self) -> None:
         self._done += 1
-        self.heard(self._done, len(self._index_rows) + len(self._rows))
+        self.on_progress(self._done, len(self._index_rows) + len(self._rows))

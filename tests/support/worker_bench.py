@@ -20,7 +20,7 @@ from support.manifest_rows import NEVER
 
 SHARDS = [ShardId("m", 0), ShardId("m", 1)]
 JOB_ORDER = JobOrder(Cutting(3_600_000, 30_000), None)
-Heard = Callable[[float], None]
+OnProgress = Callable[[float], None]
 
 
 def job(shard: int, bucket: int) -> Job:
@@ -66,16 +66,18 @@ class Bench:
 class Runs:
     """A runner that notes what it was asked for, and does something meanwhile."""
 
-    def __init__(self, meanwhile: Callable[[Sequence[Job], Heard], None] = lambda _jobs, _heard: None) -> None:
+    def __init__(
+        self, meanwhile: Callable[[Sequence[Job], OnProgress], None] = lambda _jobs, _on_progress: None
+    ) -> None:
         self.runs: list[list[tuple[int, int]]] = []
         self._meanwhile = meanwhile
 
     def check(self, job: Job) -> None:
         """It takes any."""
 
-    def run(self, jobs: Sequence[Job], heard: Heard) -> Mapping[Job, JobResult]:
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> Mapping[Job, JobResult]:
         self.runs.append([(one.shard.shard, one.bucket) for one in jobs])
-        self._meanwhile(jobs, heard)
+        self._meanwhile(jobs, on_progress)
         return {}
 
 
@@ -84,7 +86,7 @@ class BadRecord(Fatal):
 
 
 def fails_with(error: Exception, *buckets: int) -> Runs:
-    def meanwhile(jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if any(one.bucket in buckets for one in jobs):
             raise error
 

@@ -24,7 +24,7 @@ from strandline.recovery.job_board import PlanStopped
 from strandline.recovery.job_order import JobOrder
 from strandline.recovery.offset_policy import Accepted, DataLost, HistoryExpired
 from strandline.recovery.present import Present
-from strandline.recovery.replay.memory_runner import MemoryRunner, Split
+from strandline.recovery.replay.memory_runner import MemoryRunner, TaskSizes
 from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay_worker import ReplayWorker, WorkerOptions
 from strandline.store.protocol import Fenced, Store
@@ -194,7 +194,7 @@ class Simulation:
         yield ReplayWorker(
             as_store,
             [SHARD],
-            MemoryRunner(as_store, records, options.replay_settings, clock, split=Split(3, 2)),
+            MemoryRunner(as_store, records, options.replay_settings, clock, split=TaskSizes(3, 2)),
             clock,
             process.this_worker(),
             job_order=JobOrder(Cutting(POLICY.flush_interval, GRACE), None),

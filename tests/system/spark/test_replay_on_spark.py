@@ -77,18 +77,18 @@ def spark() -> Iterator[SparkSession]:
 
 @dataclass(frozen=True)
 class Replayed:
-    """Jobs that were run once, their results, and what was heard meanwhile."""
+    """Jobs that were run once, their results, and what was fractions meanwhile."""
 
     jobs: Sequence[Job]
     results: dict[Job, JobResult]
-    heard: Sequence[float]
+    fractions: Sequence[float]
 
 
 @pytest.fixture(scope="module")
 def replayed(spark: SparkSession, log: Log, places: Places) -> Replayed:
     jobs = jobs_of(log, "plan")
-    heard: list[float] = []
-    return Replayed(jobs, dict(places.runner(spark).run(jobs, heard.append)), heard)
+    fractions: list[float] = []
+    return Replayed(jobs, dict(places.runner(spark).run(jobs, fractions.append)), fractions)
 
 
 def test_spark_leaves_the_same_bytes_as_the_twin_in_memory(log: Log, places: Places, replayed: Replayed) -> None:
@@ -107,8 +107,8 @@ def test_spark_keeps_late_samples_that_were_checked_or_whose_record_has_no_time(
 
 
 def test_progress_is_told_from_none_to_all(replayed: Replayed) -> None:
-    assert list(replayed.heard) == sorted(replayed.heard)
-    assert all(0 <= fraction <= 1 for fraction in replayed.heard)
+    assert list(replayed.fractions) == sorted(replayed.fractions)
+    assert all(0 <= fraction <= 1 for fraction in replayed.fractions)
 
 
 def test_the_node_finds_what_a_job_left(places: Places, replayed: Replayed) -> None:

@@ -57,8 +57,8 @@ class Ran:
     def check(self, job: Job) -> None:
         """It takes any."""
 
-    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
-        del heard
+    def run(self, jobs: Sequence[Job], on_progress: Callable[[float], None]) -> Mapping[Job, JobResult]:
+        del on_progress
         self.jobs += jobs
         return {}
 

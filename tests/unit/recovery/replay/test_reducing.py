@@ -9,9 +9,9 @@ from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.recovery.replay.blocks import Block, BlockKind
 from strandline.recovery.replay.faults import FaultyRecord, decode_faults, encode_faults
 from strandline.recovery.replay.job_result import FAULTS, KEYS, SUMMARY, JobResult, RecordCounts
-from strandline.recovery.replay.key_codec import KEYS_A_ROW, decode_keys, decode_summary, encode_keys, encode_summary
+from strandline.recovery.replay.key_codec import KEYS_PER_ROW, decode_keys, decode_summary, encode_keys, encode_summary
 from strandline.recovery.replay.mapping import Mapper
-from strandline.recovery.replay.merged_keys import ROWS_A_UNIT, merged_key_rows
+from strandline.recovery.replay.merged_keys import ROWS_PER_UNIT, merged_key_rows
 from strandline.recovery.replay.outcome import UnitOutcome, fold_outcomes
 from strandline.recovery.replay.reducing import StoreOutput, reduce_unit
 from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound
@@ -158,14 +158,14 @@ def test_keys_are_told_of_once_where_they_were_met_first_with_times_of_all_block
     assert summary.position.tolist() == [0, 1, 1, 2]
 
 
-@pytest.mark.parametrize("size", [1000, KEYS_A_ROW - 1, KEYS_A_ROW, 2 * KEYS_A_ROW + 3, 50_000])
+@pytest.mark.parametrize("size", [1000, KEYS_PER_ROW - 1, KEYS_PER_ROW, 2 * KEYS_PER_ROW + 3, 50_000])
 def test_rows_of_keys_end_where_they_would_end_without_blocks(size: int) -> None:
     count = 40_000
     numbers, times = np.random.default_rng(3).permutation(count), np.arange(count)
     blocks = [key_block(numbers[at : at + size], at, times[at : at + size]) for at in range(0, count, size)]
     rows = list(merged_key_rows(3, blocks, named="a job"))
-    assert [one.rows[0].seq for one in rows] == [3 * ROWS_A_UNIT + number for number in range(3)]
-    assert [one.keys for one in rows] == [KEYS_A_ROW, KEYS_A_ROW, count - 2 * KEYS_A_ROW]
+    assert [one.rows[0].seq for one in rows] == [3 * ROWS_PER_UNIT + number for number in range(3)]
+    assert [one.keys for one in rows] == [KEYS_PER_ROW, KEYS_PER_ROW, count - 2 * KEYS_PER_ROW]
     summary, found = opened([one.rows for one in rows])
     assert found == summary.key_low.tolist() == numbers.tolist()
 

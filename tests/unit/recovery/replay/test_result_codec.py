@@ -23,14 +23,14 @@ from strandline.recovery.replay.job_result import (
     attempt_of,
 )
 from strandline.recovery.replay.key_codec import (
-    KEYS_A_ROW,
-    MOST_ROW_BYTES,
+    KEYS_PER_ROW,
+    MAX_ROW_BYTES,
     decode_keys,
     decode_summary,
     encode_keys,
     encode_summary,
-    fitting,
     key_rows,
+    row_end,
 )
 from strandline.recovery.replay.memory_runner import MemoryRunner
 from strandline.recovery.replay.replay_input import RESULT_MARGIN_MS, SeriesBound, data_life
@@ -184,7 +184,7 @@ def test_summaries_and_keys_come_back_as_they_were(count: int) -> None:
 def test_a_row_of_keys_that_would_be_too_large_becomes_several() -> None:
     summary, keys = keys_of([300_000] * 10)
     rows = list(key_rows(summary, keys))
-    assert all(len(row.part_keys) <= MOST_ROW_BYTES for row in rows)
+    assert all(len(row.part_keys) <= MAX_ROW_BYTES for row in rows)
     assert sum(row.keys for row in rows) == 10
     back = KeySummary.concatenated([decode_summary(row.summary, named="a job") for row in rows])
     assert np.array_equal(back.key_low, summary.key_low)
@@ -198,10 +198,10 @@ def test_a_key_that_is_too_large_by_itself_is_stored_all_the_same() -> None:
 
 
 def test_rows_end_with_a_number_of_keys_or_of_bytes() -> None:
-    _, many = keys_of([1] * (KEYS_A_ROW + 5))
-    assert (fitting(many, 0), fitting(many, KEYS_A_ROW)) == (KEYS_A_ROW, KEYS_A_ROW + 5)
+    _, many = keys_of([1] * (KEYS_PER_ROW + 5))
+    assert (row_end(many, 0), row_end(many, KEYS_PER_ROW)) == (KEYS_PER_ROW, KEYS_PER_ROW + 5)
     _, large = keys_of([3_000_000, 3_000_000, 9_000_000, 1])
-    assert [fitting(large, first) for first in range(4)] == [1, 2, 3, 4]
+    assert [row_end(large, first) for first in range(4)] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("size", [1, 3, 16, 1000])

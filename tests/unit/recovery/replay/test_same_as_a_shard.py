@@ -15,7 +15,7 @@ from strandline.node.shard.series_numbers import SamplesOnly
 from strandline.node.shard.stages import Stages
 from strandline.node.shard.status import Counters
 from strandline.recovery.replay.job_result import JobResult
-from strandline.recovery.replay.memory_runner import MemoryRunner, Split
+from strandline.recovery.replay.memory_runner import MemoryRunner, TaskSizes
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.spill import SpillFolder
@@ -88,7 +88,7 @@ def replayed() -> tuple[DictStore, JobResult]:
     store = DictStore()
     settings = ReplaySettings(GROUPS, HOUR, RECORD_LIMITS, LIMITS, HOUR)
     job = leased_job(0, 1000, bucket=BUCKET)
-    split = Split(records_a_task=11, records_a_batch=4, most_samples=100)
+    split = TaskSizes(records_per_task=11, records_per_batch=4, max_samples=100)
     runner = MemoryRunner(store, source_of({0: records()}), settings, ManualClock(), split=split)
     return store, runner.run([job], lambda _: None)[job]
 
