@@ -13,7 +13,7 @@ import numpy.typing as npt
 from strandline.arrays import I64s, Rows, U32s
 from strandline.index.bucket_codec import StoredBucket
 from strandline.index.key_table import MISSING
-from strandline.recovery.verification.findings import Findings, Kind, Remark, counted, several
+from strandline.recovery.verification.findings import FindingKind, Findings, NoteKind, counted, with_first
 from strandline.recovery.verification.group_segments import SeriesTimes
 from strandline.recovery.verification.known_keys import KnownKeys
 
@@ -91,15 +91,15 @@ class ActivityCheck:
             return
         if activity.is_lossy:
             self.found.note(
-                Remark.NOT_COMPARED,
+                NoteKind.NOT_COMPARED,
                 f"samples were lost of {counted(len(rows), 'key')} of group {group} that count as active",
                 bucket=activity.bucket,
                 group=group,
             )
             return
         self.found.add(
-            Kind.ACTIVE_WITHOUT_SAMPLES,
-            several(
+            FindingKind.ACTIVE_WITHOUT_SAMPLES,
+            with_first(
                 f"keys of group {group} that count as active and have no samples in its segments",
                 len(rows),
                 self._name_of(int(activity.id_rows[rows[0]])),
@@ -117,7 +117,7 @@ class ActivityCheck:
         refused = len(numbers) - len(wrong)
         if len(wrong) and activity.is_lossy:
             self.found.note(
-                Remark.NOT_COMPARED,
+                NoteKind.NOT_COMPARED,
                 f"the index was not told of samples of {counted(len(wrong), 'key')} of group {group}: the records were"
                 " lost",
                 bucket=activity.bucket,
@@ -125,7 +125,7 @@ class ActivityCheck:
             )
         elif len(wrong) and activity.is_salvaged:
             self.found.note(
-                Remark.INDEX_LOSS_ACCEPTED,
+                NoteKind.INDEX_LOSS_ACCEPTED,
                 f"{counted(len(wrong), 'key')} of group {group} have samples in its segments and do not count as"
                 " active: that part of the index bucket was lost",
                 bucket=activity.bucket,
@@ -133,8 +133,8 @@ class ActivityCheck:
             )
         elif len(wrong):
             self.found.add(
-                Kind.SAMPLES_NOT_ACTIVE,
-                several(
+                FindingKind.SAMPLES_NOT_ACTIVE,
+                with_first(
                     f"keys of group {group} that have samples in its segments and do not count as active",
                     len(wrong),
                     self._name_of(self.known.id_of(int(wrong[0]))),
@@ -144,7 +144,7 @@ class ActivityCheck:
             )
         if refused:
             self.found.note(
-                Remark.REFUSED_SERIES,
+                NoteKind.REFUSED_SERIES,
                 f"samples of {counted(refused, 'series', 'series')} of group {group} are stored that the index does not"
                 " know from then: the series limit refused them, or their records have expired or were lost",
                 bucket=activity.bucket,
@@ -166,8 +166,8 @@ class ActivityCheck:
             number = int(np.count_nonzero(wrong))
             if number:
                 self.found.add(
-                    Kind.ACTIVE_TIMES,
-                    several(
+                    FindingKind.ACTIVE_TIMES,
+                    with_first(
                         f"keys of group {group} that have {what}",
                         number,
                         self._name_of(int(id_rows[np.argmax(wrong)])),

@@ -42,7 +42,7 @@ class Kind(StrEnum):
     COPY_DIFFERS = "copy-differs"
 
 
-class Remark(StrEnum):
+class NoteKind(StrEnum):
     """What is no fault and worth telling."""
 
     NEVER_READ = "never-read"
@@ -61,44 +61,44 @@ _RESTORE: Final = "Restore the manifest from a copy: Strandline itself neither r
 _REWIND: Final = "Have the bucket read again by `strandline offsets rewind` while Kafka still has its records"
 _REPORT: Final = "Report this as a bug, with the versions of Strandline that have written to the store"
 
-REMEDIES: Final[Mapping[Kind, str]] = {
-    Kind.CUTS_TORN: _RESTORE,
-    Kind.ROW_MISPLACED: _RESTORE,
-    Kind.ROW_BEHIND_HOLE: _REWIND,
-    Kind.ROW_EXPIRY: "Report this as a bug: a start after the younger row has gone will replay from there",
-    Kind.INDEX_MISPLACED: _RESTORE,
-    Kind.NEXT_PART_ID: (
+REMEDIES: Final[Mapping[FindingKind, str]] = {
+    FindingKind.CUTS_TORN: _RESTORE,
+    FindingKind.ROW_MISPLACED: _RESTORE,
+    FindingKind.ROW_BEHIND_HOLE: _REWIND,
+    FindingKind.ROW_EXPIRY: "Report this as a bug: a start after the younger row has gone will replay from there",
+    FindingKind.INDEX_MISPLACED: _RESTORE,
+    FindingKind.NEXT_PART_ID: (
         "Stop the shard before it gives an id twice, and raise next_part_id above all ids by a conditional write"
     ),
-    Kind.SEGMENT_MISSING: _REWIND,
-    Kind.SEGMENT_DAMAGED: _REWIND,
-    Kind.SEGMENT_ORDER: _REPORT,
-    Kind.SEGMENT_CHECKSUM: _REWIND,
-    Kind.SEGMENT_SUMS: _REWIND,
-    Kind.LATE_SAMPLES: _REWIND,
-    Kind.WRONG_GROUP: _REPORT,
-    Kind.INDEX_DAMAGED: (
+    FindingKind.SEGMENT_MISSING: _REWIND,
+    FindingKind.SEGMENT_DAMAGED: _REWIND,
+    FindingKind.SEGMENT_ORDER: _REPORT,
+    FindingKind.SEGMENT_CHECKSUM: _REWIND,
+    FindingKind.SEGMENT_SUMS: _REWIND,
+    FindingKind.LATE_SAMPLES: _REWIND,
+    FindingKind.WRONG_GROUP: _REPORT,
+    FindingKind.INDEX_DAMAGED: (
         "Repair the table, if another replica still has it, or restore it from a backup. Without that a start reads the"
         " records again, if Kafka has them, or wants --accept-index-loss"
     ),
-    Kind.KEY_MALFORMED: _REPORT,
-    Kind.KEY_HASH: _REPORT,
-    Kind.RECORD_ORDER: _REPORT,
-    Kind.RECORD_TIMES: _REPORT,
-    Kind.ID_WITH_TWO_KEYS: _REPORT,
-    Kind.KEY_WITH_TWO_IDS: _REPORT,
-    Kind.ACTIVE_UNKNOWN: (
+    FindingKind.KEY_MALFORMED: _REPORT,
+    FindingKind.KEY_HASH: _REPORT,
+    FindingKind.RECORD_ORDER: _REPORT,
+    FindingKind.RECORD_TIMES: _REPORT,
+    FindingKind.ID_WITH_TWO_KEYS: _REPORT,
+    FindingKind.KEY_WITH_TWO_IDS: _REPORT,
+    FindingKind.ACTIVE_UNKNOWN: (
         "If the shard was down for longer than dataset.margin allows for, records of its keys have expired: a rewind"
         " then brings them back as new keys; otherwise report this as a bug"
     ),
-    Kind.ACTIVE_WITHOUT_SAMPLES: (
+    FindingKind.ACTIVE_WITHOUT_SAMPLES: (
         "Unless shard.series_limit or a limit on sample times was changed while the bucket was being stored, samples"
         " are lost: have it read again by `strandline offsets rewind` while Kafka still has its records"
     ),
-    Kind.SAMPLES_NOT_ACTIVE: _REWIND,
-    Kind.ACTIVE_TIMES: _REWIND,
-    Kind.LUCENE_DIFFERS: "Report this as a bug: what is stored is sound, and the index that a start makes of it is not",
-    Kind.COPY_DIFFERS: "Stop the shard and remove the copy's folder: the next start loads the index from the store",
+    FindingKind.SAMPLES_NOT_ACTIVE: _REWIND,
+    FindingKind.ACTIVE_TIMES: _REWIND,
+    FindingKind.LUCENE_DIFFERS: "Report this as a bug: what is stored is sound, and the index that a start makes of it is not",
+    FindingKind.COPY_DIFFERS: "Stop the shard and remove the copy's folder: the next start loads the index from the store",
 }
 
 
@@ -106,7 +106,7 @@ REMEDIES: Final[Mapping[Kind, str]] = {
 class Finding:
     """One thing that is wrong: where, in words with names and numbers, and what to do about it."""
 
-    kind: Kind
+    kind: FindingKind
     bucket: int | None
     group: int | None
     what: str
@@ -117,7 +117,7 @@ class Finding:
 class Note:
     """One thing that is as it may be, and that an operator may want to know."""
 
-    kind: Remark
+    kind: NoteKind
     bucket: int | None
     group: int | None
     what: str
@@ -146,23 +146,23 @@ class Findings:
     found: list[Finding] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
-    def add(self, kind: Kind, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
+    def add(self, kind: FindingKind, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
         """Something is wrong."""
         self.found.append(Finding(kind, bucket, group, what, REMEDIES[kind]))
 
-    def explain(self, kind: Kind, bucket: int, more: str) -> None:
+    def explain(self, kind: FindingKind, bucket: int, more: str) -> None:
         """Say more about what was found wrong with a bucket."""
         self.found = [
             replace(one, what=f"{one.what}. {more}") if (one.kind, one.bucket) == (kind, bucket) else one
             for one in self.found
         ]
 
-    def note(self, kind: Remark, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
+    def note(self, kind: NoteKind, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
         """Something is worth telling."""
         self.notes.append(Note(kind, bucket, group, what))
 
 
-def several(what: str, number: int, first: object) -> str:
+def with_first(what: str, number: int, first: object) -> str:
     """Things that are all wrong in one way: how many, and which is the first."""
     return f"{what}: {number:,}, the first is {first}"
 

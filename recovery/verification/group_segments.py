@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from strandline.arrays import I64s, U64s, run_lengths
-from strandline.recovery.verification.findings import Counts, Findings, Kind, counted
+from strandline.recovery.verification.findings import Counts, FindingKind, Findings, counted
 from strandline.store.late_samples import late_samples, merged_late
 from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, LateSamples, Segment, SegmentsOf, ShardId
 from strandline.store.segment_codec import SegmentDamaged, decode_directory, decode_segment, runs_checksum
 from strandline.store.series_run import SeriesKey
 
-_MOST_HOURS = 5
+_MAX_HOURS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +102,13 @@ class GroupReader:
             try:
                 decoded = self._decode(segment, row, named)
             except SegmentDamaged as error:
-                self._add(Kind.SEGMENT_DAMAGED, row, error.message)
+                self._add(FindingKind.SEGMENT_DAMAGED, row, error.message)
                 sums.seen(segment)
                 continue
             sums.seen(segment)
             sums.take(segment, decoded, named)
         self.counts.groups += 1
-        if not sums.check_number() or len(self.found.found) > faults:
+        if not sums.check_count() or len(self.found.found) > faults:
             return None
         sums.check()
         return SeriesTimes.concatenated(sums.parts, has_times=self.samples)
@@ -138,7 +138,7 @@ class GroupReader:
             late_samples(run.time, row.bucket, self.flush_interval),
         )
 
-    def _add(self, kind: Kind, row: GroupRow, what: str) -> None:
+    def _add(self, kind: FindingKind, row: GroupRow, what: str) -> None:
         self.found.add(kind, what, bucket=row.bucket, group=row.group)
 
 
@@ -155,7 +155,7 @@ class _Sums:
     _least: int | None = None
     _greatest: int | None = None
     _late: tuple[LateSamples, ...] = ()
-    _misplaced: int = 0
+    _misgrouped: int = 0
 
     def seen(self, segment: Segment) -> None:
         """A segment is there, whatever it holds."""
@@ -167,28 +167,30 @@ class _Sums:
     def take(self, segment: Segment, decoded: _Decoded, named: str) -> None:
         """A segment is whole."""
         series = decoded.series
-        self._check_place(segment, series, named)
+        self._check_order(segment, series, named)
         groups = np.uint64(self.reader.groups)
-        self._misplaced += int(np.count_nonzero(series.metric % groups != self.row.group))
+        self._misgrouped += int(np.count_nonzero(series.metric % groups != self.row.group))
         self._samples += decoded.samples
         self._least = decoded.least_time if self._least is None else min(self._least, decoded.least_time)
         self._greatest = decoded.greatest_time if self._greatest is None else max(self._greatest, decoded.greatest_time)
         self._late = merged_late((*self._late, *decoded.late))
         if self.parts and self.parts[-1].key(-1) == series.key(0):
-            self._go_on(series, named)
+            self._continue_series(series, named)
             series = series.from_second()
         elif self.parts and self.parts[-1].key(-1) > series.key(0):
-            self._add(Kind.SEGMENT_ORDER, f"segment {named} begins with a series that comes before the last one's end")
+            self._add(
+                FindingKind.SEGMENT_ORDER, f"segment {named} begins with a series that comes before the last one's end"
+            )
         if len(series):
             self.parts.append(series)
         self._series += len(series)
 
-    def check_number(self) -> bool:
+    def check_count(self) -> bool:
         """Whether as many segments are there as the row names."""
         there, named = len(self._heads), self.row.segments
         if there != named:
             self._add(
-                Kind.SEGMENT_MISSING if there < named else Kind.SEGMENT_ORDER,
+                FindingKind.SEGMENT_MISSING if there < named else FindingKind.SEGMENT_ORDER,
                 f"{counted(there, 'segment')} of group {self.row.group} are there under attempt {self.row.attempt}, and"
                 f" its row names {named}",
             )
@@ -202,7 +204,7 @@ class _Sums:
         checksum = runs_checksum(self._heads)
         if checksum != row.checksum:
             self._add(
-                Kind.SEGMENT_CHECKSUM,
+                FindingKind.SEGMENT_CHECKSUM,
                 f"the segments of group {row.group} under attempt {row.attempt} are whole, but not those that its row"
                 f" names: their checksum is {checksum.hex()}, the row's {row.checksum.hex()}",
             )
@@ -214,48 +216,50 @@ class _Sums:
         ):
             if there != said:
                 self._add(
-                    Kind.SEGMENT_SUMS, f"the segments of group {row.group} have {there} {what}, and its row says {said}"
+                    FindingKind.SEGMENT_SUMS,
+                    f"the segments of group {row.group} have {there} {what}, and its row says {said}",
                 )
-        if self._misplaced:
+        if self._misgrouped:
             self._add(
-                Kind.WRONG_GROUP,
-                f"{counted(self._misplaced, 'series', 'series')} in the segments of group {row.group} belong to another"
+                FindingKind.WRONG_GROUP,
+                f"{counted(self._misgrouped, 'series', 'series')} in the segments of group {row.group} belong to another"
                 " group by their metric",
             )
         # A row of schema version 2 has a count for each hour.
         said_late = merged_late(row.late)
         if self.reader.samples and said_late != self._late:
             self._add(
-                Kind.LATE_SAMPLES,
-                f"the segments of group {row.group} have as late samples by hour {_told(self._late)}, and its row says"
-                f" {_told(said_late)}",
+                FindingKind.LATE_SAMPLES,
+                f"the segments of group {row.group} have as late samples by hour {_describe_late(self._late)}, and its row says"
+                f" {_describe_late(said_late)}",
             )
 
-    def _check_place(self, segment: Segment, series: SeriesTimes, named: str) -> None:
+    def _check_order(self, segment: Segment, series: SeriesTimes, named: str) -> None:
         # `seen` has put this one behind those before it.
         before = self._heads[-2] if len(self._heads) > 1 else None
         if segment.first != series.key(0).to_bytes():
             self._add(
-                Kind.SEGMENT_ORDER, f"segment {named} begins with another series, {series.key(0).to_bytes().hex()}"
+                FindingKind.SEGMENT_ORDER,
+                f"segment {named} begins with another series, {series.key(0).to_bytes().hex()}",
             )
             return
         expected = before.seq + 1 if before is not None and before.first == segment.first else 0
         if segment.seq != expected:
-            self._add(Kind.SEGMENT_ORDER, f"segment {named} stands where number {expected} of its series should")
+            self._add(FindingKind.SEGMENT_ORDER, f"segment {named} stands where number {expected} of its series should")
 
-    def _go_on(self, series: SeriesTimes, named: str) -> None:
+    def _continue_series(self, series: SeriesTimes, named: str) -> None:
         """The first series is the last one of the segment before, whose times go on."""
         last = self.parts[-1]
         if series.has_times and series.least[0] <= last.greatest[-1]:
-            self._add(Kind.SEGMENT_ORDER, f"segment {named} goes on with a series at a time that is not behind")
+            self._add(FindingKind.SEGMENT_ORDER, f"segment {named} goes on with a series at a time that is not behind")
         last.samples[-1] += series.samples[0]
         last.least[-1] = min(int(last.least[-1]), int(series.least[0]))
         last.greatest[-1] = max(int(last.greatest[-1]), int(series.greatest[0]))
 
-    def _add(self, kind: Kind, what: str) -> None:
+    def _add(self, kind: FindingKind, what: str) -> None:
         self.reader.found.add(kind, what, bucket=self.row.bucket, group=self.row.group)
 
 
-def _told(late: Sequence[LateSamples]) -> str:
+def _describe_late(late: Sequence[LateSamples]) -> str:
     hours = [f"{one.hour}{f' and {one.hours - 1} more' if one.hours > 1 else ''}: {one.samples}" for one in late]
-    return ", ".join(hours[:_MOST_HOURS] + ["..."] * (len(hours) > _MOST_HOURS)) or "none"
+    return ", ".join(hours[:_MAX_HOURS_SHOWN] + ["..."] * (len(hours) > _MAX_HOURS_SHOWN)) or "none"

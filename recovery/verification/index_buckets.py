@@ -16,13 +16,13 @@ from strandline.index.bucket_codec import (
 from strandline.index.documents import MalformedBatch, PartKeyBatch, decode_part_key
 from strandline.index.new_keys import key_hashes
 from strandline.recovery.verification.expiry_horizon import ExpiryHorizon
-from strandline.recovery.verification.findings import Counts, Findings, Kind, several
+from strandline.recovery.verification.findings import Counts, FindingKind, Findings, with_first
 from strandline.recovery.verification.kernels.part_keys import mark_malformed
 from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, IndexBucketOf, ShardId
 
 Mask = npt.NDArray[np.bool_]
-_LONGEST_NAME = 300
+_MAX_NAME_CHARS = 300
 
 
 @dataclass(slots=True)
@@ -77,25 +77,32 @@ def check_bucket(stored: StoredBucket, found: Findings) -> bool:
     _check_order(stored, found)
     for records in stored.records:
         malformed = malformed_keys(records.keys)
-        _tell(stored.bucket, records, malformed, Kind.KEY_MALFORMED, "have no labels in canonical form", found=found)
+        _report(
+            stored.bucket,
+            records,
+            malformed,
+            FindingKind.KEY_MALFORMED,
+            "have no labels in canonical form",
+            found=found,
+        )
         # What is malformed can't be hashed.
         differing = np.zeros(len(malformed), dtype=np.bool_)
         differing[~malformed] = differing_hashes(records.keys.take(np.flatnonzero(~malformed)))
-        _tell(
+        _report(
             stored.bucket,
             records,
             differing,
-            Kind.KEY_HASH,
+            FindingKind.KEY_HASH,
             "have another hash than their labels give",
             found=found,
         )
     is_sound = len(found.found) == before
     for records in stored.records:
-        _tell(
+        _report(
             stored.bucket,
             records,
             records.start > records.end,
-            Kind.RECORD_TIMES,
+            FindingKind.RECORD_TIMES,
             "end before they start",
             found=found,
         )
@@ -124,7 +131,7 @@ def labels_of(keys: PartKeyBatch, place: int) -> str:
         return "a key that can't be read"
     metric = labels.pop("__name__", "")
     text = metric + "{" + ", ".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
-    return text if len(text) <= _LONGEST_NAME else text[:_LONGEST_NAME] + "..."
+    return text if len(text) <= _MAX_NAME_CHARS else text[:_MAX_NAME_CHARS] + "..."
 
 
 def _check_order(stored: StoredBucket, found: Findings) -> None:
@@ -133,19 +140,19 @@ def _check_order(stored: StoredBucket, found: Findings) -> None:
         if column is not None and (column[1:] <= column[:-1]).any():
             place = int(np.argmax(column[1:] <= column[:-1]))
             found.add(
-                Kind.RECORD_ORDER,
+                FindingKind.RECORD_ORDER,
                 f"the {what} of index bucket {stored.bucket} have part id {column[place + 1]} behind {column[place]}",
                 bucket=stored.bucket,
             )
 
 
-def _tell(bucket: int, records: StoredRecords, which: Mask, kind: Kind, what: str, *, found: Findings) -> None:
+def _report(bucket: int, records: StoredRecords, which: Mask, kind: FindingKind, what: str, *, found: Findings) -> None:
     number = int(np.count_nonzero(which))
     if number:
         place = int(np.argmax(which))
         found.add(
             kind,
-            several(
+            with_first(
                 f"records of index bucket {bucket} that {what}",
                 number,
                 f"that of {labels_of(records.keys, place)}, part id {records.keys.part_ids[place]}",

@@ -55,7 +55,7 @@ class Records:
 
 
 @dataclass(slots=True)
-class KeyGathering:
+class KeyCollector:
     """Takes the index buckets in, in any order."""
 
     table: KeyTable = field(default_factory=KeyTable)

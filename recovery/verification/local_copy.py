@@ -15,7 +15,7 @@ from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.local_copy import CopyIdentity, CopyUnusable, open_copy, saved_identity
 from strandline.index.part_columns import LIVE, PartRows
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
-from strandline.recovery.verification.findings import Findings, Kind, Remark, several
+from strandline.recovery.verification.findings import FindingKind, Findings, NoteKind, with_first
 from strandline.recovery.verification.known_keys import KnownKeys
 from strandline.store.rows import GroupRow, ShardId
 
@@ -36,14 +36,14 @@ class CopyCheck:
         try:
             index, snapshot = open_copy(folder, self._expected(folder, saved_identity(folder)), self.retention)
         except CopyUnusable as error:
-            self.found.note(Remark.COPY_UNUSED, f"the local copy is not one that a start would use: {error.reason}")
+            self.found.note(NoteKind.COPY_UNUSED, f"the local copy is not one that a start would use: {error.reason}")
             return
         with index:
-            told = list(self._against_buckets(snapshot))
+            faults = list(self._against_buckets(snapshot))
             keys = snapshot.keys.take(np.argsort(snapshot.keys.part_id))
-            told += differences(index, ExpectedDocuments(keys.part_id, keys.key_low, keys.key_high))
-        for what in told:
-            self.found.add(Kind.COPY_DIFFERS, f"in the local copy: {what}", bucket=snapshot.bucket)
+            faults += differences(index, ExpectedDocuments(keys.part_id, keys.key_low, keys.key_high))
+        for what in faults:
+            self.found.add(FindingKind.COPY_DIFFERS, f"in the local copy: {what}", bucket=snapshot.bucket)
 
     def _expected(self, folder: Path, saved: CopyIdentity) -> CopyIdentity:
         row = self.rows.get(saved.bucket)
@@ -59,14 +59,14 @@ class CopyCheck:
         wrong = readable & ~known.has_record(keys.newest.astype(np.int64), keys.part_id, numbers)
         if number := int(np.count_nonzero(wrong)):
             first = _first(keys, wrong)
-            yield several(
+            yield with_first(
                 "keys that have no such record in the index bucket that should hold it",
                 number,
                 f"part id {first.part_id[0]}, and the bucket {first.newest[0]}",
             )
         live = known.counting(snapshot.bucket, LIVE)
         if missing := to_bitmap(live.part_id) - to_bitmap(keys.part_id):
-            yield several(
+            yield with_first(
                 f"keys that are missing and were live when bucket {snapshot.bucket} was stored",
                 len(missing),
                 f"part id {missing[0]}",

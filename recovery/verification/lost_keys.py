@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from strandline.recovery.unnamed_series import SegmentSeries, UnnamedSeries
-from strandline.recovery.verification.findings import Findings, Kind, Remark
+from strandline.recovery.verification.findings import FindingKind, Findings, NoteKind
 from strandline.recovery.verification.group_segments import SeriesTimes
 from strandline.recovery.verification.known_keys import KnownKeys
 
@@ -34,17 +34,17 @@ class LostKeys:
     def report(self, found: Findings) -> None:
         """Report what was lost, once all was taken in."""
         for bucket in sorted(self.damaged & self._by_bucket.keys()):
-            found.explain(Kind.INDEX_DAMAGED, bucket, self._described(bucket))
+            found.explain(FindingKind.INDEX_DAMAGED, bucket, self._described(bucket))
         for bucket in sorted(self.salvaged & self._by_bucket.keys()):
             found.note(
-                Remark.INDEX_LOSS_ACCEPTED,
+                NoteKind.INDEX_LOSS_ACCEPTED,
                 f"a part of this index bucket was lost, and a person has accepted that. {self._described(bucket)}",
                 bucket=bucket,
             )
         everywhere = self._everywhere.counted()
         if everywhere.series:
             found.note(
-                Remark.SERIES_WITHOUT_KEY,
+                NoteKind.SERIES_WITHOUT_KEY,
                 f"{everywhere} in all segments have no key in what can be read of the index: queries do not find them"
                 " until a later sample names them again",
             )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from strandline.index.policy import BucketPolicy
-from strandline.recovery.verification.findings import Findings, Kind, Remark, counted
+from strandline.recovery.verification.findings import FindingKind, Findings, NoteKind, counted
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.store.rows import CutRow, GroupRow, ManifestRows
 
@@ -21,11 +21,11 @@ def check_manifest(manifest: ManifestRows, layout: ShardLayout, now: int, found:
     rows = sorted(manifest.groups, key=lambda row: (row.bucket, row.group))
     since_reset = cuts_since_reset(cuts)
     gaps = _check_cuts(since_reset, found)
-    _check_places(rows, cuts, gaps, layout, now=now, found=found)
+    _check_rows_have_cuts(rows, cuts, gaps, layout, now=now, found=found)
     _check_holes(rows, since_reset, layout.groups, found)
     _check_expiry(rows, cuts, found)
     _check_index(rows, layout.designated, found)
-    _tell_of_superseded(rows, found)
+    _note_superseded(rows, found)
 
 
 def cuts_since_reset(cuts: Sequence[CutRow]) -> Sequence[CutRow]:
@@ -38,16 +38,16 @@ def _check_cuts(cuts: Sequence[CutRow], found: Findings) -> Sequence[range]:
     """The buckets that are missing between cuts, as ranges."""
     for cut in cuts:
         if cut.end < cut.start:
-            found.add(Kind.CUTS_TORN, f"its cut is from offset {cut.start} up to {cut.end}", bucket=cut.bucket)
+            found.add(FindingKind.CUTS_TORN, f"its cut is from offset {cut.start} up to {cut.end}", bucket=cut.bucket)
         elif cut.lost_to is not None and not cut.start <= cut.lost_to <= cut.end:
             found.add(
-                Kind.CUTS_TORN,
+                FindingKind.CUTS_TORN,
                 f"its cut says that all up to offset {cut.lost_to} is lost, and it is [{cut.start}, {cut.end})",
                 bucket=cut.bucket,
             )
         elif cut.lost_to is not None:
             found.note(
-                Remark.LOSS_ACCEPTED,
+                NoteKind.LOSS_ACCEPTED,
                 f"offsets [{cut.start}, {cut.lost_to}) are lost for groups that had no row yet, which was accepted",
                 bucket=cut.bucket,
             )
@@ -55,7 +55,7 @@ def _check_cuts(cuts: Sequence[CutRow], found: Findings) -> Sequence[range]:
     for before, after in pairwise(cuts):
         if after.bucket != before.bucket + 1 or after.start != before.end:
             found.add(
-                Kind.CUTS_TORN,
+                FindingKind.CUTS_TORN,
                 f"its cut begins at offset {after.start}, and before it comes bucket {before.bucket}, which ends at"
                 f" offset {before.end}",
                 bucket=after.bucket,
@@ -64,7 +64,7 @@ def _check_cuts(cuts: Sequence[CutRow], found: Findings) -> Sequence[range]:
     return gaps
 
 
-def _check_places(
+def _check_rows_have_cuts(
     rows: Iterable[GroupRow],
     cuts: Sequence[CutRow],
     gaps: Sequence[range],
@@ -75,11 +75,11 @@ def _check_places(
 ) -> None:
     by_bucket = {cut.bucket: cut for cut in cuts}
     oldest = cuts[0].bucket if cuts else None
-    homeless = defaultdict(list)
+    without_cut = defaultdict(list)
     for row in rows:
         if not 0 <= row.group < layout.groups:
             found.add(
-                Kind.ROW_MISPLACED,
+                FindingKind.ROW_MISPLACED,
                 f"there is a row of group {row.group}, and the dataset has {counted(layout.groups, 'group')}",
                 bucket=row.bucket,
                 group=row.group,
@@ -87,14 +87,14 @@ def _check_places(
         cut = by_bucket.get(row.bucket)
         if cut is not None:
             if cut.reset:
-                homeless[row.bucket].append(row.group)
+                without_cut[row.bucket].append(row.group)
         # Where a cut is missing between others that has been told already.
         elif not any(row.bucket in gap for gap in gaps) and not _may_have_outlived_cut(row, oldest, layout.policy, now):
-            homeless[row.bucket].append(row.group)
-    for bucket, of_groups in homeless.items():
+            without_cut[row.bucket].append(row.group)
+    for bucket, of_groups in without_cut.items():
         why = "the cut is a reset, which is no bucket" if bucket in by_bucket else "there is no cut row"
         listed = ", ".join(map(str, of_groups))
-        found.add(Kind.ROW_MISPLACED, f"{why}, and groups {listed} have rows", bucket=bucket)
+        found.add(FindingKind.ROW_MISPLACED, f"{why}, and groups {listed} have rows", bucket=bucket)
 
 
 def _may_have_outlived_cut(row: GroupRow, oldest: int | None, policy: BucketPolicy, now: int) -> bool:
@@ -120,7 +120,7 @@ def _check_holes(rows: Iterable[GroupRow], cuts: Sequence[CutRow], groups: int, 
                 hole = cut.bucket
             elif is_stored and hole is not None:
                 found.add(
-                    Kind.ROW_BEHIND_HOLE,
+                    FindingKind.ROW_BEHIND_HOLE,
                     f"group {group} has a row for bucket {cut.bucket}, and none that counts for bucket {hole}",
                     bucket=hole,
                     group=group,
@@ -132,7 +132,7 @@ def _check_expiry(rows: Iterable[GroupRow], cuts: Sequence[CutRow], found: Findi
     for before, after in pairwise(cuts):
         if after.expires < before.expires:
             found.add(
-                Kind.ROW_EXPIRY,
+                FindingKind.ROW_EXPIRY,
                 f"its cut expires at {after.expires}, before that of bucket {before.bucket}, at {before.expires}",
                 bucket=after.bucket,
             )
@@ -152,7 +152,7 @@ def _check_expiry(rows: Iterable[GroupRow], cuts: Sequence[CutRow], found: Findi
         else:
             continue
         found.add(
-            Kind.ROW_EXPIRY,
+            FindingKind.ROW_EXPIRY,
             f"the row of group {row.group} expires at {row.expires}, {what}",
             bucket=row.bucket,
             group=row.group,
@@ -168,14 +168,14 @@ def _check_index(rows: Iterable[GroupRow], designated: int, found: Findings) -> 
             if row.index is None
             else f"the row of group {row.group} names an index bucket, and only those of group {designated} may"
         )
-        found.add(Kind.INDEX_MISPLACED, what, bucket=row.bucket, group=row.group)
+        found.add(FindingKind.INDEX_MISPLACED, what, bucket=row.bucket, group=row.group)
 
 
-def _tell_of_superseded(rows: Iterable[GroupRow], found: Findings) -> None:
+def _note_superseded(rows: Iterable[GroupRow], found: Findings) -> None:
     buckets = [row.bucket for row in rows if row.superseded]
     if buckets:
         found.note(
-            Remark.SUPERSEDED,
+            NoteKind.SUPERSEDED,
             f"{counted(len(buckets), 'row')} of buckets {min(buckets)} to {max(buckets)} were superseded by a rewind"
             " and are not written again yet; their segments are not looked at",
         )

@@ -18,10 +18,10 @@ from strandline.recovery.unnamed_series import is_salvaged
 from strandline.recovery.verification.activity import Activity, ActivityCheck
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
 from strandline.recovery.verification.expiry_horizon import ExpiryHorizon
-from strandline.recovery.verification.findings import Counts, Finding, Findings, Kind, Note, Remark, several
+from strandline.recovery.verification.findings import Counts, Finding, FindingKind, Findings, Note, NoteKind, with_first
 from strandline.recovery.verification.group_segments import GroupReader
 from strandline.recovery.verification.index_buckets import BucketReader, check_bucket
-from strandline.recovery.verification.known_keys import KeyGathering, KnownKeys
+from strandline.recovery.verification.known_keys import KeyCollector, KnownKeys
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.recovery.verification.local_copy import CopyCheck
 from strandline.recovery.verification.lost_keys import LostKeys
@@ -73,11 +73,11 @@ def verify_shard(
 
     Nothing is written. Raises only what keeps the store from being read.
     """
-    return _Verifying(store, manifest, layout, ExpiryHorizon(store, clock), scope or Scope(), on_progress).verify()
+    return _Verifier(store, manifest, layout, ExpiryHorizon(store, clock), scope or Scope(), on_progress).verify()
 
 
 @dataclass(slots=True)
-class _Verifying:
+class _Verifier:
     store: Store
     manifest: ManifestRows
     layout: ShardLayout
@@ -133,13 +133,13 @@ class _Verifying:
         return BucketReader(self.store, self.layout.shard, self.expiry, self._index_rows)
 
     def _read_index(self, lucene: PartKeyIndex | None) -> KnownKeys:
-        gathering = KeyGathering()
-        buckets = self._sound_buckets(gathering)
+        collector = KeyCollector()
+        buckets = self._sound_buckets(collector)
         open_bucket = self._open_bucket()
         if lucene is None or open_bucket is None:
             for _ in buckets:
                 pass
-            known = self._settle(gathering)
+            known = self._settle(collector)
         else:
             try:
                 load_index(
@@ -152,56 +152,58 @@ class _Verifying:
                     series_limit=MISSING,
                 )
             except (MalformedBatch, LuceneFailed) as error:
-                self.found.add(Kind.LUCENE_DIFFERS, f"the index can't be loaded: {error.message}")
+                self.found.add(FindingKind.LUCENE_DIFFERS, f"the index can't be loaded: {error.message}")
                 for _ in buckets:
                     pass
-            known = self._settle(gathering)
+            known = self._settle(collector)
             self._compare_documents(lucene, known, open_bucket)
         return known
 
-    def _sound_buckets(self, gathering: KeyGathering) -> Iterator[StoredBucket]:
+    def _sound_buckets(self, collector: KeyCollector) -> Iterator[StoredBucket]:
         """Each index bucket, newest first, once it was looked at; those that can't be relied on are left out."""
         reader = self._reader
         for bucket in self._index_rows:
             try:
                 stored = reader.read(bucket, self.counts)
             except BucketDamaged as error:
-                self.found.add(Kind.INDEX_DAMAGED, error.message, bucket=bucket)
+                self.found.add(FindingKind.INDEX_DAMAGED, error.message, bucket=bucket)
                 self._is_index_whole = False
-                self._salvage(bucket, gathering)
+                self._salvage(bucket, collector)
                 stored = None
-            self._hear()
+            self._report_progress()
             if stored is None:
                 continue
             if check_bucket(stored, self.found):
-                gathering.take(stored)
+                collector.take(stored)
                 yield stored
             else:
                 self._is_index_whole = self._are_keys_sound = False
 
-    def _salvage(self, bucket: int, gathering: KeyGathering) -> None:
+    def _salvage(self, bucket: int, collector: KeyCollector) -> None:
         """Take in the keys that a damaged bucket still names: they are not lost."""
         self._damaged.add(bucket)
         left = self._reader.salvage(bucket)
         if check_bucket(left, self.found):
-            gathering.take(left)
+            collector.take(left)
         else:
             self._are_keys_sound = False
 
-    def _settle(self, gathering: KeyGathering) -> KnownKeys:
+    def _settle(self, collector: KeyCollector) -> KnownKeys:
         """What holds over all buckets."""
-        known, reader = gathering.known(), self._reader
+        known, reader = collector.known(), self._reader
         self.counts.keys = len(known)
         for one, other in known.ids_with_two_keys():
             self._is_index_whole = False
             part_id, buckets = int(one.part_id[0]), (int(one.bucket[0]), int(other.bucket[0]))
             names = " and ".join(f"{reader.name(bucket, part_id)} in bucket {bucket}" for bucket in buckets)
-            self.found.add(Kind.ID_WITH_TWO_KEYS, f"part id {part_id} is that of two keys: {names}", bucket=buckets[1])
+            self.found.add(
+                FindingKind.ID_WITH_TWO_KEYS, f"part id {part_id} is that of two keys: {names}", bucket=buckets[1]
+            )
         next_part_id = self.manifest.state.next_part_id
         if len(known.ids) and int(known.ids.part_id[-1]) >= next_part_id:
             newest = known.ids.take(slice(-1, None))
             self.found.add(
-                Kind.NEXT_PART_ID,
+                FindingKind.NEXT_PART_ID,
                 f"part id {newest.part_id[0]} is given, and the next one is said to be {next_part_id}",
                 bucket=int(newest.bucket[0]),
             )
@@ -217,9 +219,9 @@ class _Verifying:
             for row in self.manifest.groups
             if row.group == designated and row.index is not None and row.data_expires <= horizon
         }
-        for old, new in known.keys_with_two_ids(self.layout.policy, self._least_retention(), expired):
+        for old, new in known.keys_with_two_ids(self.layout.policy, self._min_retention(), expired):
             self.found.add(
-                Kind.KEY_WITH_TWO_IDS,
+                FindingKind.KEY_WITH_TWO_IDS,
                 f"{reader.name(int(ids.bucket[new]), int(ids.part_id[new]))} was part id {ids.part_id[old]} before,"
                 " which had not been purged",
                 bucket=int(ids.bucket[new]),
@@ -227,16 +229,18 @@ class _Verifying:
         for bucket, unknown in known.unknown_active():
             # One that has left itself was read while others of its date, with its keys' records, were gone.
             if bucket in expired or any(one > bucket for one in expired):
-                what = several("active part ids whose records have expired", len(unknown), unknown[0])
-                self.found.note(Remark.ACTIVE_EXPIRED, what, bucket=bucket)
+                what = with_first("active part ids whose records have expired", len(unknown), unknown[0])
+                self.found.note(NoteKind.ACTIVE_EXPIRED, what, bucket=bucket)
             elif self._salvaged:
-                what = several("active part ids whose records were lost with an index bucket", len(unknown), unknown[0])
-                self.found.note(Remark.INDEX_LOSS_ACCEPTED, what, bucket=bucket)
+                what = with_first(
+                    "active part ids whose records were lost with an index bucket", len(unknown), unknown[0]
+                )
+                self.found.note(NoteKind.INDEX_LOSS_ACCEPTED, what, bucket=bucket)
             else:
-                what = several("active part ids without a record in any index bucket", len(unknown), unknown[0])
-                self.found.add(Kind.ACTIVE_UNKNOWN, what, bucket=bucket)
+                what = with_first("active part ids without a record in any index bucket", len(unknown), unknown[0])
+                self.found.add(FindingKind.ACTIVE_UNKNOWN, what, bucket=bucket)
 
-    def _least_retention(self) -> int:
+    def _min_retention(self) -> int:
         """The least retention that was in force while something that is there was stored. The rows say how long their
         data was to live, which is the retention and the margin of then; one of the two is taken to be today's.
         """
@@ -266,14 +270,14 @@ class _Verifying:
         self.counts.documents = len(counting)
         expected = ExpectedDocuments(counting.part_id, known.low[numbers], known.high[numbers])
         for what in differences(lucene, expected):
-            self.found.add(Kind.LUCENE_DIFFERS, f"in an index that was loaded from the buckets: {what}")
+            self.found.add(FindingKind.LUCENE_DIFFERS, f"in an index that was loaded from the buckets: {what}")
 
     # Segments, and who was active.
 
     def _read_segments(self, known: KnownKeys) -> None:
         if not self._is_index_whole:
             self.found.note(
-                Remark.NOT_COMPARED,
+                NoteKind.NOT_COMPARED,
                 "segments and Lucene are not compared with the index buckets, of which some are not sound",
             )
         groups = GroupReader(
@@ -303,7 +307,7 @@ class _Verifying:
                     check.compare(activity, row.group, series)
                 if reports_loss:
                     lost.take(row.bucket, series)
-            self._hear()
+            self._report_progress()
         if reports_loss:
             lost.report(self.found)
 
@@ -315,7 +319,7 @@ class _Verifying:
             stored = self._reader.read(bucket)
         except BucketDamaged as error:
             # It was sound at the first look.
-            self.found.add(Kind.INDEX_DAMAGED, error.message, bucket=bucket)
+            self.found.add(FindingKind.INDEX_DAMAGED, error.message, bucket=bucket)
             return None
         if stored is None:
             return None
@@ -331,6 +335,6 @@ class _Verifying:
             has_starts=bucket < min(self._salvaged, default=bucket + 1),
         )
 
-    def _hear(self) -> None:
+    def _report_progress(self) -> None:
         self._done += 1
         self.on_progress(self._done, len(self._index_rows) + len(self._rows))

@@ -42,9 +42,9 @@ def _is_canonical(keys, at, end):
 
 
 @njit(cache=True, nogil=True)
-def mark_malformed(keys, offsets, marks):
+def mark_malformed(keys, offsets, malformed):
     """Mark each of the part keys `keys[offsets[i] : offsets[i + 1]]` that is no label set in canonical form: labels cut
     off, without a name or a value, or not in rising order of their names. The offsets lie within `keys`.
     """
     for key in range(len(offsets) - 1):
-        marks[key] = not _is_canonical(keys, offsets[key], offsets[key + 1])
+        malformed[key] = not _is_canonical(keys, offsets[key], offsets[key + 1])

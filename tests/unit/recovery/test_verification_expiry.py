@@ -10,7 +10,7 @@ from strandline.clock import ManualClock
 from strandline.node.shard.options import ReplayMode
 from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.recovery.verification.expiry_horizon import ExpiryHorizon
-from strandline.recovery.verification.findings import Kind
+from strandline.recovery.verification.findings import FindingKind
 from support.missed_hours import hours_without_a_shard, recover
 from support.shard_world import HOUR, START, StoreCall, World, produce_everywhere
 from support.verifying import Damage, assert_sound, found_in, sound_world, verified
@@ -60,7 +60,7 @@ def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
     sound_world(world)
     for table in ("cuts", "flush_groups"):
         damage.execute(f"UPDATE {table} SET expires = ? WHERE bucket <= ?", date + 1, FIRST + 1)  # noqa: S608
-    assert Kind.CUTS_TORN in {one.kind for one in found_in(world)}, "its time has not come"
+    assert FindingKind.CUTS_TORN in {one.kind for one in found_in(world)}, "its time has not come"
 
 
 @pytest.fixture
@@ -119,4 +119,4 @@ def test_an_index_bucket_that_is_lost_between_two_looks_is_a_finding(world: Worl
     world.store.before = lost
     options = world.options
     found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock)
-    assert [(one.kind, one.bucket) for one in found.findings] == [(Kind.INDEX_DAMAGED, FIRST)]
+    assert [(one.kind, one.bucket) for one in found.findings] == [(FindingKind.INDEX_DAMAGED, FIRST)]

@@ -22,7 +22,7 @@ from strandline.node.shard.shard import Shard
 from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.recovery.verification import shard as engine
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
-from strandline.recovery.verification.findings import Kind, Remark
+from strandline.recovery.verification.findings import FindingKind, NoteKind
 from strandline.recovery.verification.shard import Scope
 from support.shard_world import METRICS, StoreCall, World, produce_everywhere
 from support.verifying import Damage, copy_of, found_in, remarks, scratch, sound_world, the_only_finding, verified
@@ -147,7 +147,7 @@ def test_a_load_that_loses_a_key_is_found(world: World, tmp_path: Path, monkeypa
             super().add(batch.take(np.flatnonzero(batch.part_ids != 20)))
 
     monkeypatch.setattr(engine, "LuceneDocuments", Forgetful)
-    found = the_only_finding(world, Kind.LUCENE_DIFFERS, scratch(tmp_path))
+    found = the_only_finding(world, FindingKind.LUCENE_DIFFERS, scratch(tmp_path))
     assert found.what.endswith(": part ids that are not in Lucene: 1, the first is 20")
 
 
@@ -158,7 +158,7 @@ def test_a_copy_that_is_right(world: World, scope: Scope) -> None:
 def test_a_copy_that_is_not_there_is_a_note(world: World, scope: Scope) -> None:
     assert scope.copy is not None
     shutil.rmtree(scope.copy)
-    assert remarks(sound_world(world, scope)) == {Remark.COPY_UNUSED}
+    assert remarks(sound_world(world, scope)) == {NoteKind.COPY_UNUSED}
 
 
 def test_a_damaged_copy_is_a_note(world: World, scope: Scope) -> None:
@@ -166,7 +166,7 @@ def test_a_damaged_copy_is_a_note(world: World, scope: Scope) -> None:
     (columns,) = scope.copy.glob("columns-*")
     columns.write_bytes(columns.read_bytes()[:-1] + b"x")
     found = sound_world(world, scope)
-    assert remarks(found) == {Remark.COPY_UNUSED}
+    assert remarks(found) == {NoteKind.COPY_UNUSED}
     assert "are damaged" in found.notes[0].what
 
 
@@ -177,21 +177,21 @@ def test_a_copy_of_a_bucket_that_was_written_again_is_a_note(world: World, scope
     assert row.index is not None
     damage.execute("UPDATE index_buckets SET attempt = 'another' WHERE attempt = ?", row.index.attempt)
     damage.row(row.bucket, row.group, index_attempt="another")
-    assert remarks(sound_world(world, scope)) == {Remark.COPY_UNUSED}
+    assert remarks(sound_world(world, scope)) == {NoteKind.COPY_UNUSED}
 
 
 def test_a_copy_of_a_bucket_that_was_rewound_is_a_note(world: World, scope: Scope) -> None:
     assert scope.copy is not None
     bucket = saved_identity(scope.copy).bucket
     Damage(world).execute("UPDATE flush_groups SET superseded = 1 WHERE bucket >= ?", bucket)
-    assert remarks(sound_world(world, scope)) == {Remark.COPY_UNUSED, Remark.SUPERSEDED}
+    assert remarks(sound_world(world, scope)) == {NoteKind.COPY_UNUSED, NoteKind.SUPERSEDED}
 
 
 def test_a_copy_is_not_to_blame_for_records_that_have_expired(world: World, scope: Scope) -> None:
     """Keys that a shard has lost by being down for too long: its bitmaps tell, and the copy may still know them."""
     assert scope.copy is not None
     world.pass_time(until_only_the_copied_bucket_is_left(world, scope))
-    assert {one.kind for one in found_in(world, scope)} == {Kind.ACTIVE_UNKNOWN}
+    assert {one.kind for one in found_in(world, scope)} == {FindingKind.ACTIVE_UNKNOWN}
 
 
 def test_a_copy_is_not_to_blame_for_records_that_expire_while_they_are_read(world: World, scope: Scope) -> None:
@@ -207,7 +207,7 @@ def test_a_copy_is_not_to_blame_for_records_that_expire_while_they_are_read(worl
     options = world.options
     found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock, scope=scope)
     assert passed
-    assert {one.kind for one in found.findings} == {Kind.ACTIVE_UNKNOWN}
+    assert {one.kind for one in found.findings} == {FindingKind.ACTIVE_UNKNOWN}
 
 
 def until_only_the_copied_bucket_is_left(world: World, scope: Scope) -> int:
@@ -232,7 +232,7 @@ def test_a_copy_that_lacks_a_live_key(world: World, scope: Scope) -> None:
 
     assert scope.copy is not None
     identity = saved_again(scope.copy, change)
-    found = the_only_finding(world, Kind.COPY_DIFFERS, scope)
+    found = the_only_finding(world, FindingKind.COPY_DIFFERS, scope)
     assert found.bucket == identity.bucket
     assert "missing and were live" in found.what
     assert found.what.endswith(": 1, the first is part id 20")
@@ -259,7 +259,7 @@ def test_a_copy_with_a_key_under_another_id(world: World, scope: Scope) -> None:
         world.clock,
         scope=scope,
     )
-    assert {one.kind for one in found.findings} == {Kind.COPY_DIFFERS}
+    assert {one.kind for one in found.findings} == {FindingKind.COPY_DIFFERS}
     assert any("that have no such record" in one.what and "part id 999" in one.what for one in found.findings)
 
 
@@ -272,7 +272,7 @@ def test_a_copy_whose_documents_are_others_than_its_columns(world: World, scope:
 
     assert scope.copy is not None
     saved_again(scope.copy, change)
-    assert "another key hash" in the_only_finding(world, Kind.COPY_DIFFERS, scope).what
+    assert "another key hash" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what
 
 
 def test_a_copy_that_counts_others_as_active(world: World, scope: Scope) -> None:
@@ -283,4 +283,4 @@ def test_a_copy_that_counts_others_as_active(world: World, scope: Scope) -> None
 
     assert scope.copy is not None
     saved_again(scope.copy, change)
-    assert "count as active" in the_only_finding(world, Kind.COPY_DIFFERS, scope).what
+    assert "count as active" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what

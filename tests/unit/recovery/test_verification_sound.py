@@ -12,7 +12,7 @@ from strandline.node.shard.options import ReplayMode
 from strandline.recovery.checkpoints import EXPIRY_SKEW_MS, designated_group
 from strandline.recovery.offset_policy import Accepted
 from strandline.recovery.rewinding import ToBucket
-from strandline.recovery.verification.findings import Remark
+from strandline.recovery.verification.findings import NoteKind
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.recovery.verification.shard import Scope, verify_shard
 from support.rewound_worlds import rewound, stopped
@@ -126,7 +126,7 @@ def test_a_rewind_is_sound_before_it_is_replayed_in_the_middle_of_it_and_afterwa
     stopped(world)
     rewound(world, ToBucket(world.manifest().cuts[0].bucket - 2))
     found = sound_world(world)
-    assert remarks(found) == {Remark.SUPERSEDED}
+    assert remarks(found) == {NoteKind.SUPERSEDED}
     assert found.counts.buckets == 2
     world.start()
     world.read_all()
@@ -189,8 +189,8 @@ def test_an_accepted_loss_is_a_note(world: World, *, is_designated: bool) -> Non
     world.log.delete_before(3)
     world.start(accepted=Accepted(loss_to=3))
     world.settle()
-    assert remarks(sound_world(world)) >= {Remark.LOSS_ACCEPTED, Remark.NOT_COMPARED} - (
-        {Remark.NOT_COMPARED} if is_designated else set()
+    assert remarks(sound_world(world)) >= {NoteKind.LOSS_ACCEPTED, NoteKind.NOT_COMPARED} - (
+        {NoteKind.NOT_COMPARED} if is_designated else set()
     )
 
 
@@ -209,8 +209,8 @@ def test_what_the_index_was_not_told_of_a_lossy_bucket_is_a_note(world: World) -
     world.start(accepted=Accepted(loss_to=4))
     world.settle()
     found = sound_world(world)
-    assert remarks(found) == {Remark.LOSS_ACCEPTED, Remark.NOT_COMPARED}
-    assert all("the index was not told" in note.what for note in found.notes if note.kind is Remark.NOT_COMPARED)
+    assert remarks(found) == {NoteKind.LOSS_ACCEPTED, NoteKind.NOT_COMPARED}
+    assert all("the index was not told" in note.what for note in found.notes if note.kind is NoteKind.NOT_COMPARED)
 
 
 def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> 
         world.start()
         world.settle()
         found = sound_world(world)
-        refused = [note for note in found.notes if note.kind is Remark.REFUSED_SERIES]
+        refused = [note for note in found.notes if note.kind is NoteKind.REFUSED_SERIES]
         assert [note.group for note in refused] == [stuck]
         # With room for them they get ids, and the segments from before still name nobody.
         world.crash()
@@ -235,7 +235,7 @@ def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> 
         produce_everywhere(world, "refused")
         live(world, 1)
         found = sound_world(world)
-        assert [note.group for note in found.notes if note.kind is Remark.REFUSED_SERIES] == [stuck]
+        assert [note.group for note in found.notes if note.kind is NoteKind.REFUSED_SERIES] == [stuck]
 
 
 @pytest.mark.parametrize("retentions", [(2, 20, 5), (20, 2, 5), (5, 2, 20)])
@@ -359,7 +359,7 @@ def test_half_a_rewind_under_other_limits_is_not_compared_with_the_index_bucket_
     world.store.before = group_fails(designated_group(world.options.shard, world.options.groups))
     world.settle()
     found = sound_world(world)
-    assert remarks(found) == {Remark.SUPERSEDED}
+    assert remarks(found) == {NoteKind.SUPERSEDED}
     assert found.counts.groups == 4 + 3
 
 
@@ -378,4 +378,4 @@ def test_an_active_key_whose_records_have_expired_before_is_a_note(tmp_path: Pat
             world.produce(("m", "goes on", world.clock.now_ms(), 1.0))
             world.pass_hours(1)
             kinds |= remarks(sound_world(world))
-        assert kinds == {Remark.ACTIVE_EXPIRED, Remark.REFUSED_SERIES}
+        assert kinds == {NoteKind.ACTIVE_EXPIRED, NoteKind.REFUSED_SERIES}

@@ -76,7 +76,7 @@ def test_a_suspect_of_another_worker_is_read_alone_too(bench: Bench) -> None:
 
 
 def lose_worker(bench: Bench, buckets: Sequence[int], name: str) -> None:
-    """A worker leases these and is never on_progress of again; another watches the leases for a term, and takes them back."""
+    """A worker leases these and dies; another one watches the leases for a term and reclaims them."""
     for bucket in buckets:
         assert bench.board.lease(bench.job(bucket), name) is not None
     bench.board.reclaim_lost(SHARDS[0])
