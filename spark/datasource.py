@@ -32,7 +32,7 @@ from strandline.jobs.reading.resolving import resolve
 from strandline.jobs.reading.series_reading import read_slices
 from strandline.jobs.reading.series_task import SeriesTask
 from strandline.jobs.sources.files import require_no_credentials
-from strandline.spark.executor_store import StoreOpener, kept_store
+from strandline.spark.executor_store import StoreOpener, cached_store
 from strandline.spark.staging import StagedFile, is_importing, mark_importing, remove_staged, stage
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class StoredReader(DataSourceReader):
 
         opener = opener_of(self._options)
         read = self._pinned
-        resolved = resolve(kept_store(opener), read.pins, read.matchers)
+        resolved = resolve(cached_store(opener), read.pins, read.matchers)
         return [StoredPartition(task, opener) for task in divide(read.pins, resolved, read.times, read.task_samples)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -128,7 +128,7 @@ class StoredReader(DataSourceReader):
             # Spark asks for one without a task if there is none.
             return
         task, opener = partition.unpacked()
-        for part in read_slices(kept_store(opener), task, SystemClock()):
+        for part in read_slices(cached_store(opener), task, SystemClock()):
             yield from plain_batches(SampleColumns.of(part), _ROWS_PER_BATCH)
 
 

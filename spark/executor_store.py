@@ -30,7 +30,7 @@ class CassandraOpener:
         return open_cassandra_store(self.connection, SystemClock())
 
 
-class _Kept:
+class _StoreCache:
     """The store of this process, with what opened it. A Python worker runs one task at a time, and many after another;
     connecting anew for each would take longer than many a task.
     """
@@ -49,9 +49,9 @@ class _Kept:
         return self._store
 
 
-_KEPT = _Kept()
+_CACHE = _StoreCache()
 
 
-def kept_store(opener: StoreOpener) -> Store:
+def cached_store(opener: StoreOpener) -> Store:
     """The store that an opener opens, kept for the next task of this process that asks with an equal one."""
-    return _KEPT.get(opener)
+    return _CACHE.get(opener)

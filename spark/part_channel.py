@@ -46,7 +46,7 @@ class PartDelayed(Retryable):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class TaskRequest:
     """A question of an executor. The first one of a connection names the part and the epoch of its lease. `counts` is
     what was counted by now, `samples` how many are to land, and `confirm` asks for what the store says.
     """
@@ -72,8 +72,8 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The driver's answer. Kafka may be used for `seconds` from before the question was asked. `wait_s`: ask again
+class DriverReply:
+    """The driver's answer. Kafka may be used for `seconds` from before the question was asked. `wait_s`: request again
     after so long, be it for the samples, or for a part that another task still has. `stop`: give the part up, and why.
     """
 
@@ -89,23 +89,23 @@ _KINDS: dict[str, Callable[..., StrandlineError]] = {
 }
 
 
-def ended_with(end: PartOutcome | StrandlineError) -> Ask:
+def end_request(end: PartOutcome | StrandlineError) -> TaskRequest:
     """What an executor says last."""
     if isinstance(end, PartOutcome):
-        return Ask(outcome=end.to_json())
+        return TaskRequest(outcome=end.to_json())
     kind = "stopped" if isinstance(end, PartStopped) else "retryable" if isinstance(end, Retryable) else "fatal"
-    return Ask(error=(kind, end.message, end.remedy))
+    return TaskRequest(error=(kind, end.message, end.remedy))
 
 
-def end_of(ask: Ask) -> PartOutcome | StrandlineError:
+def parse_end(request: TaskRequest) -> PartOutcome | StrandlineError:
     """What an executor has said last."""
-    if ask.error is None:
-        return PartOutcome.from_json(ask.outcome)
-    kind, message, remedy = ask.error
+    if request.error is None:
+        return PartOutcome.from_json(request.outcome)
+    kind, message, remedy = request.error
     return _KINDS[kind](message, remedy=remedy)
 
 
-class Frames:
+class SignedFrames:
     """One side of a connection. For one thread."""
 
     def __init__(self, connection: socket.socket, key: bytes, nonce: bytes, *, is_driver: bool) -> None:
@@ -113,7 +113,7 @@ class Frames:
         self._mine, self._theirs = (b"driver", b"executor") if is_driver else (b"executor", b"driver")
         self._sent = self._received = 0
 
-    def send(self, message: Ask | Answer) -> None:
+    def send(self, message: TaskRequest | DriverReply) -> None:
         """Raises `ChannelBroken`."""
         body = orjson.dumps(message)
         code = self._code(self._mine, self._sent, body)
@@ -125,10 +125,10 @@ class Frames:
 
     def receive(self) -> dict[str, Any]:
         """The fields of the next message. Raises `ChannelBroken`."""
-        (length,) = _LENGTH.unpack(received(self._connection, _LENGTH.size))
+        (length,) = _LENGTH.unpack(receive_exactly(self._connection, _LENGTH.size))
         if length > _MAX_BYTES:
             raise ChannelBroken(f"a message has {length} bytes, more than {_MAX_BYTES}")
-        code, body = received(self._connection, _CODE_BYTES), received(self._connection, length)
+        code, body = receive_exactly(self._connection, _CODE_BYTES), receive_exactly(self._connection, length)
         if not hmac.compare_digest(code, self._code(self._theirs, self._received, body)):
             raise ChannelBroken("a message has a wrong code: its sender does not know the key")
         self._received += 1
@@ -140,7 +140,7 @@ class Frames:
         return hmac.digest(self._key, place + body, hashlib.sha256)
 
 
-def received(connection: socket.socket, size: int) -> bytes:
+def receive_exactly(connection: socket.socket, size: int) -> bytes:
     """So many bytes. Raises `ChannelBroken`."""
     found = bytearray()
     while len(found) < size:
@@ -154,10 +154,10 @@ def received(connection: socket.socket, size: int) -> bytes:
     return bytes(found)
 
 
-def ask_of(fields: dict[str, Any]) -> Ask:
+def parse_request(fields: dict[str, Any]) -> TaskRequest:
     """An executor's message."""
     part, error = fields["part"], fields["error"]
-    return Ask(
+    return TaskRequest(
         tuple(part) if part is not None else None,
         fields["counts"],
         fields["samples"],

@@ -1,4 +1,4 @@
-"""Where executors ask the driver about the parts that they run: a port of the driver, and a thread a connection."""
+"""Where executors request the driver about the parts that they run: a port of the driver, and a thread a connection."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from typing import Self
 
 import structlog
 
-from strandline.spark.part_channel import NONCE_BYTES, Answer, ChannelBroken, Frames, ask_of
+from strandline.spark.part_channel import NONCE_BYTES, ChannelBroken, DriverReply, SignedFrames, parse_request
 from strandline.spark.part_slots import PartSlot
 from strandline.store.bulk_jobs import BulkPart
 
@@ -57,7 +57,7 @@ class PartListener:
         self._server.server_close()
 
     def add(self, slot: PartSlot) -> None:
-        """Answer the task of a part."""
+        """DriverReply the task of a part."""
         self._slots[_key(slot.leased.part)] = slot
 
     def remove(self, slot: PartSlot) -> None:
@@ -65,21 +65,25 @@ class PartListener:
         self._slots.pop(_key(slot.leased.part), None)
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer one task until it ends. `connection` tells it from others."""
+        """DriverReply one task until it ends. `connection` tells it from others."""
         connection.settimeout(_SILENCE_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         slot: PartSlot | None = None
         try:
             nonce = os.urandom(NONCE_BYTES)
             connection.sendall(nonce)
-            frames = Frames(connection, self.key, nonce, is_driver=True)
+            frames = SignedFrames(connection, self.key, nonce, is_driver=True)
             while True:
-                ask = ask_of(frames.receive())
-                if ask.part is not None:
-                    slot = self._slots.get(ask.part)
-                answer = slot.answer(connection, ask) if slot is not None else Answer(stop="the part's lease is over")
+                request = parse_request(frames.receive())
+                if request.part is not None:
+                    slot = self._slots.get(request.part)
+                answer = (
+                    slot.answer(connection, request)
+                    if slot is not None
+                    else DriverReply(stop="the part's lease is over")
+                )
                 frames.send(answer)
-                if ask.is_end:
+                if request.is_end:
                     self.changed.set()
                     return
         except (ChannelBroken, OSError) as error:

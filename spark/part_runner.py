@@ -25,7 +25,7 @@ from strandline.store.bulk_jobs import BulkPart
 
 _LOG = structlog.get_logger(__name__)
 PARTS_PER_CORE: Final = 2
-_LOOK_EVERY_S = 0.5
+_POLL_INTERVAL_S = 0.5
 # So long after it was to stop, a task is cancelled by Spark, which ends its process.
 _CANCEL_AFTER_S = 3.0
 Over = Callable[[str], None]
@@ -124,7 +124,7 @@ class SparkPartRunner:
         self._launcher.launch(name, task, over)
 
     def ended(self, look: Callable[[], None]) -> Sequence[PartEnd]:
-        self._listener.changed.wait(_LOOK_EVERY_S)
+        self._listener.changed.wait(_POLL_INTERVAL_S)
         self._listener.changed.clear()
         look()
         found = []
@@ -147,7 +147,7 @@ class SparkPartRunner:
             for name, slot in list(self._slots.items()):
                 if slot.ended() is not None:
                     self._forget(name, slot)
-            self._listener.changed.wait(_LOOK_EVERY_S)
+            self._listener.changed.wait(_POLL_INTERVAL_S)
             self._listener.changed.clear()
 
     def _stop_if_due(self, name: str, slot: PartSlot) -> None:

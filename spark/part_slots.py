@@ -7,12 +7,12 @@ from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import GRANT_S, LeasedPart, PartEnd, PartStopped
-from strandline.spark.part_channel import Answer, Ask, PartFailed, end_of
+from strandline.spark.part_channel import DriverReply, PartFailed, TaskRequest, parse_end
 
 # Of a grant, for clocks that run at different speeds, and for what was begun just before its end.
 _SLACK = 0.1
 # A task that Spark runs beside another one asks again after so long.
-_TWIN_S = 0.5
+_DUPLICATE_RETRY_S = 0.5
 
 
 class TaskNotRun(Retryable):
@@ -40,14 +40,14 @@ class PartSlot:
         """Whether a task has begun the part."""
         return self._task is not None
 
-    def answer(self, task: object, ask: Ask) -> Answer:
+    def answer(self, task: object, request: TaskRequest) -> DriverReply:
         """What the driver has to say to a task. `task` is what tells it from any other."""
-        counts = ask.reported
+        counts = request.reported
         if counts is not None:
             self.leased.report(counts)
         try:
             self.leased.check()
-            if ask.confirm:
+            if request.confirm:
                 self.leased.confirm()
         except StrandlineError as error:
             self.close(error)
@@ -56,16 +56,18 @@ class PartSlot:
                 self._task = task
             if task is not self._task:
                 is_over = self._closed is not None or self._end is not None
-                return Answer(stop="the part's lease is over") if is_over else Answer(wait_s=_TWIN_S)
-            if ask.is_end:
-                self._end = end_of(ask)
-                return Answer()
+                return (
+                    DriverReply(stop="the part's lease is over") if is_over else DriverReply(wait_s=_DUPLICATE_RETRY_S)
+                )
+            if request.is_end:
+                self._end = parse_end(request)
+                return DriverReply()
             if self._closed is not None:
-                return Answer(stop=self._closed.message)
-            wait_s = self.leased.wait_s(ask.samples) if ask.samples is not None else 0.0
+                return DriverReply(stop=self._closed.message)
+            wait_s = self.leased.wait_s(request.samples) if request.samples is not None else 0.0
             seconds = min(self._grant_s, self.leased.remaining_s())
             self._granted_until = self._clock.monotonic() + (1 + _SLACK) * seconds
-            return Answer(seconds, wait_s)
+            return DriverReply(seconds, wait_s)
 
     def close(self, why: StrandlineError) -> None:
         """Grant nothing from now on. The first reason counts."""

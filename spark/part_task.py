@@ -12,20 +12,20 @@ from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import MOST_WAIT_S, KindOpener, PartStopped, RunningPart
 from strandline.spark.part_channel import (
     NONCE_BYTES,
-    Answer,
-    Ask,
     ChannelBroken,
-    Frames,
+    DriverReply,
     PartFailed,
-    ended_with,
-    received,
+    SignedFrames,
+    TaskRequest,
+    end_request,
+    receive_exactly,
 )
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 # The driver answers at once. One that takes longer is stopped, or out of reach: the part is given up.
-_ANSWER_S = 30.0
+_REPLY_TIMEOUT_S = 30.0
 # A grant that was given within this time is used without asking again.
-_FRESH_S = 0.5
+_GRANT_REUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,36 +46,38 @@ class DriverLink:
     def __init__(self, task: PartTask, clock: Clock) -> None:
         self._task, self._clock = task, clock
         try:
-            self._connection = socket.create_connection(task.address, _ANSWER_S)
+            self._connection = socket.create_connection(task.address, _REPLY_TIMEOUT_S)
         except OSError as error:
             raise ChannelBroken(f"the driver at {task.address} can't be reached: {error}") from error
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._frames = Frames(self._connection, task.key, received(self._connection, NONCE_BYTES), is_driver=False)
+        self._frames = SignedFrames(
+            self._connection, task.key, receive_exactly(self._connection, NONCE_BYTES), is_driver=False
+        )
         self._asked = self._deadline = clock.monotonic()
 
-    def greet(self) -> None:
+    def begin(self) -> None:
         """Begin the part, once no other task has it. Raises `PartStopped`."""
         part = self._task.part
-        while (answer := self._ask(Ask(part=(*part.place, part.epoch)))).wait_s > 0:
+        while (answer := self._request(TaskRequest(part=(*part.place, part.epoch)))).wait_s > 0:
             self._clock.sleep(answer.wait_s)
 
     def deadline(self) -> float:
         """Until when Kafka may be used."""
-        if self._clock.monotonic() - self._asked >= _FRESH_S:
+        if self._clock.monotonic() - self._asked >= _GRANT_REUSE_S:
             self.check()
         return self._deadline
 
     def check(self) -> None:
         """Raises `PartStopped`."""
-        self._ask(Ask())
+        self._request(TaskRequest())
 
     def report(self, counts: AttemptCounts) -> None:
         """Tell what was counted. Raises `PartStopped`."""
-        self._ask(Ask(counts=counts.to_json()))
+        self._request(TaskRequest(counts=counts.to_json()))
 
     def confirm(self) -> None:
         """Raises `PartStopped` if the store says that the part is not to be run under this lease."""
-        self._ask(Ask(confirm=True))
+        self._request(TaskRequest(confirm=True))
 
     def note(self, counts: AttemptCounts) -> None:
         """Tell what was counted, just before the part ends with an error."""
@@ -85,21 +87,21 @@ class DriverLink:
 
     def pace(self, samples: int) -> None:
         """Wait until so many samples may land. Raises `PartStopped`."""
-        while (answer := self._ask(Ask(samples=samples))).wait_s > 0:
+        while (answer := self._request(TaskRequest(samples=samples))).wait_s > 0:
             self._clock.sleep(min(answer.wait_s, MOST_WAIT_S))
 
     def end(self, how: PartOutcome | StrandlineError) -> None:
         """Tell how the part has ended. Nothing of it may be done after this."""
-        self._exchange(ended_with(how))
+        self._exchange(end_request(how))
 
     def close(self) -> None:
         """End the connection."""
         self._connection.close()
 
-    def _ask(self, ask: Ask) -> Answer:
+    def _request(self, request: TaskRequest) -> DriverReply:
         asked = self._clock.monotonic()
         try:
-            answer = self._exchange(ask)
+            answer = self._exchange(request)
         except ChannelBroken as error:
             raise PartStopped(f"the driver of {self._task.part.name} is gone: {error.message}") from error
         if answer.stop:
@@ -107,9 +109,9 @@ class DriverLink:
         self._asked, self._deadline = asked, asked + answer.seconds
         return answer
 
-    def _exchange(self, ask: Ask) -> Answer:
-        self._frames.send(ask)
-        return Answer(**self._frames.receive())
+    def _exchange(self, request: TaskRequest) -> DriverReply:
+        self._frames.send(request)
+        return DriverReply(**self._frames.receive())
 
 
 def run_task(task: PartTask, clock: Clock | None = None) -> None:
@@ -119,7 +121,7 @@ def run_task(task: PartTask, clock: Clock | None = None) -> None:
     clock = clock or SystemClock()
     with closing(DriverLink(task, clock)) as link:
         try:
-            link.greet()
+            link.begin()
         except PartStopped:
             # The lease is over, or another task had the part: a task that Spark runs again does nothing.
             return

@@ -22,10 +22,10 @@ from strandline.recovery.replay.result_codec import encode_result
 from strandline.recovery.replay.sampling import RecordSampler, sample_job
 from strandline.spark.executor_store import StoreOpener
 from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
+from strandline.spark.shuffle_slots import shuffle_slots
 from strandline.spark.sizing import MAX_BATCH_BYTES, WaveSize, wave_size
-from strandline.spark.slots import slots
 from strandline.spark.tasks import BLOCKS, OUTCOMES, RECORD_COLUMNS, map_task, reduce_task
-from strandline.spark.watching import failures_named, run_watched
+from strandline.spark.watching import run_watched, translate_errors
 from strandline.store.jobs import Job
 from strandline.store.protocol import Store
 
@@ -44,7 +44,7 @@ class KafkaTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayPlaces:
+class ReplayEndpoints:
     """What a replay reads from and writes to: the topic, single records of it, the store as the driver has it, and how
     executors open it.
     """
@@ -58,7 +58,7 @@ class ReplayPlaces:
 class SparkRunner:
     """A `JobRunner` in one Spark session. One thread calls it."""
 
-    def __init__(self, session: SparkSession, places: ReplayPlaces, settings: ReplaySettings, clock: Clock) -> None:
+    def __init__(self, session: SparkSession, places: ReplayEndpoints, settings: ReplaySettings, clock: Clock) -> None:
         # The same context with settings of its own: those of the given session stay as they are.
         self._session = session.newSession()
         self._places = places
@@ -94,7 +94,7 @@ class SparkRunner:
     ) -> dict[Job, JobResult]:
         samples = [sample_job(job, settings, self._places.sampler) for job in jobs]
         context = self._session.sparkContext
-        with failures_named("asking Spark for its cores", context):
+        with translate_errors("asking Spark for its cores", context):
             cores = context.defaultParallelism
         size = wave_size(samples, cores=cores, max_unit_samples=settings.unit_samples)
         bounds = {one.job: one.bounds(settings.groups, size.unit_samples) for one in samples}
@@ -135,7 +135,7 @@ class SparkRunner:
         return [UnitOutcome.from_bytes(bytes(row.outcome)) for row in rows]
 
     def _query(self, records: DataFrame, given: ReplayInput) -> DataFrame:
-        blocks = records.selectExpr(*RECORD_COLUMNS).mapInArrow(map_task(given, slots(given.units)), BLOCKS)
+        blocks = records.selectExpr(*RECORD_COLUMNS).mapInArrow(map_task(given, shuffle_slots(given.units)), BLOCKS)
         return blocks.repartition(given.units, "slot").mapInArrow(reduce_task(given, self._places.opener), OUTCOMES)
 
 

@@ -62,11 +62,11 @@ def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
     # Quoted: Spark splits them at spaces, which a path may have.
     classes = "".join(f'"{option}" ' for option in archive_options(SPARK))
     options = f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {classes}{chosen.get(JAVA_OPTIONS, '')}".rstrip()
-    fixed = {"spark.master": forgiving_master(chosen["spark.master"]), JAVA_OPTIONS: options}
+    fixed = {"spark.master": with_task_retries(chosen["spark.master"]), JAVA_OPTIONS: options}
     return properties | dict(chosen) | fixed
 
 
-def forgiving_master(master: str, failures: int = TASK_FAILURES) -> str:
+def with_task_retries(master: str, failures: int = TASK_FAILURES) -> str:
     """A local master that runs a task so often before it has failed; any other one, and one that says how often, as it
     is.
     """

@@ -15,7 +15,7 @@ from strandline.recovery.replay.mapping import Mapper
 from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.reducing import StoreOutput, reduce_unit
 from strandline.recovery.replay.replay_input import ReplayInput
-from strandline.spark.executor_store import StoreOpener, kept_store
+from strandline.spark.executor_store import StoreOpener, cached_store
 from strandline.wire.record_headers import TIMES_CHECKED, TIMES_HEADER
 
 _IS_MARK = f"header -> header.key = '{TIMES_HEADER}' AND header.value = X'{TIMES_CHECKED.hex()}'"
@@ -73,7 +73,7 @@ def reduce_task(given: ReplayInput, opener: StoreOpener) -> ArrowTask:
             ):
                 blocks[unit].append(Block(unit, BlockKind(kind), group, first_offset, data))
         for unit in sorted(blocks):
-            output = StoreOutput(kept_store(opener), given.job_of_unit(unit))
+            output = StoreOutput(cached_store(opener), given.job_of_unit(unit))
             outcome = reduce_unit(given, unit, blocks.pop(unit), output)
             yield pa.RecordBatch.from_arrays([pa.array([outcome.to_bytes()], type=pa.binary())], schema=_OUTCOMES)
 

@@ -15,9 +15,9 @@ from strandline.store.protocol import StoreUnavailable
 
 T = TypeVar("T")
 
-_LOOK_EVERY_S = 0.5
+_POLL_INTERVAL_S = 0.5
 # So many looks after an action was cancelled it must have ended.
-_LOOKS_AT_A_CANCELLED = 240
+_MAX_CANCEL_POLLS = 240
 # What a call into the JVM raises if the JVM is gone, or something is wrong there. Sockets have errors of their own.
 _CALL_ERRORS = (Py4JError, OSError)
 # What Spark says when Kafka no longer has what it was told to read.
@@ -64,13 +64,13 @@ class _Action(Generic[T]):
     def cancel(self) -> None:
         """End it, and wait until it has. Raises `SessionLost` if that can't be had."""
         # Again and again: as long as the query is still being planned there is nothing to cancel.
-        for _ in range(_LOOKS_AT_A_CANCELLED):
+        for _ in range(_MAX_CANCEL_POLLS):
             if not self._thread.is_alive():
                 return
             # A JVM that is gone has ended it.
             with suppress(*_CALL_ERRORS):
                 self._context.cancelJobGroup(self._group)
-            self._thread.join(_LOOK_EVERY_S)
+            self._thread.join(_POLL_INTERVAL_S)
         if self._thread.is_alive():
             raise SessionLost(f"the Spark query {self._group} was cancelled and does not end", remedy=_REMEDY)
 
@@ -110,23 +110,23 @@ def run_watched(
 ) -> T:
     """What an action gives. `on_progress` is told in this thread how far it is; what that raises cancels the action.
 
-    Raises what `failures_named` does, with the reason that Spark has.
+    Raises what `translate_errors` does, with the reason that Spark has.
     """
     action = _Action(context, group, act)
-    with failures_named(what, context):
+    with translate_errors(what, context):
         action.start()
     try:
-        while not action.wait(_LOOK_EVERY_S):
+        while not action.wait(_POLL_INTERVAL_S):
             on_progress(action.fraction())
     except BaseException:
         action.cancel()
         raise
-    with failures_named(what, context):
+    with translate_errors(what, context):
         return action.result()
 
 
 @contextmanager
-def failures_named(what: str, context: SparkContext) -> Iterator[None]:
+def translate_errors(what: str, context: SparkContext) -> Iterator[None]:
     """Spark's errors as ours, with what was to be done: `SessionLost` if the session is gone, `RecordsGone`,
     `StoreUnavailable` if the store did not answer an executor, `ScratchDiskFull`, or else `ReplayFailed`.
     """

@@ -23,7 +23,7 @@ from strandline.recovery.replay.replay_input import ReplaySettings as ReplayInpu
 from strandline.recovery.replay_worker import ReplayWorker, WaveProgress, WorkerOptions
 from strandline.recovery.worker_identity import Processes
 from strandline.setup.installation import Installation
-from strandline.spark.replay import KafkaTopic, ReplayPlaces, SparkRunner
+from strandline.spark.replay import KafkaTopic, ReplayEndpoints, SparkRunner
 from strandline.spark.session import spark_session
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
@@ -78,7 +78,7 @@ def work(context: WorkerContext, stop: Callable[[], bool], on_progress: Callable
     ):
         kafka = settings.kafka
         topic = KafkaTopic(",".join(kafka.bootstrap_servers), settings.dataset.topic_name, java_kafka_options(kafka))
-        places = ReplayPlaces(topic, sampler, context.store, store_opener(settings, context.folder))
+        places = ReplayEndpoints(topic, sampler, context.store, store_opener(settings, context.folder))
         runner = SparkRunner(session, places, replay_settings(context), context.clock)
         processes = Processes()
         worker = ReplayWorker(

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from strandline.errors import Retryable
 from strandline.recovery.replay.runner import ReplayFailed, SessionLost
 from strandline.spark import watching
-from strandline.spark.watching import RecordsGone, ScratchDiskFull, failures_named, is_answering, run_watched
+from strandline.spark.watching import RecordsGone, ScratchDiskFull, is_answering, run_watched, translate_errors
 from strandline.store.protocol import StoreUnavailable
 
 pytestmark = pytest.mark.unit
@@ -74,7 +74,7 @@ def dead() -> Any:
 
 
 def test_a_failure_says_what_failed_and_why_without_the_calls_of_java() -> None:
-    with pytest.raises(ReplayFailed) as failed, failures_named("the replay of metrics", living()):
+    with pytest.raises(ReplayFailed) as failed, translate_errors("the replay of metrics", living()):
         raise PySparkException(TEXT)
     assert failed.value.message.startswith("the replay of metrics failed: An exception was thrown")
     assert "StoreRefused: no such table" in failed.value.message
@@ -84,24 +84,24 @@ def test_a_failure_says_what_failed_and_why_without_the_calls_of_java() -> None:
 
 def test_records_that_are_gone_are_told_apart() -> None:
     text = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost because they are not available in Kafka"
-    with pytest.raises(RecordsGone), failures_named("the replay of metrics", living()):
+    with pytest.raises(RecordsGone), translate_errors("the replay of metrics", living()):
         raise PySparkException(text)
 
 
 def test_a_store_that_did_not_answer_an_executor_is_one_that_did_not_answer() -> None:
     text = TEXT.replace("StoreRefused: no such table", "StoreUnavailable: no answer for 30 s")
-    with pytest.raises(StoreUnavailable, match="no answer for 30 s"), failures_named("the replay", living()):
+    with pytest.raises(StoreUnavailable, match="no answer for 30 s"), translate_errors("the replay", living()):
         raise PySparkException(text)
 
 
 def test_a_message_that_only_speaks_of_such_an_error_is_none() -> None:
-    with pytest.raises(ReplayFailed), failures_named("the replay", living()):
+    with pytest.raises(ReplayFailed), translate_errors("the replay", living()):
         raise PySparkException(TEXT.replace("no such table", "what a StoreUnavailable would say"))
 
 
 @pytest.mark.parametrize("reason", ["java.io.IOException: No space left on device", "Disk quota exceeded"])
 def test_a_full_disk_of_spark_is_no_fault_of_the_jobs(reason: str) -> None:
-    with pytest.raises(ScratchDiskFull, match=r"spark\.local\.dir") as failed, failures_named("the replay", living()):
+    with pytest.raises(ScratchDiskFull, match=r"spark\.local\.dir") as failed, translate_errors("the replay", living()):
         raise PySparkException(f"Job aborted: task 3 failed 4 times: {reason}\n\tat java.base/sun.nio.ch")
     assert reason in failed.value.message
     assert isinstance(failed.value, Retryable)
@@ -112,13 +112,13 @@ def test_a_full_disk_of_spark_is_no_fault_of_the_jobs(reason: str) -> None:
 def test_any_failure_of_a_session_that_is_gone_is_its_loss(error: Exception) -> None:
     with (
         pytest.raises(SessionLost, match=r"the replay failed: .*session is gone"),
-        failures_named("the replay", dead()),
+        translate_errors("the replay", dead()),
     ):
         raise error
 
 
 def test_a_broken_connection_to_a_session_that_answers_is_a_failure() -> None:
-    with pytest.raises(ReplayFailed, match="Broken pipe"), failures_named("the replay", living()):
+    with pytest.raises(ReplayFailed, match="Broken pipe"), translate_errors("the replay", living()):
         raise BrokenPipeError(32, "Broken pipe")
 
 
@@ -137,7 +137,7 @@ def test_a_session_that_this_process_has_stopped_does_not_answer() -> None:
 
 
 def test_other_errors_stay_what_they_are() -> None:
-    with pytest.raises(ZeroDivisionError), failures_named("the replay of metrics", living()):
+    with pytest.raises(ZeroDivisionError), translate_errors("the replay of metrics", living()):
         raise ZeroDivisionError
 
 
