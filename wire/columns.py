@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.wire.kernels.labels import Verdict
-from strandline.wire.kernels.walk import Count
+from strandline.wire.kernels.records import Count
 
 # Going through the class itself makes its members anew.
 _VERDICTS = tuple(Verdict)

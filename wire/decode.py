@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from strandline.wire.columns import Columns, Fault, Skipped
 from strandline.wire.kernels.labels import MAX_LABELS, MAX_TEXT
-from strandline.wire.kernels.walk import COUNTS, walk_records
+from strandline.wire.kernels.records import COUNTS, decode_records
 from strandline.wire.snappy import BadBlock, decompress_into, unpacked_length
 
 # Column types in the order in which the kernel fills them.
@@ -22,7 +22,7 @@ SAMPLE_TYPES = ("i8", "f8")
 Arrays = tuple[npt.NDArray[Any], ...]
 # Rows and unpacked bytes of memory that is kept from batch to batch. One strange record may need far more, and is alone
 # with it.
-_MOST_KEPT, _MOST_BYTES_KEPT = 1 << 21, 1 << 27
+_MAX_ROWS_KEPT, _MAX_BYTES_KEPT = 1 << 21, 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Decoder:
             except BadBlock as error:
                 reasons[record] = error.message
         np.cumsum(bounds, out=bounds)
-        if not bounds[-1] <= len(self._data) <= _MOST_BYTES_KEPT:
+        if not bounds[-1] <= len(self._data) <= _MAX_BYTES_KEPT:
             self._data = np.empty(bounds[-1] * 5 // 4, dtype=np.uint8)
         data = self._data[: bounds[-1]]
         for record, body in enumerate(bodies):
@@ -93,13 +93,13 @@ class Decoder:
         records = len(unpacked.bounds) - 1
         fault_at = np.full(records, -1, dtype=np.int64)
         fault_at[list(reasons)] = 0
-        if len(self._series[0]) > _MOST_KEPT:
+        if len(self._series[0]) > _MAX_ROWS_KEPT:
             self._series, self._samples = _arrays(SERIES_TYPES), _arrays(SAMPLE_TYPES)
         counts = np.zeros(COUNTS, dtype=np.int64)
         bounded = (limits.labels, limits.label_name, limits.label_value)
         done = n_series = n_samples = 0
         while True:
-            done, n_series, n_samples = walk_records(
+            done, n_series, n_samples = decode_records(
                 data, unpacked.bounds, done, fault_at, bounded, self._series, n_series, self._samples, n_samples, counts
             )
             if done == records:
@@ -128,7 +128,7 @@ class Decoder:
         )
 
 
-def pieces_within(bodies: Sequence[bytes], most_bytes: int, limits: Limits) -> Iterator[tuple[int, int]]:
+def batches_within(bodies: Sequence[bytes], most_bytes: int, limits: Limits) -> Iterator[tuple[int, int]]:
     """Places [first, behind) of pieces of a batch, in order, each of which unpacks to at most so many bytes or is one
     record. Nothing is unpacked: a block begins with its length. One that will not be unpacked counts nothing.
     """

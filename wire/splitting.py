@@ -30,7 +30,7 @@ from strandline.wire.columns import Skipped
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.kernels.split import (
     HEADER,
-    SHORTEST_KEPT,
+    MIN_KEPT_BYTES,
     SPLIT_COUNTS,
     WITHOUT_SAMPLES,
     copy_series,
@@ -100,7 +100,7 @@ def split_request(body: bytes, partitions: int, limits: Limits, *, max_bytes: in
         )
     data = np.frombuffer(body, dtype=np.uint8)
     # Arrays for the worst case: memory that is not written to costs nothing.
-    rows: Arrays = tuple(np.empty(len(body) // SHORTEST_KEPT, dtype=kind) for kind in ROW_TYPES)
+    rows: Arrays = tuple(np.empty(len(body) // MIN_KEPT_BYTES, dtype=kind) for kind in ROW_TYPES)
     spare = np.empty(2 * len(body) + HEADER, dtype=np.uint8)
     counts = np.zeros(SPLIT_COUNTS, dtype=np.int64)
     bounded = (limits.labels, limits.label_name, limits.label_value)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What is wrong, as a name that programs may rely on."""
 
     # The manifest.

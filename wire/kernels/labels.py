@@ -118,7 +118,7 @@ def _texts_are_utf8(at, end):
 
 
 @njit(cache=True)
-def gather(at, end, spans, max_labels, max_name, max_value):
+def collect_labels(at, end, spans, max_labels, max_name, max_value):
     """Find the labels of a series wherever they stand in it, sorted by name, as rows of `spans`.
 
     Gives (verdict, number of labels). A row is name start, name length, value start, value length.
@@ -197,7 +197,7 @@ def _put_text(out, at, tag, start, length):
 
 
 @njit(cache=True)
-def rewrite(start, spans, count):
+def write_canonical(start, spans, count):
     """Write gathered labels to `start` in canonical form: (end of the labels, start and length of the metric's name).
 
     What stood there is lost, so everything else that is wanted of the series has to be read before.

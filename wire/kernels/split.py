@@ -19,19 +19,19 @@ from strandline.wire.kernels.labels import (
     MAX_LABELS,
     REWRITE,
     TAG_LABEL,
-    gather,
-    rewrite,
+    collect_labels,
     scan_canonical,
+    write_canonical,
 )
 from strandline.wire.kernels.protobuf import BAD, compare_bytes, read_length, read_varint, skip_field
-from strandline.wire.kernels.walk import (
+from strandline.wire.kernels.records import (
     BROKEN,
     COUNTS,
     EXEMPLARS,
     HISTOGRAMS,
     METADATA,
-    SHORTEST_SAMPLE,
-    SHORTEST_SERIES,
+    MIN_SAMPLE_BYTES,
+    MIN_SERIES_BYTES,
     TAG_EXEMPLAR,
     TAG_HISTOGRAM,
     TAG_METADATA,
@@ -45,7 +45,7 @@ U64 = np.uint64
 WITHOUT_SAMPLES = COUNTS  # One more place in the array of counts.
 SPLIT_COUNTS = COUNTS + 1
 
-SHORTEST_KEPT = SHORTEST_SERIES + SHORTEST_SAMPLE  # The least that a row takes of a request.
+MIN_KEPT_BYTES = MIN_SERIES_BYTES + MIN_SAMPLE_BYTES  # The least that a row takes of a request.
 # Room for the tag and length of a series that is written anew: four bytes more than the least that they took before,
 # so that such a series takes less than twice its bytes.
 HEADER = 6
@@ -71,8 +71,8 @@ def partition_of(key_low, partitions):
 
 
 @njit(cache=True)
-def _survey(at, end, times):
-    """What a series holds whose fields `gather` found sound, in any order.
+def _count_fields(at, end, times):
+    """What a series holds whose fields `collect_labels` found sound, in any order.
 
     Gives (number of samples or `BROKEN`, number of exemplars, of histograms, bytes that its label fields take), and
     widens `times` to hold the samples' times.
@@ -125,7 +125,7 @@ def _put_series(content, at, end, spans, n_labels, label_bytes):
     Gives (start, end, low word of the key's hash). The start is `BAD` if there was no need: the labels are canonical
     where they lie, and something else made the series unusual.
     """
-    labels_end, _, _ = rewrite(content, spans, n_labels)
+    labels_end, _, _ = write_canonical(content, spans, n_labels)
     labels_length = labels_end - content
     key_low, _ = hash_at(content, labels_length)
     # Label fields that take just these bytes, and these bytes in front: so no label stands anywhere else.
@@ -148,7 +148,7 @@ def plan_series(data, partitions, limits, rows, spare, counts, times):
 
     Gives (number of rows, how many of them were written anew, position of the broken field or `BAD`). A row is the
     partition, the address and the size of the series' field, and its number of samples. Rows need `data` and `spare`
-    alive. `rows` must have a place for every `SHORTEST_KEPT` bytes, and `spare` twice the bytes and `HEADER` more.
+    alive. `rows` must have a place for every `MIN_KEPT_BYTES` bytes, and `spare` twice the bytes and `HEADER` more.
     `times` is widened to hold the times of all samples that were seen: the least and the greatest.
     """
     max_labels, max_name, max_value = limits
@@ -191,10 +191,10 @@ def plan_series(data, partitions, limits, rows, spare, counts, times):
             here += length
         exemplars, histograms, n_labels, label_bytes = 0, 0, 0, 0
         if unusual:
-            verdict, n_labels = gather(start, at, spans, max_labels, max_name, max_value)
+            verdict, n_labels = collect_labels(start, at, spans, max_labels, max_name, max_value)
             if verdict == MALFORMED:
                 return n_rows, rewritten, field - base
-            n_samples, exemplars, histograms, label_bytes = _survey(start, at, times)
+            n_samples, exemplars, histograms, label_bytes = _count_fields(start, at, times)
             if n_samples < 0:
                 return n_rows, rewritten, field - base
         if verdict != CANONICAL or n_samples == 0:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strandline.wire import decode
 from strandline.wire.columns import Columns
-from strandline.wire.decode import Decoder, Limits, decode_batch, pieces_within
+from strandline.wire.decode import Decoder, Limits, batches_within, decode_batch
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.decoding import rows_of
@@ -178,7 +178,7 @@ def test_a_batch_is_divided_into_pieces_of_so_many_unpacked_bytes_or_of_one_reco
 ) -> None:
     # Zeros, so that the packed length says nothing.
     bodies = [compress(bytes(length)) for length in lengths]
-    pieces = list(pieces_within(bodies, most, Limits(record_bytes=50)))
+    pieces = list(batches_within(bodies, most, Limits(record_bytes=50)))
     assert [place for first, behind in pieces for place in range(first, behind)] == list(range(len(bodies)))
     # What is over the limit of a record is never unpacked.
     sizes = [sum(length for length in lengths[first:behind] if length <= 50) for first, behind in pieces]
@@ -192,5 +192,5 @@ def _counted(length: int) -> int:
 
 
 def test_bodies_that_are_no_blocks_take_no_room_in_a_piece() -> None:
-    assert list(pieces_within([b"", b"\xff" * 9, compress(bytes(9))], 10, Limits())) == [(0, 3)]
-    assert list(pieces_within([], 10, Limits())) == []
+    assert list(batches_within([b"", b"\xff" * 9, compress(bytes(9))], 10, Limits())) == [(0, 3)]
+    assert list(batches_within([], 10, Limits())) == []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.kernels.labels import Verdict
-from strandline.wire.kernels.split import HEADER, SHORTEST_KEPT, SPLIT_COUNTS, plan_series
+from strandline.wire.kernels.split import HEADER, MIN_KEPT_BYTES, SPLIT_COUNTS, plan_series
 from strandline.wire.snappy import compress, decompress
 from strandline.wire.splitting import ROW_TYPES, BadRequest, SeriesTooLarge, Split, split_request
 from support.capture import captured_bodies
@@ -313,7 +313,7 @@ def test_a_split_into_nothing_is_refused(partitions: int, max_bytes: int) -> Non
 )
 def test_no_series_needs_more_room_than_the_kernel_asks_for(field_of_series: tuple[str, bytes]) -> None:
     message = field_of_series[1] * 1000
-    rows_needed, spare_needed = len(message) // SHORTEST_KEPT, 2 * len(message) + HEADER
+    rows_needed, spare_needed = len(message) // MIN_KEPT_BYTES, 2 * len(message) + HEADER
     # Behind the room that the kernel asks for stands a guard that it must not touch.
     rows = tuple(np.full(rows_needed + 50, 77, dtype=kind) for kind in ROW_TYPES)
     spare = np.full(spare_needed + 5000, 77, dtype=np.uint8)

@@ -18,9 +18,9 @@ from strandline.wire.kernels.labels import (
     MAX_LABELS,
     REWRITE,
     Verdict,
-    gather,
-    rewrite,
+    collect_labels,
     scan_canonical,
+    write_canonical,
 )
 from strandline.wire.kernels.protobuf import read_length, read_varint, skip_field
 
@@ -44,7 +44,7 @@ EXEMPLARS, HISTOGRAMS, METADATA = int(Count.EXEMPLARS), int(Count.HISTOGRAMS), i
 BROKEN, NO_ROOM = -1, -2
 
 # The least that a row takes of a message: a tag and a length, and for a series a label of eight bytes.
-SHORTEST_SERIES, SHORTEST_SAMPLE = 10, 2
+MIN_SERIES_BYTES, MIN_SAMPLE_BYTES = 10, 2
 
 
 @njit(cache=True)
@@ -78,14 +78,14 @@ def read_sample(at, end):
 
 
 @njit(cache=True)
-def _walk_unusual(at, end, limits, spans, times, values, n_samples, counts):
+def _decode_unusual_series(at, end, limits, spans, times, values, n_samples, counts):
     """A series that is not labels in canonical form and then samples: anything that protobuf allows.
 
     Gives (number of samples so far, or how it ended; verdict; end of the labels; start and length of the metric's
     name). Everything else is read before the labels are written over it in canonical form.
     """
     max_labels, max_name, max_value = limits
-    verdict, n_labels = gather(at, end, spans, max_labels, max_name, max_value)
+    verdict, n_labels = collect_labels(at, end, spans, max_labels, max_name, max_value)
     if verdict == MALFORMED:
         return BROKEN, verdict, at, at, 0
     field = at
@@ -105,15 +105,15 @@ def _walk_unusual(at, end, limits, spans, times, values, n_samples, counts):
                 counts[EXEMPLARS] += 1
             elif tag == TAG_HISTOGRAM:
                 counts[HISTOGRAMS] += 1
-            field = skip_field(tag, field, end)  # Sound: `gather` has been over it.
+            field = skip_field(tag, field, end)  # Sound: `collect_labels` has been over it.
     labels_end, metric, metric_length = at, at, 0
     if verdict == CANONICAL:
-        labels_end, metric, metric_length = rewrite(at, spans, n_labels)
+        labels_end, metric, metric_length = write_canonical(at, spans, n_labels)
     return n_samples, verdict, labels_end, metric, metric_length
 
 
 @njit(cache=True)
-def _walk_record(base, at, end, limits, spans, series, n_series, samples, n_samples, counts):
+def _decode_record(base, at, end, limits, spans, series, n_series, samples, n_samples, counts):
     """One request: (how it ended, number of series, number of samples, the field where it is broken if it is).
 
     Addresses become positions by taking `base` away.
@@ -160,9 +160,11 @@ def _walk_record(base, at, end, limits, spans, series, n_series, samples, n_samp
             # A record whose labels were written over can't be walked again with longer arrays, so before the first
             # time there has to be room for whatever the rest of it may hold.
             rest = end - field
-            if (len(labels_start) - n_series) * SHORTEST_SERIES < rest or (len(times) - first) * SHORTEST_SAMPLE < rest:
+            if (len(labels_start) - n_series) * MIN_SERIES_BYTES < rest or (
+                len(times) - first
+            ) * MIN_SAMPLE_BYTES < rest:
                 return NO_ROOM, n_series, n_samples, field
-            n_samples, verdict, labels_end, metric, metric_length = _walk_unusual(
+            n_samples, verdict, labels_end, metric, metric_length = _decode_unusual_series(
                 start, at, limits, spans, times, values, first, counts
             )
             if n_samples < 0:
@@ -181,7 +183,7 @@ def _walk_record(base, at, end, limits, spans, series, n_series, samples, n_samp
 
 
 @njit(cache=True, nogil=True)
-def walk_records(data, bounds, done, fault_at, limits, series, n_series, samples, n_samples, counts):
+def decode_records(data, bounds, done, fault_at, limits, series, n_series, samples, n_samples, counts):
     """Walk records from number `done` on: (records done, number of series, number of samples).
 
     Record r is `data[bounds[r] : bounds[r + 1]]`. Where one is broken, its rows and counts are taken back and
@@ -196,7 +198,7 @@ def walk_records(data, bounds, done, fault_at, limits, series, n_series, samples
             continue
         own_counts[:] = 0
         start, end = base + bounds[number], base + bounds[number + 1]
-        ended, new_series, new_samples, where = _walk_record(
+        ended, new_series, new_samples, where = _decode_record(
             base, start, end, limits, spans, series, n_series, samples, n_samples, own_counts
         )
         if ended == NO_ROOM:
