@@ -1,7 +1,7 @@
-"""What a worker remembers of what went wrong: jobs and shards that it reads apart from others, and for how long it
-leaves a shard alone.
+"""What a worker remembers of failures: which jobs and shards it reads separately from others, and how long it leaves a
+shard alone.
 
-None of it is needed for anything to be right, so it may be forgotten with the worker.
+Correctness does not depend on this state, so it is only kept in memory.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,14 @@ from strandline.recovery.waves import MAX_JOBS
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
-# How long to wait before the next try after something failed; doubling.
+# The first and the longest wait after a failure; each failure doubles it.
 MIN_BACKOFF_S, MAX_BACKOFF_S = 1.0, 60.0
-# What `leasing.reclaim` says of a job.
+# The reason that `leasing.reclaim` stores with a job.
 _WORKER_LOST = "its worker was lost: "
 
 
 class Backoff:
-    """A wait that doubles each time it is begun again."""
+    """A wait that doubles each time it begins again."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,57 +33,58 @@ class Backoff:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is time for another try."""
+        """Whether it is time for the next try."""
         return self._clock.monotonic() >= self._until
 
 
 def was_lost_once(job: Job) -> bool:
-    """Whether all that is known against a job is that a worker was lost with it, perhaps in a wave and for no fault of
-    any job: hosts go down.
+    """Whether the only failure of a job is the loss of one worker, perhaps in a wave and not because of any job: hosts
+    fail.
     """
     return job.state is JobState.PENDING and job.failures == 1 and _WORKER_LOST in job.reason
 
 
 class FailureTracker:
-    """Those of one worker.
+    """The failures seen by one worker.
 
-    After something went wrong with a wave, or a worker was lost with it, the jobs of it are suspects. One of them is
-    read alone. If that succeeds, the others are read together again; if it was a wave of this worker that failed, then
-    first half as many as in that wave.
+    If a wave fails, or its worker is lost, its jobs become suspects. One suspect runs alone. If it succeeds, the other
+    suspects run together again. After a failed wave of this worker, first half as many as in that wave run together.
     """
 
     def __init__(self, clock: Clock, failures_allowed: int = 3) -> None:
         self._clock, self._failures_allowed = clock, failures_allowed
         self._suspects: set[tuple[ShardId, int, str]] = set()
-        self._most, self._most_after_success = 1, MAX_JOBS
+        self._max_suspects, self._max_after_success = 1, MAX_JOBS
         self._isolated: set[ShardId] = set()
         self._backoffs: dict[ShardId, Backoff] = {}
 
     def update(self, jobs: Iterable[Job]) -> None:
-        """Look at all jobs there are: some were suspects of a worker before this one, and some suspects are gone."""
+        """Process the current jobs: add suspects of other workers, and drop suspects that no longer exist."""
         waiting = [job for job in jobs if is_open(job)]
         self._suspects &= set(map(_key, waiting))
         found = {_key(job) for job in waiting if is_marked_suspect(job) or self._is_shared_again(job)}
         if found - self._suspects:
-            # Of another worker, of whose wave nothing else is known.
-            self._most, self._most_after_success = 1, MAX_JOBS
+            # Suspects of another worker, whose wave is unknown.
+            self._max_suspects, self._max_after_success = 1, MAX_JOBS
         self._suspects |= found
 
     def is_suspect(self, job: Job) -> bool:
-        """Whether a job was in a wave that failed, and nothing has shown yet that such jobs can be read."""
-        return _key(job) in self._suspects and self._most < MAX_JOBS
+        """Whether a job was in a failed wave, and no success has cleared such jobs since."""
+        return _key(job) in self._suspects and self._max_suspects < MAX_JOBS
 
     def runs_alone(self, job: Job) -> bool:
-        """Whether a job is never read with others: it has failed by itself, or with its worker more than once."""
+        """Whether a job never runs together with others: it has failed alone, or was lost with more than one worker."""
         return job.failures > 1 or (job.failures == 1 and _key(job) not in self._suspects)
 
     @property
     def max_suspects(self) -> int:
-        """How many suspects may be read together."""
-        return self._most
+        """How many suspects may run together."""
+        return self._max_suspects
 
     def is_isolated(self, shard: ShardId) -> bool:
-        """Whether no other shard's jobs are to be read with those of this one, which perhaps can't be read."""
+        """Whether a shard's jobs are not read together with those of other shards, because perhaps the shard can't be
+        read.
+        """
         return shard in self._isolated
 
     def is_backing_off(self, shard: ShardId) -> bool:
@@ -92,34 +93,34 @@ class FailureTracker:
         return backoff is not None and not backoff.is_over
 
     def failed_together(self, jobs: Iterable[Job]) -> None:
-        """One of these has failed, or several: who knows."""
+        """At least one of these jobs has failed; which one is unknown."""
         keys = set(map(_key, jobs))
         self._suspects |= keys
-        self._most, self._most_after_success = 1, max(1, len(keys) // 2)
+        self._max_suspects, self._max_after_success = 1, max(1, len(keys) // 2)
 
     def failed_alone(self, job: Job) -> None:
-        """A job has failed, and nothing else can be the cause."""
+        """A job has failed, and no other job can be the cause."""
         self._suspects.discard(_key(job))
         self._backoff(job.shard)
 
     def unreachable(self, jobs: Sequence[Job]) -> None:
-        """Something is out of reach that these need, perhaps for one of their shards only."""
+        """Something that these jobs need is unreachable, perhaps for only one of their shards."""
         for shard in {job.shard for job in jobs}:
             self._isolated.add(shard)
             self._backoff(shard)
 
     def done(self, jobs: Iterable[Job]) -> None:
-        """All is well with these, and with their shards."""
+        """These jobs have succeeded, so they and their shards are cleared."""
         jobs = list(jobs)
         if any(_key(job) in self._suspects for job in jobs):
-            self._most, self._most_after_success = self._most_after_success, MAX_JOBS
+            self._max_suspects, self._max_after_success = self._max_after_success, MAX_JOBS
         for job in jobs:
             self._suspects.discard(_key(job))
             self._isolated.discard(job.shard)
             self._backoffs.pop(job.shard, None)
 
     def _is_shared_again(self, job: Job) -> bool:
-        # If it is lost once more, it must still have a try alone before it has failed for good.
+        # If it is lost again, there must be a try left in which it runs alone before it fails permanently.
         return was_lost_once(job) and job.failures < self._failures_allowed
 
     def _backoff(self, shard: ShardId) -> None:

@@ -1,7 +1,7 @@
-"""Whether others still hold what they hold: by their signs of life, and by this process's monotonic clock alone.
+"""Detects holders that no longer live, by their heartbeats and this process's monotonic clock.
 
-A holder changes a sign in the store (a counter) while it lives. A watcher that has seen the same sign for a whole term
-may conclude that the holder is gone. No wall clock is compared with another machine's.
+A holder changes a value in the store (a counter) while it lives. A watcher that has seen the same value for a full term
+may conclude that the holder is gone. Wall clocks of different machines are never compared.
 """
 
 from collections.abc import Hashable
@@ -12,29 +12,29 @@ from strandline.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    sign: Hashable
+    heartbeat: Hashable
     since: float
 
 
 class HeartbeatWatch:
-    """Remembers which signs were seen since when. One thread uses it."""
+    """Remembers since when each heartbeat value has been seen. For one thread."""
 
     def __init__(self, clock: Clock, term_s: float) -> None:
         self._clock, self._term_s = clock, term_s
         self._seen: dict[Hashable, _Seen] = {}
 
-    def is_expired(self, holding: Hashable, sign: Hashable) -> bool:
-        """Whether this sign of whoever holds something was there for a whole term, each time that it was looked at."""
-        now, seen = self._clock.monotonic(), self._seen.get(holding)
-        if seen is None or seen.sign != sign:
-            self._seen[holding] = _Seen(sign, now)
+    def is_expired(self, key: Hashable, heartbeat: Hashable) -> bool:
+        """Whether every look within a full term has found this heartbeat value for what is held."""
+        now, seen = self._clock.monotonic(), self._seen.get(key)
+        if seen is None or seen.heartbeat != heartbeat:
+            self._seen[key] = _Seen(heartbeat, now)
             return False
         return now - seen.since >= self._term_s
 
-    def forget(self, holding: Hashable) -> None:
-        """No longer watch what nobody holds."""
-        self._seen.pop(holding, None)
+    def forget(self, key: Hashable) -> None:
+        """Stop watching something that is no longer held."""
+        self._seen.pop(key, None)
 
-    def keep(self, holdings: set[Hashable]) -> None:
+    def keep(self, keys: set[Hashable]) -> None:
         """Forget all but these."""
-        self._seen = {holding: seen for holding, seen in self._seen.items() if holding in holdings}
+        self._seen = {key: seen for key, seen in self._seen.items() if key in keys}

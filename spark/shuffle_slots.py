@@ -9,7 +9,7 @@ _SEED = 42
 _MASK = 0xFFFF_FFFF
 
 
-def slots(partitions: int) -> list[int]:
+def shuffle_slots(partitions: int) -> list[int]:
     """For each partition a number that Spark hashes to it: the least one."""
     found: dict[int, int] = {}
     number = 0

@@ -50,7 +50,7 @@ class LogSampler:
 class CheckedRunner:
     """A `JobRunner` that looks at the log again before each run: a plan may be days old by then.
 
-    Raises `DataLost` or `AnotherLog` where the log has not got what was planned any more.
+    Raises `DataLost` or `LogMismatch` where the log has not got what was planned any more.
     """
 
     def __init__(self, runner: JobRunner, store: Store, logs: LogSampler) -> None:

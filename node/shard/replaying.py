@@ -12,7 +12,7 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.recovery.job_board import PlanStopped
-from strandline.recovery.leasing import LeasePolicy, counted
+from strandline.recovery.leasing import LeasePolicy, count_failure
 from strandline.recovery.plan_id import new_plan_id, planned_at
 from strandline.recovery.planning import satisfies
 from strandline.recovery.replay.job_result import JobResult
@@ -128,7 +128,7 @@ class Replay:
     def retry_job(self, job: Job, reason: str) -> None:
         """What a job left can't be used: it is done again, under another attempt, unless that was so too often."""
         _LOG.warning("a job is done again", shard=str(self._shard), bucket=job.bucket, reason=reason)
-        self._store.replace_job(job, counted(job, reason, self._lease_policy))
+        self._store.replace_job(job, count_failure(job, reason, self._lease_policy))
         self._polled_at = float("-inf")
 
     def _recreate(self, job: Job) -> None:

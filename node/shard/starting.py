@@ -20,7 +20,6 @@ from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
 from strandline.recovery.checkpoints import Progress, designated_group, index_rows, without_expired_cuts
-from strandline.recovery.covering import covered_up_to
 from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.offset_policy import (
     Accepted,
@@ -33,6 +32,7 @@ from strandline.recovery.offset_policy import (
     StartFresh,
     decide,
 )
+from strandline.recovery.planning import covered_up_to
 from strandline.recovery.replay.result_codec import read_result
 from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite, Ownership

@@ -9,7 +9,7 @@ from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.store.protocol import Store
 
 
-class Leaving:
+class ExpiryHorizon:
     """Compares dates with the clock that removes rows: a server's of the store, or the own one where there is none."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -24,7 +24,7 @@ class Leaving:
         now = self._clock.now_ms() if self._is_own else self._ahead + self._monotonic_ms()
         return now + EXPIRY_SKEW_MS
 
-    def has_left(self, expires: int) -> bool:
+    def may_have_expired(self, expires: int) -> bool:
         """Whether what has this date may be gone."""
         return expires <= self.horizon()
 

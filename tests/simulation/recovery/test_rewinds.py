@@ -73,9 +73,9 @@ def test_27_a_rewind_further_than_the_log_reaches_is_refused_and_takes_nothing_a
     world.log.delete_before(5)
     before = world.manifest()
     for target in (ToBucket(FIRST + 2), ToOffset(4), ToTime(START)):
-        with pytest.raises(RewindRefused, match="the log begins at offset 5") as caught:
+        with pytest.raises(RewindRefused, match="the log starts at offset 5") as caught:
             rewound(world, target)
-        assert f"The oldest that is possible is bucket {FIRST + 3}, offset 6" in caught.value.remedy
+        assert f"The oldest possible target is bucket {FIRST + 3}, offset 6" in caught.value.remedy
     after = world.manifest()
     assert (after.cuts, after.groups) == (before.cuts, before.groups)
     assert after.state.seen_at is None, "whoever comes next need not wait"

@@ -294,7 +294,7 @@ def test_a_log_that_was_cut_short_and_filled_again_is_refused_until_it_is_accept
     entries = world.log._partition.entries
     for entry in entries[-3:]:
         entry.value = b"another record"
-    with pytest.raises(LogMismatch, match="another record at offset 7 than the one that was read there"):
+    with pytest.raises(LogMismatch, match="a different record at offset 7 than the one that was read there"):
         world.start()
     world.start(accepted=Accepted(another_topic=True))
     world.settle()
@@ -313,7 +313,7 @@ def test_a_record_that_another_leader_took_is_another_one_though_it_looks_the_sa
     lived(world)
     last = world.log._partition.entries[-1]
     last.leader_epoch += 1
-    with pytest.raises(LogMismatch, match="another record at offset 7"):
+    with pytest.raises(LogMismatch, match="a different record at offset 7"):
         world.start()
     last.leader_epoch = -1  # Of a log that no longer tells.
     world.start()

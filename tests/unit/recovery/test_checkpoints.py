@@ -138,33 +138,33 @@ def test_rows_of_groups_that_there_are_not_do_not_count() -> None:
     [
         (
             [cut(8, 100, 150), cut(10, 150, 180)],
-            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 10 from offset 150",
+            "the cuts of metrics/3 are not contiguous: bucket 8 ends at offset 150, bucket 10 starts at offset 150",
         ),
         (
             [cut(8, 100, 150), cut(9, 149, 180)],
-            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 9 from offset 149",
+            "the cuts of metrics/3 are not contiguous: bucket 8 ends at offset 150, bucket 9 starts at offset 149",
         ),
         (
             [cut(8, 100, 150), cut(9, 151, 180)],
-            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 9 from offset 151",
+            "the cuts of metrics/3 are not contiguous: bucket 8 ends at offset 150, bucket 9 starts at offset 151",
         ),
         (
             [cut(8, 100, 150), cut(8, 150, 180)],
-            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 8 from offset 150",
+            "the cuts of metrics/3 are not contiguous: bucket 8 ends at offset 150, bucket 8 starts at offset 150",
         ),
         (
             [beginning(7, 100), cut(9, 100, 180)],
-            "the manifest of metrics/3 has bucket 7 up to offset 100, and then bucket 9 from offset 100",
+            "the cuts of metrics/3 are not contiguous: bucket 7 ends at offset 100, bucket 9 starts at offset 100",
         ),
         (
             [beginning(7, 100), cut(8, 0, 180)],
-            "the manifest of metrics/3 has bucket 7 up to offset 100, and then bucket 8 from offset 0",
+            "the cuts of metrics/3 are not contiguous: bucket 7 ends at offset 100, bucket 8 starts at offset 0",
         ),
         (
             [cut(8, 100, 90), cut(9, 90, 180)],
-            "the manifest of metrics/3 has bucket 8 from offset 100 up to 90",
+            "the manifest of metrics/3 has bucket 8 from offset 100 to 90: it ends before it starts",
         ),
-        ([cut(8, 100, 90)], "the manifest of metrics/3 has bucket 8 from offset 100 up to 90"),
+        ([cut(8, 100, 90)], "the manifest of metrics/3 has bucket 8 from offset 100 to 90: it ends before it starts"),
     ],
 )
 def test_cuts_that_do_not_join_are_refused_with_their_places(cuts: list[CutRow], message: str) -> None:

@@ -185,7 +185,8 @@ def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard
         JobProgress.of(board.jobs(SHARD)).raise_if_stopped()
     assert isinstance(raised.value, Fatal)
     assert raised.value.message == (
-        "the replay of metrics/3 stopped at bucket 1, offsets [100, 200), which failed 4 times; at last: offsets"
+        "the replay of metrics/3 stopped at bucket 1, offsets [100, 200), which failed 4 times; the last reason:"
+        " offsets"
         " [100, 200): try 3"
     )
     assert board.lease(failed, "w") is None

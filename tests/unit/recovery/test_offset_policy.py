@@ -140,7 +140,7 @@ def test_lost_data_has_an_exit_code_of_its_own_and_names_place_offsets_and_remed
     assert error.exit_code == ExitCode.DATA_LOST == 3
     assert error.message == (
         "topic metrics, partition 3 has lost the records from offset 97 up to 100: its checkpoint is 97, and the log"
-        " begins with 100"
+        " starts at 100"
     )
     assert error.remedy == "Accept the loss of [97, 100) if it can't be undone, and start again"
 
@@ -187,7 +187,7 @@ def test_another_topic_is_refused_wherever_the_checkpoint_lies(checkpoint: int, 
         " topic-1, and topic-0 is stored"
     )
     assert raised.value.remedy == (
-        "If the topic was deleted and made again, accept that, and reading starts at its beginning, offset 100"
+        "If the topic was deleted and recreated, accept that, and reading starts at its beginning, offset 100"
     )
 
 

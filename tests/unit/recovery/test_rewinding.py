@@ -74,7 +74,7 @@ def test_a_rewind_to_a_bucket_marks_it_and_all_that_are_newer() -> None:
 def test_a_rewind_to_an_offset_takes_a_cut_and_nothing_else() -> None:
     assert planned(stored(), ToOffset(180)) == planned(stored(), ToBucket(18))
     for offset in (181, 185, 189):
-        with pytest.raises(RewindRefused, match=f"offset {offset} of shard metrics/3 lies inside bucket 18") as caught:
+        with pytest.raises(RewindRefused, match=f"offset {offset} of shard metrics/3 is inside bucket 18") as caught:
             planned(stored(), ToOffset(offset))
         assert "the offsets 180 and 190" in caught.value.remedy
 
@@ -110,11 +110,11 @@ def test_a_rewind_does_not_go_over_a_reset(target: Target) -> None:
     older = stored(2, 6)
     rows = stored()
     rows = replace(rows, cuts=rows.cuts + older.cuts, groups=rows.groups + older.groups)
-    with pytest.raises(RewindRefused, match="began, or began anew, at offset 100 with bucket 10") as caught:
+    with pytest.raises(RewindRefused, match="started, or was reset, at offset 100 with bucket 10") as caught:
         planned(rows, target)
     assert (
         caught.value.remedy
-        == "The oldest that is possible is bucket 10, offset 100, which began at 1970-01-01T10:00:30Z"
+        == "The oldest possible target is bucket 10, offset 100, which starts at 1970-01-01T10:00:30Z"
     )
 
 
@@ -136,21 +136,21 @@ def test_what_is_not_closed_yet_can_not_be_rewound_to(target: Target) -> None:
 
 def test_a_rewind_does_not_go_below_the_log_s_start_and_the_oldest_that_is_possible_is_told() -> None:
     for start in (181, 185, 190):
-        with pytest.raises(RewindRefused, match=f"bucket 18, offset 180: the log begins at offset {start}") as caught:
+        with pytest.raises(RewindRefused, match=f"bucket 18, offset 180: the log starts at offset {start}") as caught:
             planned(stored(), ToBucket(18), log(start))
-        assert "The oldest that is possible is bucket 19, offset 190" in caught.value.remedy
+        assert "The oldest possible target is bucket 19, offset 190" in caught.value.remedy
     assert planned(stored(), ToBucket(18), log(180)).offset == 180
 
 
 def test_with_nothing_left_in_the_log_no_cut_is_possible() -> None:
-    with pytest.raises(RewindRefused, match="no cut that could be read from again: the log begins at offset 201"):
+    with pytest.raises(RewindRefused, match="no cut to rewind to: the log starts at offset 201"):
         planned(stored(), ToBucket(18), log(201))
 
 
 def test_a_shard_that_has_read_nothing_has_nothing_to_read_again() -> None:
     with pytest.raises(RewindRefused, match="metrics/3 was never read"):
         planned(manifest([]), ToBucket(18))
-    with pytest.raises(RewindRefused, match="metrics/3 has closed no bucket"):
+    with pytest.raises(RewindRefused, match="metrics/3 has not closed a bucket"):
         planned(manifest([beginning(9, 100)]), ToBucket(10))
 
 
@@ -370,7 +370,7 @@ def test_a_farewell_that_fails_does_not_undo_what_was_done(make: Callable[..., S
     shard.store.before = fail
     with capture_logs() as lines:
         assert shard.rewind().rows == 9
-    assert [line["event"] for line in lines] == ["the owner could not say that it leaves"]
+    assert [line["event"] for line in lines] == ["could not give up ownership after a rewind"]
     assert shard.superseded() == {18, 19, 20}
 
 

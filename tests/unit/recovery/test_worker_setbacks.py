@@ -275,7 +275,7 @@ def test_a_run_that_stands_still_is_given_up_and_a_job_alone_has_failed(bench: B
     assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [0, 0]
     worker.step()
     assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [1, 0]
-    assert "stood still at 25% for 600 s" in bench.job(1).reason
+    assert "made no progress for 600 s, at 25%" in bench.job(1).reason
 
 
 def test_a_run_that_gets_on_slowly_is_not_given_up(bench: Bench) -> None:
