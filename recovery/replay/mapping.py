@@ -1,9 +1,9 @@
-"""The first half of a replay: records of some task, in order of their offsets, become blocks for units.
+"""The first half of a replay: a task's records, in order of their offsets, become blocks of units.
 
-A record counts for the job whose range its offset lies in, and just as it would on the shard: the same limits, the same
-keys, the same counts. Samples are kept as columns until the task ends, its bucket does, or there are too many; then
-they are sorted by counting, divided by unit and group, and encoded as segments are. Records that can't be decoded are
-kept as they are, and of those, too, no more than so many bytes.
+A record counts for the job whose range contains its offset, exactly as on the shard: with the same limits, keys and
+counts. Samples are kept as columns until the task ends, the job changes, or there are too many. Then they are sorted by
+counting, divided by unit and group, and encoded as segments. Undecodable records are kept as they are, up to a number
+of bytes.
 """
 
 import json
@@ -33,17 +33,17 @@ from strandline.store.series_run import SeriesKeys, SeriesRun
 from strandline.wire.columns import Columns
 from strandline.wire.decode import Decoder
 
-# What a task keeps as columns before it encodes: 20 bytes a sample, and the bytes of keys that it has met.
+# What a task keeps as columns before it encodes: 20 bytes per sample, and the bytes of distinct keys.
 MAX_SAMPLES, MAX_KEY_BYTES = 8 << 20, 256 << 20
-# And the bytes of records that can't be decoded.
+# The bytes of undecodable records that it keeps.
 MAX_FAULT_BYTES = 64 << 20
 ROWS_PER_COLUMN = 1 << 18
-# A block is read whole, so it may have larger segments than the store.
+# A block is always read completely, so its segments may be larger than those in the store.
 BLOCK_SEGMENT_BYTES = 1 << 20
 
 
 class Mapper:
-    """One task. It is given records of one shard after the other, each shard's in order of their offsets."""
+    """One task. It receives the records of one shard after the other, each shard's in order of their offsets."""
 
     def __init__(self, given: ReplayInput, *, max_samples: int = MAX_SAMPLES) -> None:
         self._given = given
@@ -53,7 +53,7 @@ class Mapper:
         self._blocks: list[Block] = []
 
     def take(self, shard: int, records: RecordBatch) -> None:
-        """Take records. Those of no job of the wave are left out."""
+        """Add records. Those that belong to no job of the wave are ignored."""
         for job in self._given.jobs:
             if job.shard.shard == shard:
                 first, behind = np.searchsorted(records.offsets, (job.start, job.end)).tolist()
@@ -61,12 +61,12 @@ class Mapper:
                     self._mapping_of(job).take(records.part(first, behind))
 
     def made_blocks(self) -> list[Block]:
-        """What the task has made by now, and need not keep: nothing, unless it had too much to keep."""
+        """Take the blocks that the task has made so far; empty unless it had too much to keep."""
         blocks, self._blocks = self._blocks, []
         return blocks
 
     def blocks(self) -> list[Block]:
-        """End the task: all else that it has to pass on."""
+        """End the task and return the remaining blocks."""
         self._close()
         return self.made_blocks()
 
@@ -83,14 +83,14 @@ class Mapper:
 
 
 class _JobMapping:
-    """Records of one job, until they are too many."""
+    """Records of one job, up to the limits of a task."""
 
     def __init__(self, given: ReplayInput, job: JobInput, decoder: Decoder, max_samples: int) -> None:
         self.job = job
         self._settings = given.settings
         self._decoder = decoder
         self._max_samples = max_samples
-        # Numbers alone are quicker to give than numbers with summaries.
+        # Assigning numbers without summaries is faster.
         self._keys = BucketKeys() if job.wants_keys else None
         self._numbering = BucketNumbering()
         self._dictionary = Dictionary(given.settings.groups)
@@ -105,7 +105,7 @@ class _JobMapping:
 
     @property
     def is_full(self) -> bool:
-        """Whether what there is should be encoded before any more is taken."""
+        """Whether a limit is reached, so that the records must be encoded before more are added."""
         return (
             sum(map(len, self._columns)) >= self._max_samples
             or self._key_bytes >= MAX_KEY_BYTES
@@ -113,7 +113,7 @@ class _JobMapping:
         )
 
     def take(self, records: RecordBatch) -> None:
-        """Take records of the job's range."""
+        """Add records of the job's range."""
         if self._first_offset < 0:
             self._first_offset = int(records.offsets[0])
         columns = self._decoder.decode(records.values)
@@ -129,7 +129,7 @@ class _JobMapping:
         self._append(columns, self._without_unwanted_groups(columns, numbers))
 
     def blocks(self) -> list[Block]:
-        """All that was taken, in blocks."""
+        """Everything that was added, as blocks."""
         job, first_unit = self.job, self.job.first_unit
         known = self._dictionary.known()
         order = unit_order(known.keys, known.group, job.bounds)

@@ -1,4 +1,4 @@
-"""The twin of the runner on Spark: the same jobs in a loop, in this process. For tests and simulations."""
+"""The in-memory counterpart of the runner on Spark: runs jobs in a loop, in this process. For tests and simulations."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,8 +26,8 @@ RecordSource = Callable[[int, int, int], Iterator[RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class TaskSizes:
-    """How the work is divided: so many records a task, and of those so many a batch; and how many samples a task
-    keeps before it encodes them.
+    """How the work is divided: records per task, records per batch, and how many samples a task keeps before it encodes
+    them.
     """
 
     records_per_task: int = 1 << 16
@@ -36,7 +36,7 @@ class TaskSizes:
 
 
 class MemoryRunner:
-    """A `JobRunner` over any source of records: `source(shard, start, end)` gives those of a range, in order."""
+    """A `JobRunner` over any source of records: `source(shard, start, end)` returns those of a range, in order."""
 
     def __init__(
         self,
@@ -45,15 +45,15 @@ class MemoryRunner:
         settings: ReplaySettings,
         clock: Clock,
         *,
-        split: TaskSizes | None = None,
+        sizes: TaskSizes | None = None,
         bounds: Callable[[Job], Sequence[SeriesBound]] | None = None,
     ) -> None:
-        """`bounds` divides a job into units; without it that is done as for Spark, by a few of its records."""
+        """`bounds` divides a job into units; without it, units are determined from sampled records, as on Spark."""
         self._store = store
         self._source = source
         self._settings = settings
         self._clock = clock
-        self._split = split or TaskSizes()
+        self._sizes = sizes or TaskSizes()
         self._bounds = bounds or self._sampled_bounds
 
     def check(self, job: Job) -> None:
@@ -82,17 +82,17 @@ class MemoryRunner:
             for unit in sorted(blocks)
         ]
         results = {}
-        for job, told in zip(jobs, given.jobs, strict=True):
-            results[job] = fold_outcomes(told, outcomes)
-            self._store.write_result(told.results, [encode_result(results[job])], told.result_life)
+        for job, job_input in zip(jobs, given.jobs, strict=True):
+            results[job] = fold_outcomes(job_input, outcomes)
+            self._store.write_result(job_input.results, [encode_result(results[job])], job_input.result_life)
         return results
 
     def _blocks(self, given: ReplayInput, shard: int, start: int, end: int) -> Iterator[Block]:
         records = _one_by_one(self._source(shard, start, end))
-        while task := list(islice(records, self._split.records_per_task)):
-            mapper = Mapper(given, max_samples=self._split.max_samples)
-            for first in range(0, len(task), self._split.records_per_batch):
-                mapper.take(shard, _batch_of(task[first : first + self._split.records_per_batch]))
+        while task := list(islice(records, self._sizes.records_per_task)):
+            mapper = Mapper(given, max_samples=self._sizes.max_samples)
+            for first in range(0, len(task), self._sizes.records_per_batch):
+                mapper.take(shard, _batch_of(task[first : first + self._sizes.records_per_batch]))
             yield from mapper.blocks()
 
     def _sampled_bounds(self, job: Job) -> Sequence[SeriesBound]:

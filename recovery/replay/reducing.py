@@ -1,7 +1,7 @@
-"""The second half of a replay: the blocks of one unit become segments, key summaries and the keys' bytes.
+"""The second half of a replay: the blocks of one unit become segments, key summaries and key bytes.
 
-What comes out depends on the records and on the bounds of the unit alone, never on how the records were divided into
-tasks and batches, nor on the order in which blocks arrive. So a unit that is written again changes nothing.
+The output depends only on the records and the bounds of the unit, not on the division of records into tasks and batches
+or the order in which blocks arrive. So writing a unit again changes nothing.
 """
 
 import json
@@ -25,24 +25,24 @@ from strandline.store.rows import Segment
 from strandline.store.segment_codec import decode_segment
 from strandline.store.series_run import SeriesRun
 
-# What a row's checksum and header take beside the faults in it.
+# Bytes reserved in a row for its checksum and header.
 _ROOM = 64
 
 
 class UnitOutput(Protocol):
-    """Where a unit goes."""
+    """Where a unit is written to."""
 
     def segments(self, group: int, segments: Sequence[Segment]) -> None:
-        """Take all segments of a group that this unit has."""
+        """Write all segments of a group in this unit."""
         ...
 
     def rows(self, rows: Sequence[ResultRow]) -> None:
-        """Take rows of the job's result."""
+        """Write rows of the job's result."""
         ...
 
 
 class StoreOutput:
-    """Writes a unit into the store, under its job's attempt."""
+    """Writes a unit to the store, under its job's attempt."""
 
     def __init__(self, store: Store, job: JobInput) -> None:
         self._store = store
@@ -56,7 +56,7 @@ class StoreOutput:
 
 
 def reduce_unit(given: ReplayInput, unit: int, blocks: Iterable[Block], output: UnitOutput) -> UnitOutcome:
-    """Write one unit of a wave. `blocks` are all that there are of it, in any order."""
+    """Write one unit of a wave. `blocks` are all of its blocks, in any order."""
     job = given.job_of_unit(unit)
     named = name_of(job)
     samples: dict[int, list[Block]] = defaultdict(list)
@@ -86,7 +86,7 @@ def reduce_unit(given: ReplayInput, unit: int, blocks: Iterable[Block], output: 
 
 
 def name_of(job: JobInput) -> str:
-    """A job, for people."""
+    """A job's name for messages."""
     return f"the replay job of shard {job.shard}, bucket {job.bucket}, attempt {job.attempt!r}"
 
 

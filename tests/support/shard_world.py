@@ -181,7 +181,7 @@ class TwinReplays:
         return ReplayWorker(
             store,
             [options.shard],
-            MemoryRunner(store, records, settings, world.clock, split=split or TaskSizes(3, 2)),
+            MemoryRunner(store, records, settings, world.clock, sizes=split or TaskSizes(3, 2)),
             world.clock,
             process.this_worker(),
             job_order=JobOrder(Cutting(options.policy.flush_interval, options.grace), None),

@@ -194,7 +194,7 @@ class Simulation:
         yield ReplayWorker(
             as_store,
             [SHARD],
-            MemoryRunner(as_store, records, options.replay_settings, clock, split=TaskSizes(3, 2)),
+            MemoryRunner(as_store, records, options.replay_settings, clock, sizes=TaskSizes(3, 2)),
             clock,
             process.this_worker(),
             job_order=JobOrder(Cutting(POLICY.flush_interval, GRACE), None),

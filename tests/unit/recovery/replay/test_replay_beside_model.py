@@ -85,7 +85,7 @@ def run(case: Case, split: TaskSizes) -> DictStore:
     store = DictStore()
     bounds = dict(zip(case.jobs, case.bounds, strict=True))
     source = source_of({0: case.records})
-    runner = MemoryRunner(store, source, case.settings, ManualClock(), split=split, bounds=bounds.__getitem__)
+    runner = MemoryRunner(store, source, case.settings, ManualClock(), sizes=split, bounds=bounds.__getitem__)
     runner.run(case.jobs, lambda _: None)
     return store
 

@@ -89,7 +89,7 @@ def replayed() -> tuple[DictStore, JobResult]:
     settings = ReplaySettings(GROUPS, HOUR, RECORD_LIMITS, LIMITS, HOUR)
     job = leased_job(0, 1000, bucket=BUCKET)
     split = TaskSizes(records_per_task=11, records_per_batch=4, max_samples=100)
-    runner = MemoryRunner(store, source_of({0: records()}), settings, ManualClock(), split=split)
+    runner = MemoryRunner(store, source_of({0: records()}), settings, ManualClock(), sizes=split)
     return store, runner.run([job], lambda _: None)[job]
 
 
