@@ -30,7 +30,7 @@ def encode_faults(faults: Iterable[FaultyRecord]) -> bytes:
 
 
 def decode_faults(chunks: Iterable[bytes], *, named: str) -> Iterator[FaultyRecord]:
-    """The records in a stream of bytes that may be split anywhere. Raises `ResultDamaged` if it ends within a record."""
+    """The records in a stream of bytes, split anywhere. Raises `ResultDamaged` if the stream ends within a record."""
     left = bytearray()
     for chunk in chunks:
         left += chunk

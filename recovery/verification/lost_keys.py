@@ -1,5 +1,5 @@
-"""What was lost with index buckets: series that lie in segments without a key, beside buckets that are damaged and
-beside those whose loss a person has accepted.
+"""Reports what was lost with index buckets: series in segments without a key, for damaged buckets and for those whose
+loss was accepted.
 """
 
 from collections.abc import Set
@@ -13,7 +13,7 @@ from strandline.recovery.verification.known_keys import KnownKeys
 
 @dataclass(slots=True)
 class LostKeys:
-    """Takes the series of all segments in. `known` are the keys of all that can be read of the index."""
+    """Collects the series of all segments. `known` are the keys in the readable part of the index."""
 
     known: KnownKeys
     damaged: Set[int]
@@ -25,20 +25,20 @@ class LostKeys:
         self._everywhere = UnnamedSeries(self.known.find)
 
     def take(self, bucket: int, series: SeriesTimes) -> None:
-        """The series of one group of a bucket."""
+        """Add the series of one group of a bucket."""
         columns = SegmentSeries(series.key_low, series.key_high, series.samples, series.least, series.greatest)
         self._everywhere.take(columns)
         if bucket in self.damaged or bucket in self.salvaged:
             self._by_bucket.setdefault(bucket, UnnamedSeries(self.known.find)).take(columns)
 
     def report(self, found: Findings) -> None:
-        """Report what was lost, once all was taken in."""
+        """Report what was lost, after all series were added."""
         for bucket in sorted(self.damaged & self._by_bucket.keys()):
             found.explain(FindingKind.INDEX_DAMAGED, bucket, self._described(bucket))
         for bucket in sorted(self.salvaged & self._by_bucket.keys()):
             found.note(
                 NoteKind.INDEX_LOSS_ACCEPTED,
-                f"a part of this index bucket was lost, and a person has accepted that. {self._described(bucket)}",
+                f"part of this index bucket was lost, which an operator has accepted. {self._described(bucket)}",
                 bucket=bucket,
             )
         everywhere = self._everywhere.counted()

@@ -1,4 +1,4 @@
-"""A whole shard, verified: in which order things are looked at, and what can't be judged once something is wrong."""
+"""Verifies a shard: the order of the checks, and which checks a finding makes meaningless."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
@@ -38,7 +38,7 @@ def _no_progress(_done: int, _all: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found in a shard, and how much was looked at."""
+    """The findings and notes of a shard, and how much was checked."""
 
     counts: Counts
     findings: tuple[Finding, ...]
@@ -47,11 +47,11 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much of a shard is looked at.
+    """How much of a shard is checked.
 
-    With `samples` they are decompressed; without, their segments' checksums and directories count. `scratch` is an
-    empty folder in which a Lucene index is made of the buckets, None for none; the JVM has to run then. `copy` is a
-    local copy of the shard's index that is nobody else's, None for none.
+    With `samples`, samples are decompressed; without, only the segments' checksums and directories are checked.
+    `scratch` is an empty folder for a Lucene index made from the buckets, which needs a running JVM; None for none.
+    `copy` is a local copy of the shard's index that no other process has open; None for none.
     """
 
     samples: bool = True
@@ -68,10 +68,10 @@ def verify_shard(
     scope: Scope | None = None,
     on_progress: OnProgress = _no_progress,
 ) -> Verification:
-    """Look at all that the manifest of a shard names. `on_progress` is told how many of how many pieces are done: index
-    buckets and rows of groups.
+    """Check everything that the manifest of a shard references. `on_progress` receives how many pieces are done and how
+    many there are: index buckets and group rows.
 
-    Nothing is written. Raises only what keeps the store from being read.
+    Nothing is written. Raises only if the store can't be read.
     """
     return _Verifier(store, manifest, layout, ExpiryHorizon(store, clock), scope or Scope(), on_progress).verify()
 
@@ -89,16 +89,16 @@ class _Verifier:
     _index_rows: Mapping[int, GroupRow] = field(default_factory=dict)
     _rows: Sequence[GroupRow] = ()
     _done: int = 0
-    # Whether every index bucket could be read and all in it relied on: without that no key can be called unknown.
+    # Whether every index bucket is readable and reliable: otherwise no key can be reported as unknown.
     _is_index_whole: bool = True
-    # Whether all that can be read of index buckets can be relied on: only then is it known what the damaged ones lost.
+    # Whether everything readable in index buckets is reliable: only then are the losses of damaged buckets known.
     _are_keys_sound: bool = True
     _damaged: set[int] = field(default_factory=set)
     _salvaged: Set[int] = frozenset()
 
     def verify(self) -> Verification:
         horizon = self.expiry.horizon()
-        # The store may still have some of what has expired, and may lack some of what is about to.
+        # The store may still have rows that have expired, and may lack rows that are about to expire.
         self.manifest = self.manifest.unexpired(horizon)
         check_manifest(self.manifest, self.layout, horizon, self.found)
         designated = self.layout.designated
@@ -117,7 +117,7 @@ class _Verifier:
         self._read_segments(known)
         if self.scope.copy is not None and self._is_index_whole:
             topic_id, retention = self.manifest.state.topic_id, self.layout.policy.retention
-            # Nothing is known of the records of buckets that have left since they were to be read.
+            # The records of buckets that have expired meanwhile are unknown.
             rows = {
                 bucket: row
                 for bucket, row in self._index_rows.items()
@@ -160,7 +160,7 @@ class _Verifier:
         return known
 
     def _sound_buckets(self, collector: KeyCollector) -> Iterator[StoredBucket]:
-        """Each index bucket, newest first, once it was looked at; those that can't be relied on are left out."""
+        """Each index bucket, newest first, after checking it; without those that can't be relied on."""
         reader = self._reader
         for bucket in self._index_rows:
             try:
@@ -180,7 +180,7 @@ class _Verifier:
                 self._is_index_whole = self._are_keys_sound = False
 
     def _salvage(self, bucket: int, collector: KeyCollector) -> None:
-        """Take in the keys that a damaged bucket still names: they are not lost."""
+        """Add the keys in the readable part of a damaged bucket: they are not lost."""
         self._damaged.add(bucket)
         left = self._reader.salvage(bucket)
         if check_bucket(left, self.found):
@@ -189,7 +189,7 @@ class _Verifier:
             self._are_keys_sound = False
 
     def _settle(self, collector: KeyCollector) -> KnownKeys:
-        """What holds over all buckets."""
+        """Check what must hold across all buckets."""
         known, reader = collector.known(), self._reader
         self.counts.keys = len(known)
         for one, other in known.ids_with_two_keys():
@@ -204,7 +204,7 @@ class _Verifier:
             newest = known.ids.take(slice(-1, None))
             self.found.add(
                 FindingKind.NEXT_PART_ID,
-                f"part id {newest.part_id[0]} is given, and the next one is said to be {next_part_id}",
+                f"part id {newest.part_id[0]} is in use, but the next one is recorded as {next_part_id}",
                 bucket=int(newest.bucket[0]),
             )
         if self._is_index_whole:
@@ -227,7 +227,7 @@ class _Verifier:
                 bucket=int(ids.bucket[new]),
             )
         for bucket, unknown in known.unknown_active():
-            # One that has left itself was read while others of its date, with its keys' records, were gone.
+            # An expired bucket was read while others of the same expiry time, with its keys' records, were gone.
             if bucket in expired or any(one > bucket for one in expired):
                 what = with_first("active part ids whose records have expired", len(unknown), unknown[0])
                 self.found.note(NoteKind.ACTIVE_EXPIRED, what, bucket=bucket)
@@ -241,8 +241,8 @@ class _Verifier:
                 self.found.add(FindingKind.ACTIVE_UNKNOWN, what, bucket=bucket)
 
     def _min_retention(self) -> int:
-        """The least retention that was in force while something that is there was stored. The rows say how long their
-        data was to live, which is the retention and the margin of then; one of the two is taken to be today's.
+        """The lowest retention that was in force while any of the stored data was written. A row's lifetime is the
+        retention plus the margin at that time; one of the two is assumed to be today's.
         """
         rows = [row for row in self.manifest.groups if row.index is not None]
         if not rows:
@@ -257,7 +257,7 @@ class _Verifier:
         try:
             done = progress(self.manifest, self.layout.groups, self.layout.shard)
         except ManifestInconsistent:
-            # It has been told: there is no start, and so nothing to compare with.
+            # Already reported. Such a shard can't start, so there is nothing to compare with.
             return None
         return None if done is None else done.stored_up_to[self.layout.designated] + 1
 
@@ -272,13 +272,13 @@ class _Verifier:
         for what in differences(lucene, expected):
             self.found.add(FindingKind.LUCENE_DIFFERS, f"in an index that was loaded from the buckets: {what}")
 
-    # Segments, and who was active.
+    # Segments and active keys.
 
     def _read_segments(self, known: KnownKeys) -> None:
         if not self._is_index_whole:
             self.found.note(
                 NoteKind.NOT_COMPARED,
-                "segments and Lucene are not compared with the index buckets, of which some are not sound",
+                "segments and Lucene are not compared with the index buckets, because some of those are faulty",
             )
         groups = GroupReader(
             self.store,
@@ -300,7 +300,7 @@ class _Verifier:
             faults = len(self.found.found)
             series = groups.read(row)
             if self.expiry.may_have_expired(row.data_expires):
-                # It may have gone while it was read.
+                # It may have expired while it was read.
                 del self.found.found[faults:]
             elif series is not None:
                 if activity is not None:
@@ -318,12 +318,12 @@ class _Verifier:
         try:
             stored = self._reader.read(bucket)
         except BucketDamaged as error:
-            # It was sound at the first look.
+            # It was intact at the first read.
             self.found.add(FindingKind.INDEX_DAMAGED, error.message, bucket=bucket)
             return None
         if stored is None:
             return None
-        # A group's row may outlive the cut of its bucket, which would tell whether a loss was accepted.
+        # A group's row may outlive its bucket's cut row, which records whether a loss was accepted.
         cut = next((cut for cut in self.manifest.cuts if cut.bucket == bucket), None)
         is_lossy = cut is None or cut.lost_to is not None
         return Activity.of(

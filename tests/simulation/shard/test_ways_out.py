@@ -175,7 +175,7 @@ def test_43_an_accepted_loss_of_an_index_bucket_is_a_note_and_no_fault(world: Wo
     world.start(accepted=Accepted(index_loss=True))
     world.settle()
     notes = sound_world(world).notes
-    (told,) = [one.what for one in notes if one.kind is NoteKind.INDEX_LOSS_ACCEPTED and "a person" in one.what]
+    (told,) = [one.what for one in notes if one.kind is NoteKind.INDEX_LOSS_ACCEPTED and "an operator" in one.what]
     everywhere = [one.what for one in notes if one.kind is NoteKind.SERIES_WITHOUT_KEY]
     if change in ("missing", "a bit turned"):
         assert "All series in its segments have a key" in told

@@ -271,7 +271,7 @@ def test_a_greatest_time_that_is_before_a_sample(world: World, damage: Damage) -
 
     rewritten(damage, FIRST + 4, change)
     found = the_only_finding(world, FindingKind.ACTIVE_TIMES)
-    assert "a later sample than the greatest time" in found.what
+    assert "a later sample than their recorded end" in found.what
     assert found_in(world, Scope(samples=False)) == ()
 
 
@@ -289,7 +289,7 @@ def test_a_start_that_is_behind_a_sample(world: World, damage: Damage) -> None:
     rewritten(damage, FIRST + 2, change_both)
     found = the_only_finding(world, FindingKind.ACTIVE_TIMES)
     assert found.bucket == FIRST + 1
-    assert "an earlier sample than their start" in found.what
+    assert "an earlier sample than their recorded start" in found.what
 
 
 def test_a_record_that_is_gone_altogether_leaves_its_active_ids_behind(world: World, damage: Damage) -> None:

@@ -71,7 +71,7 @@ def test_a_document_that_is_missing(index: PartKeyIndex) -> None:
 def test_a_document_too_many(index: PartKeyIndex) -> None:
     more = batch_of(*({"n": str(number)} for number in range(4)))
     index.add(more.part(3, 4))
-    assert told(index, THREE) == ["part ids that are in Lucene and should not be: 1, the first is 3"]
+    assert told(index, THREE) == ["part ids that are in Lucene but should not be: 1, the first is 3"]
 
 
 def test_a_document_that_is_there_twice(index: PartKeyIndex) -> None:
@@ -82,13 +82,13 @@ def test_a_document_that_is_there_twice(index: PartKeyIndex) -> None:
 def test_a_document_with_another_hash(index: PartKeyIndex) -> None:
     other = replace(THREE, key_hashes=THREE.key_hashes ^ np.array([[0, 0], [0, 1], [0, 0]], dtype=np.uint64))
     (found,) = told(index, other)
-    assert found == "part ids that have another key hash in Lucene than in the index buckets: 1, the first is 1"
+    assert found == "part ids that have a different key hash in Lucene than in the index buckets: 1, the first is 1"
 
 
 def test_a_document_with_other_labels_than_its_hash_says(index: PartKeyIndex) -> None:
     swapped = THREE.take(np.array([0, 2, 1]))
     (found,) = told(index, replace(THREE, keys=swapped.keys, offsets=swapped.offsets))
-    assert found == "part ids that have labels in Lucene that give another hash: 2, the first is 1"
+    assert found == "part ids that have labels in Lucene that do not match their hash: 2, the first is 1"
 
 
 def test_a_document_that_its_labels_do_not_find(index: PartKeyIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def test_a_copy_whose_documents_are_others_than_its_columns(world: World, scope:
 
     assert scope.copy is not None
     saved_again(scope.copy, change)
-    assert "another key hash" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what
+    assert "a different key hash" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what
 
 
 def test_a_copy_that_counts_others_as_active(world: World, scope: Scope) -> None:
@@ -283,4 +283,4 @@ def test_a_copy_that_counts_others_as_active(world: World, scope: Scope) -> None
 
     assert scope.copy is not None
     saved_again(scope.copy, change)
-    assert "count as active" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what
+    assert "active keys of bucket" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what

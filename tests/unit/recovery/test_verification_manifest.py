@@ -49,8 +49,8 @@ def test_a_cut_that_is_missing_between_others(world: World, damage: Damage) -> N
     damage.execute("DELETE FROM cuts WHERE bucket = ?", FIRST + 2)
     found = the_only_finding(world, FindingKind.CUTS_TORN)
     assert found.bucket == FIRST + 3
-    assert f"bucket {FIRST + 1}, which ends at offset 2" in found.what
-    assert "begins at offset 3" in found.what
+    assert f"bucket {FIRST + 1}, ends at offset 2" in found.what
+    assert "starts at offset 3" in found.what
 
 
 def test_a_cut_that_begins_elsewhere_than_the_one_before_ends(world: World, damage: Damage) -> None:
@@ -61,7 +61,7 @@ def test_a_cut_that_begins_elsewhere_than_the_one_before_ends(world: World, dama
 def test_a_cut_that_ends_before_it_begins(world: World, damage: Damage) -> None:
     damage.execute("UPDATE cuts SET end_offset = 3 WHERE bucket = ?", FIRST + 4)
     found = the_only_finding(world, FindingKind.CUTS_TORN)
-    assert found.what == "its cut is from offset 4 up to 3"
+    assert found.what == "its cut starts at offset 4 but ends at 3"
 
 
 def test_a_loss_that_lies_outside_of_its_cut(world: World, damage: Damage) -> None:
@@ -72,7 +72,7 @@ def test_a_loss_that_lies_outside_of_its_cut(world: World, damage: Damage) -> No
 def test_the_newest_cut_is_missing_and_its_rows_are_homeless(world: World, damage: Damage) -> None:
     damage.execute("DELETE FROM cuts WHERE bucket = ?", FIRST + 4)
     found = the_only_finding(world, FindingKind.ROW_MISPLACED)
-    assert (found.bucket, found.what) == (FIRST + 4, "there is no cut row, and groups 0, 1, 2, 3 have rows")
+    assert (found.bucket, found.what) == (FIRST + 4, "there is no cut row, but groups 0, 1, 2, 3 have rows")
 
 
 def test_the_oldest_cuts_are_missing_before_their_time(world: World, damage: Damage) -> None:
@@ -83,7 +83,7 @@ def test_the_oldest_cuts_are_missing_before_their_time(world: World, damage: Dam
 def test_rows_in_a_reset(world: World, damage: Damage) -> None:
     damage.execute("UPDATE cuts SET reset = 1 WHERE bucket = ?", FIRST + 4)
     found = the_only_finding(world, FindingKind.ROW_MISPLACED)
-    assert "a reset, which is no bucket" in found.what
+    assert "a reset and not a bucket" in found.what
 
 
 def test_a_row_of_a_group_that_the_dataset_does_not_have(world: World, damage: Damage) -> None:
@@ -134,7 +134,7 @@ def test_a_row_that_expires_before_its_cut(world: World, damage: Damage) -> None
 def test_a_row_that_expires_before_its_data(world: World, damage: Damage) -> None:
     group = other_group(world)
     damage.row(FIRST, group, data_expires=world.rows(FIRST)[group].expires + 1)
-    assert "before the data that it names" in the_only_finding(world, FindingKind.ROW_EXPIRY).what
+    assert "before the data that it references" in the_only_finding(world, FindingKind.ROW_EXPIRY).what
 
 
 def test_a_row_of_the_designated_group_without_an_index_bucket(world: World, damage: Damage) -> None:
@@ -155,4 +155,4 @@ def test_a_next_part_id_that_was_given_already(world: World, damage: Damage) -> 
     given = world.manifest().state.next_part_id - 1
     damage.execute("UPDATE shards SET next_part_id = ?", given)
     found = the_only_finding(world, FindingKind.NEXT_PART_ID)
-    assert found.what == f"part id {given} is given, and the next one is said to be {given}"
+    assert found.what == f"part id {given} is in use, but the next one is recorded as {given}"

@@ -93,8 +93,8 @@ def test_a_segment_is_missing(stored: Stored) -> None:
     )
     found = the_only_finding(stored.world, FindingKind.SEGMENT_MISSING)
     assert (found.bucket, found.group) == (stored.bucket, stored.group)
-    assert f"{there - 1} segments of group {stored.group} are there under attempt {stored.row.attempt}" in found.what
-    assert f"names {there}" in found.what
+    assert f"{there - 1} segments of group {stored.group} exist under attempt {stored.row.attempt}" in found.what
+    assert f"states {there}" in found.what
 
 
 def test_all_segments_are_missing(stored: Stored) -> None:
@@ -132,16 +132,16 @@ def test_another_sum(stored: Stored, column: str, *, samples: bool) -> None:
     stored.damage.row(stored.bucket, stored.group, **{column: said + 1})
     found = the_only_finding(stored.world, FindingKind.SEGMENT_SUMS, Scope(samples=samples))
     assert f"have {said} " in found.what
-    assert found.what.endswith(f"its row says {said + 1}")
+    assert found.what.endswith(f"its row states {said + 1}")
 
 
 def test_another_number_of_late_samples(stored: Stored) -> None:
     (late,) = stored.row.late
     stored.damage.late(stored.bucket, stored.group, (late.hour, late.samples - 1))
     found = the_only_finding(stored.world, FindingKind.LATE_SAMPLES)
-    assert f"{late.hour}: {late.samples}, and its row says {late.hour}: {late.samples - 1}" in found.what
+    assert f"{late.hour}: {late.samples}, but its row states {late.hour}: {late.samples - 1}" in found.what
     stored.damage.late(stored.bucket, stored.group)
-    assert the_only_finding(stored.world, FindingKind.LATE_SAMPLES).what.endswith("its row says none")
+    assert the_only_finding(stored.world, FindingKind.LATE_SAMPLES).what.endswith("its row states none")
     assert found_in(stored.world, Scope(samples=False)) == ()
 
 
@@ -190,7 +190,7 @@ def test_a_series_that_is_there_twice_with_the_same_times(stored: Stored) -> Non
     stored.put([segments[0], again, *segments[1:]])
     found = found_in(stored.world)
     assert [one.kind for one in found] == [FindingKind.SEGMENT_ORDER]
-    assert "at a time that is not behind" in found[0].what
+    assert "at a time that is not after the previous segment" in found[0].what
 
 
 def picked(run: SeriesRun, *series: int) -> SeriesRun:
@@ -213,7 +213,7 @@ def test_series_that_are_not_in_order_from_one_segment_to_the_next(stored: Store
     pieces = ((0, 2), (1,), tuple(range(3, len(run))))
     stored.put([segment for piece in pieces for segment in encode_run(picked(run, *piece))])
     found = the_only_finding(stored.world, FindingKind.SEGMENT_ORDER)
-    assert "begins with a series that comes before" in found.what
+    assert "starts with a series that sorts before" in found.what
 
 
 def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> None:
@@ -279,7 +279,7 @@ def test_segments_that_no_row_names_are_nobodys(stored: Stored) -> None:
 
 def test_one_more_segment_than_the_row_names(stored: Stored) -> None:
     stored.damage.row(stored.bucket, stored.group, segments=stored.row.segments - 1)
-    assert "its row names" in the_only_finding(stored.world, FindingKind.SEGMENT_ORDER).what
+    assert "but its row states" in the_only_finding(stored.world, FindingKind.SEGMENT_ORDER).what
 
 
 def test_a_finding_never_stops_the_rest(stored: Stored) -> None:

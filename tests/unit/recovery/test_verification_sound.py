@@ -210,7 +210,9 @@ def test_what_the_index_was_not_told_of_a_lossy_bucket_is_a_note(world: World) -
     world.settle()
     found = sound_world(world)
     assert remarks(found) == {NoteKind.LOSS_ACCEPTED, NoteKind.NOT_COMPARED}
-    assert all("the index was not told" in note.what for note in found.notes if note.kind is NoteKind.NOT_COMPARED)
+    assert all(
+        "the records were lost before" in note.what for note in found.notes if note.kind is NoteKind.NOT_COMPARED
+    )
 
 
 def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> None:
