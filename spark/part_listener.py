@@ -1,4 +1,4 @@
-"""Where executors request the driver about the parts that they run: a port of the driver, and a thread a connection."""
+"""The driver's port for executors that run parts, with one thread per connection."""
 
 import os
 import socket
@@ -15,22 +15,24 @@ from strandline.store.bulk_jobs import BulkPart
 
 _LOG = structlog.get_logger(__name__)
 _KEY_BYTES = 32
-# A task asks before and after each chunk, and while it waits. One that says nothing for so long has lost its host.
+# A task sends requests before and after each chunk, and while it waits. After a silence this long, its host is lost.
 _SILENCE_S = 600.0
-# How long the end of the listener takes at most.
+# Closing the listener takes at most this long.
 _POLL_S = 0.05
 _SlotKey = tuple[str, str, int, int]
 
 
 class PartListener:
-    """Answers executors while its block lasts."""
+    """Answers executors until its block ends."""
 
     def __init__(self, host: str, port: int = 0, *, bind: str = "") -> None:
-        """Executors reach it by `host`. Port 0 is any free one. `bind` is the address to listen on, if that differs."""
+        """Executors connect to `host`. Port 0 is any free port. `bind` is the address to listen on, if it differs from
+        `host`.
+        """
         self.key = os.urandom(_KEY_BYTES)
         self._host, self._slots = host, dict[_SlotKey, PartSlot]()
         self.changed = threading.Event()
-        """Set when something was heard that may have ended a part."""
+        """Set when a message or a lost connection may have ended a part."""
         listener = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -44,7 +46,7 @@ class PartListener:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where executors reach it."""
+        """The address that executors connect to."""
         return self._host, int(self._server.server_address[1])
 
     def __enter__(self) -> Self:
@@ -57,15 +59,15 @@ class PartListener:
         self._server.server_close()
 
     def add(self, slot: PartSlot) -> None:
-        """DriverReply the task of a part."""
+        """Answer the task of a part."""
         self._slots[_key(slot.leased.part)] = slot
 
     def remove(self, slot: PartSlot) -> None:
-        """Tell all tasks of a part that its lease is over."""
+        """Tell all tasks of a part that its lease has ended."""
         self._slots.pop(_key(slot.leased.part), None)
 
     def _serve(self, connection: socket.socket) -> None:
-        """DriverReply one task until it ends. `connection` tells it from others."""
+        """Answer one task until it ends. `connection` identifies the task."""
         connection.settimeout(_SILENCE_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         slot: PartSlot | None = None
@@ -91,13 +93,13 @@ class PartListener:
                 slot.lost(connection, str(error))
                 self.changed.set()
             else:
-                _LOG.warning("a connection of no task was refused", error=str(error))
+                _LOG.warning("refused a connection that belongs to no task", error=str(error))
 
 
 class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
-    # Threads are not waited for: each ends with its task, or with the process.
+    # Closing does not wait for threads: each ends with its task, or with the process.
     block_on_close = False
     request_queue_size = 256
 

@@ -1,8 +1,8 @@
-"""Parts of bulk jobs on Spark: each is a Spark job of its own with one task.
+"""Parts of bulk jobs on Spark: each part is a Spark job with one task.
 
-So a task that is lost takes no other part with it, and a part begins as soon as a core is free: there is no wave whose
-slowest part the others wait for. The worker leases twice as many parts as there are cores, so that the next task is
-there when one ends.
+A lost task does not affect other parts, and a part starts as soon as a core is free, instead of waiting for the slowest
+part of a wave. The worker leases twice as many parts as there are cores, so that the next task is available when one
+ends.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,30 +26,28 @@ from strandline.store.bulk_jobs import BulkPart
 _LOG = structlog.get_logger(__name__)
 PARTS_PER_CORE: Final = 2
 _POLL_INTERVAL_S = 0.5
-# So long after it was to stop, a task is cancelled by Spark, which ends its process.
+# A task that has not stopped after this time is cancelled in Spark, which ends its process.
 _CANCEL_AFTER_S = 3.0
 Over = Callable[[str], None]
 
 
 class TaskLauncher(Protocol):
-    """Spark, as the runner needs it."""
+    """What the runner needs from Spark."""
 
     def cores(self) -> int:
         """How many tasks run at once."""
         ...
 
     def launch(self, name: str, task: PartTask, over: Over) -> None:
-        """Have a task run. `over` is called once Spark has nothing left to do for it, by another thread: with the
-        reason, if it failed.
-        """
+        """Run a task. Another thread calls `over` once Spark has finished with it, with the reason if it failed."""
         ...
 
     def cancel(self, name: str) -> None:
-        """End a task. Does nothing to one that has ended, or not begun."""
+        """Cancel a task. Does nothing if it has ended or not started."""
         ...
 
     def require_alive(self) -> None:
-        """Raises `SessionLost` if nothing can be run any more."""
+        """Raises `SessionLost` if the session can no longer run tasks."""
         ...
 
 
@@ -82,7 +80,7 @@ class SparkLauncher:
         if not is_answering(self._context):
             raise SessionLost(
                 "the Spark session is gone",
-                remedy="Start the worker again. If this happens again, look at the JVM's memory",
+                remedy="Restart the worker. If this happens again, check the JVM's memory",
             )
 
 
@@ -98,7 +96,7 @@ class SparkPartRunner:
         *,
         grant_s: float = GRANT_S,
     ) -> None:
-        """`openers` are those of the kinds of jobs whose parts may be run."""
+        """`openers` has one for each kind of job whose parts may run."""
         self._launcher, self._listener, self._openers = launcher, listener, openers
         self._clock, self._grant_s = clock, grant_s
         self._slots: dict[str, PartSlot] = {}
@@ -141,7 +139,7 @@ class SparkPartRunner:
     def close(self) -> None:
         now = self._clock.monotonic()
         for name, slot in self._slots.items():
-            slot.close(PartStopped("the worker gives it up"))
+            slot.close(PartStopped("the worker stops"))
             self._stopping[name] = now
         while self._slots:
             for name, slot in list(self._slots.items()):
@@ -151,7 +149,9 @@ class SparkPartRunner:
             self._listener.changed.clear()
 
     def _stop_if_due(self, name: str, slot: PartSlot) -> None:
-        """End a task that is to stop: by its next question, or if that does not come, by Spark."""
+        """Stop a task if its part is to stop: with the reply to its next request, or by cancelling it in Spark if no
+        request arrives.
+        """
         try:
             slot.leased.check()
         except PartStopped as stopped:
@@ -174,8 +174,8 @@ class SparkPartRunner:
         try:
             self._launcher.cancel(name)
         except (Py4JError, OSError) as error:
-            # A JVM that is gone has ended it.
-            _LOG.warning("a task could not be cancelled", task=name, error=str(error))
+            # If the JVM is gone, so is the task.
+            _LOG.warning("could not cancel a task", task=name, error=str(error))
 
 
 def _name(part: BulkPart) -> str:

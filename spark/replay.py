@@ -1,9 +1,9 @@
-"""Replay jobs on Spark: one query a wave.
+"""Replay jobs on Spark: one query per wave.
 
     Kafka's source -> records to blocks (`mapInArrow`) -> shuffle by unit -> blocks into the store (`mapInArrow`)
 
-Only compact blocks are shuffled, and only small outcomes come to the driver, which writes the row of each job that says
-that it is done. It never writes the manifest.
+Only compact blocks are shuffled, and only small outcomes go to the driver, which writes the row that marks a job as
+done. It never writes the manifest.
 """
 
 import uuid
@@ -31,12 +31,12 @@ from strandline.store.protocol import Store
 
 
 class NotOneDataset(Fatal):
-    """Jobs of several datasets, or of another one than the topic's."""
+    """Jobs of several datasets, or of another dataset than the topic's."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaTopic:
-    """Where the records are. `client` has the Java client's own properties, passwords too."""
+    """Where the records are. `client` has the Java client's own properties, including passwords."""
 
     bootstrap_servers: str
     topic: str
@@ -45,8 +45,8 @@ class KafkaTopic:
 
 @dataclass(frozen=True, slots=True)
 class ReplayEndpoints:
-    """What a replay reads from and writes to: the topic, single records of it, the store as the driver has it, and how
-    executors open it.
+    """What a replay reads from and writes to: the topic, a sampler of single records, the driver's store, and how
+    executors open the store.
     """
 
     topic: KafkaTopic
@@ -56,15 +56,17 @@ class ReplayEndpoints:
 
 
 class SparkRunner:
-    """A `JobRunner` in one Spark session. One thread calls it."""
+    """A `JobRunner` in one Spark session. For one thread."""
 
-    def __init__(self, session: SparkSession, places: ReplayEndpoints, settings: ReplaySettings, clock: Clock) -> None:
-        # The same context with settings of its own: those of the given session stay as they are.
+    def __init__(
+        self, session: SparkSession, endpoints: ReplayEndpoints, settings: ReplaySettings, clock: Clock
+    ) -> None:
+        # The same context with separate settings: those of the caller's session do not change.
         self._session = session.newSession()
-        self._places = places
+        self._endpoints = endpoints
         self._settings = settings
         self._clock = clock
-        # Blocks are small for what they hold: Spark would put all of them into one task.
+        # Blocks are small for the work they need: adaptive execution would put all of them into one task.
         self._session.conf.set("spark.sql.adaptive.enabled", "false")
 
     def check(self, job: Job) -> None:
@@ -82,19 +84,19 @@ class SparkRunner:
         for settings, wave in waves:
             size = sum(job.end - job.start for job in wave)
 
-            def told(fraction: float, done: int = done, size: int = size) -> None:
+            def on_wave_progress(fraction: float, done: int = done, size: int = size) -> None:
                 on_progress((done + fraction * size) / records)
 
-            results |= self._run_wave(wave, settings, told)
+            results |= self._run_wave(wave, settings, on_wave_progress)
             done += size
         return results
 
     def _run_wave(
         self, jobs: Sequence[Job], settings: ReplaySettings, on_progress: Callable[[float], None]
     ) -> dict[Job, JobResult]:
-        samples = [sample_job(job, settings, self._places.sampler) for job in jobs]
+        samples = [sample_job(job, settings, self._endpoints.sampler) for job in jobs]
         context = self._session.sparkContext
-        with translate_errors("asking Spark for its cores", context):
+        with translate_errors("getting the number of cores from Spark", context):
             cores = context.defaultParallelism
         size = wave_size(samples, cores=cores, max_unit_samples=settings.unit_samples)
         bounds = {one.job: one.bounds(settings.groups, size.unit_samples) for one in samples}
@@ -102,15 +104,15 @@ class SparkRunner:
         ranges = _ranges(jobs)
         outcomes = self._outcomes(given, ranges, size, on_progress) if ranges else []
         results = {}
-        for job, told in zip(jobs, given.jobs, strict=True):
-            results[job] = fold_outcomes(told, outcomes)
-            self._places.store.write_result(told.results, [encode_result(results[job])], told.result_life)
+        for job, job_input in zip(jobs, given.jobs, strict=True):
+            results[job] = fold_outcomes(job_input, outcomes)
+            self._endpoints.store.write_result(job_input.results, [encode_result(results[job])], job_input.result_life)
         return results
 
     def _outcomes(
         self, given: ReplayInput, ranges: Sequence[OffsetRange], size: WaveSize, on_progress: Callable[[float], None]
     ) -> list[UnitOutcome]:
-        session, topic = self._session, self._places.topic
+        session, topic = self._session, self._endpoints.topic
         options = source_options(
             topic.bootstrap_servers,
             topic.topic,
@@ -136,11 +138,11 @@ class SparkRunner:
 
     def _query(self, records: DataFrame, given: ReplayInput) -> DataFrame:
         blocks = records.selectExpr(*RECORD_COLUMNS).mapInArrow(map_task(given, shuffle_slots(given.units)), BLOCKS)
-        return blocks.repartition(given.units, "slot").mapInArrow(reduce_task(given, self._places.opener), OUTCOMES)
+        return blocks.repartition(given.units, "slot").mapInArrow(reduce_task(given, self._endpoints.opener), OUTCOMES)
 
 
 def _ranges(jobs: Sequence[Job]) -> list[OffsetRange]:
-    """One range a partition; those without an offset are not read."""
+    """One range per partition; empty ranges are not read."""
     found: dict[int, OffsetRange] = {}
     for job in jobs:
         shard = job.shard.shard

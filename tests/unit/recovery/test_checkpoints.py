@@ -173,7 +173,7 @@ def test_cuts_that_do_not_join_are_refused_with_their_places(cuts: list[CutRow],
     assert isinstance(raised.value, Fatal)
     assert raised.value.exit_code == ExitCode.FAILED
     assert raised.value.message == message
-    assert raised.value.remedy.startswith("Restore the manifest from a copy")
+    assert raised.value.remedy.startswith("Restore the manifest from a backup")
 
 
 def test_cuts_before_the_newest_reset_need_not_join() -> None:

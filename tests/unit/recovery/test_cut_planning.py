@@ -55,10 +55,10 @@ def planned(
     present: int = LONG_AFTER,
     high: int | None = None,
     read_to: int | None = None,
-    most: int = 100,
+    max_buckets: int = 100,
 ) -> list[tuple[int, int, int]]:
     ends = LogEnds(0, end, end if high is None else high)
-    found = planned_cuts(LAST, ends, present, times, CUTTING, read_to=read_to, most=most)
+    found = planned_cuts(LAST, ends, present, times, CUTTING, read_to=read_to, max_buckets=max_buckets)
     return [(one.bucket, one.start, one.end) for one in found]
 
 
@@ -167,7 +167,7 @@ def test_a_record_that_nobody_can_read_yet_closes_nothing() -> None:
 
 
 def test_a_plan_takes_no_more_buckets_than_asked_for() -> None:
-    assert len(planned(records(), 500, most=7)) == 7
+    assert len(planned(records(), 500, max_buckets=7)) == 7
 
 
 def test_an_empty_topic_has_idle_buckets_only() -> None:
@@ -197,7 +197,7 @@ def test_whatever_the_times_cuts_join_and_stay_within_the_log_and_the_present(
     times: list[int], present: int, hidden: int, read: int, most: int
 ) -> None:
     end, read_to = 500 + len(times), 500 + min(read, len(times))
-    found = planned(records(*times), end, present=present, high=end + hidden, read_to=read_to, most=most)
+    found = planned(records(*times), end, present=present, high=end + hidden, read_to=read_to, max_buckets=most)
     assert len(found) <= most
     next_bucket, position = 100, 500
     for bucket, start, behind in found:

@@ -66,7 +66,7 @@ def test_a_cut_that_ends_before_it_begins(world: World, damage: Damage) -> None:
 
 def test_a_loss_that_lies_outside_of_its_cut(world: World, damage: Damage) -> None:
     damage.execute("UPDATE cuts SET lost_to = 9 WHERE bucket = ?", FIRST + 1)
-    assert "offset 9" in the_only_finding(world, FindingKind.CUTS_TORN).what
+    assert "up to 9" in the_only_finding(world, FindingKind.CUTS_TORN).what
 
 
 def test_the_newest_cut_is_missing_and_its_rows_are_homeless(world: World, damage: Damage) -> None:

@@ -68,16 +68,16 @@ def test_all_that_is_stored_is_counted(world: World) -> None:
 
 def test_progress_ends_with_all_pieces_done_and_never_falls(world: World) -> None:
     live(world, 3)
-    heard: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     options = world.options
     verify_shard(
         world.sqlite,
         world.manifest(),
         ShardLayout(options.shard, options.groups, options.policy),
         world.clock,
-        heard=lambda done, of: heard.append((done, of)),
+        on_progress=lambda done, of: reported.append((done, of)),
     )
-    assert heard == [(done, 3 + 12) for done in range(1, 16)]
+    assert reported == [(done, 3 + 12) for done in range(1, 16)]
 
 
 def test_keys_that_end_roll_over_are_purged_and_return_are_sound(world: World) -> None:

@@ -34,7 +34,7 @@ class Opener:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor_store, "_KEPT", executor_store._Kept())
+    monkeypatch.setattr(executor_store, "_CACHE", executor_store._StoreCache())
     monkeypatch.setattr(executor_store.pickle, "dumps", repr)  # A module that pytest imports can't be pickled.
     OPENED.clear()
 

@@ -152,7 +152,7 @@ def test_an_action_that_ends_before_it_begins_does_not_hang(monkeypatch: pytest.
         return threading.Thread(target=lambda: None, name=name, daemon=daemon)
 
     monkeypatch.setattr(watching, "InheritableThread", thread)
-    with pytest.raises(ReplayFailed, match="could not be begun"):
+    with pytest.raises(ReplayFailed, match="could not be started"):
         run_watched(living(), "g", lambda: 1, lambda _: None, what="the replay")
 
 

@@ -43,8 +43,8 @@ def test_a_job_of_the_version_before_is_done_with_the_worker_s_own_settings() ->
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"segment_version": 99}, "segment_version = 99, and this worker writes 1"),
-        ({"key_hash": "md5"}, "key_hash = md5, and this worker writes xxh3-128"),
+        ({"segment_version": 99}, "segment_version = 99, but this worker writes 1"),
+        ({"key_hash": "md5"}, "key_hash = md5, but this worker writes xxh3-128"),
         ({"result_version": 7}, "result_version = 7"),
         ({"precision": 3}, "precision"),
     ],
