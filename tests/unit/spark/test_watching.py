@@ -165,7 +165,7 @@ def enough(_fraction: float) -> None:
 
 
 def test_what_hears_of_an_action_ends_it_though_its_jvm_may_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(watching, "_POLL_INTERVAL_S", 0.01)
     over = threading.Event()
 
     class Cancelled(Context):
@@ -181,8 +181,8 @@ def test_what_hears_of_an_action_ends_it_though_its_jvm_may_be_gone(monkeypatch:
 
 
 def test_an_action_that_cannot_be_ended_is_the_loss_of_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_LOOK_EVERY_S", 0.001)
-    monkeypatch.setattr(watching, "_LOOKS_AT_A_CANCELLED", 7)
+    monkeypatch.setattr(watching, "_POLL_INTERVAL_S", 0.001)
+    monkeypatch.setattr(watching, "_MAX_CANCEL_POLLS", 7)
     over = threading.Event()
     context = living()
     with pytest.raises(SessionLost, match="does not end"):
