@@ -70,7 +70,7 @@ def planned_cuts(
     """
     cuts: list[PlannedCut] = []
     bucket, start = known.bucket + 1, known.end
-    least = start if read_to is None else max(start, read_to)
+    min_end = start if read_to is None else max(start, read_to)
     closing: OffsetAt = cache(times.offset_at)
     is_exact = False
     while len(cuts) < max_buckets and present >= cutting.deadline(bucket):
@@ -78,10 +78,10 @@ def planned_cuts(
         if (
             not is_exact
             and found is not None
-            and (found < least or _is_unreliable(found, bucket, present, cutting, closing))
+            and (found < min_end or _is_unreliable(found, bucket, present, cutting, closing))
         ):
             closing, is_exact = (
-                _exact_times(times, (max(least, ends.start), ends.last_stable), bucket, present, cutting),
+                _exact_times(times, (max(min_end, ends.start), ends.last_stable), bucket, present, cutting),
                 True,
             )
             continue
@@ -94,9 +94,9 @@ def planned_cuts(
             if not cutting.is_overdue(bucket, present) or ends.high > ends.last_stable:
                 break
             found = ends.high
-        end = max(least, found)
+        end = max(min_end, found)
         cuts.append(PlannedCut(bucket, start, end))
-        bucket, start, least = bucket + 1, end, end
+        bucket, start, min_end = bucket + 1, end, end
     return cuts
 
 
@@ -130,9 +130,9 @@ def _exact_times(times: LogTimes, where: tuple[int, int], bucket: int, present: 
         below = np.searchsorted(deadlines, record_times[has_time], side="right")
         last = np.full(len(last_below), _NONE, dtype=np.int64)
         np.maximum.at(last, below, np.arange(len(timed)))
-        met = np.flatnonzero(last != _NONE)
-        last_below[met] = timed[last[met]]
-        following[met] = np.append(timed, _NONE)[last[met] + 1]
+        hit = np.flatnonzero(last != _NONE)
+        last_below[hit] = timed[last[hit]]
+        following[hit] = np.append(timed, _NONE)[last[hit] + 1]
     newest = np.maximum.accumulate(last_below[:-1])
     reached = np.maximum.accumulate(np.where(last_below[:-1] == newest, np.arange(len(deadlines)), 0))
     closing = dict(zip(deadlines.tolist(), following[reached].tolist(), strict=True))

@@ -31,13 +31,13 @@ class DataLost(Fatal):
 
     exit_code = ExitCode.DATA_LOST
 
-    def __init__(self, where: str, first: int, behind: int) -> None:
+    def __init__(self, where: str, first: int, end: int) -> None:
         super().__init__(
-            f"{where} has lost the records from offset {first} up to {behind}: its checkpoint is {first}, and the log"
-            f" starts at {behind}",
-            remedy=f"Accept the loss of [{first}, {behind}) if it can't be undone, and start again",
+            f"{where} has lost the records from offset {first} up to {end}: its checkpoint is {first}, and the log"
+            f" starts at {end}",
+            remedy=f"Accept the loss of [{first}, {end}) if it can't be undone, and start again",
         )
-        self.first, self.behind = first, behind
+        self.first, self.end = first, end
 
 
 class HistoryExpired(Fatal):
@@ -101,10 +101,10 @@ class StartFresh:
 
 @dataclass(frozen=True, slots=True)
 class RecordLoss:
-    """Commit `[first, behind)` as lost, then read from `behind`."""
+    """Commit `[first, end)` as lost, then read from `end`."""
 
     first: int
-    behind: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)

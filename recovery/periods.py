@@ -85,9 +85,9 @@ def utc_text(time: int) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
-def _moment(written: str, whole: str) -> int:
+def _moment(text: str, iso: str) -> int:
     try:
-        moment = datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+        moment = datetime.strptime(iso, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
     except ValueError as error:
-        raise InvalidTime(f"{written!r} is not a valid time: {error}", remedy="Check the date and the hour") from None
+        raise InvalidTime(f"{text!r} is not a valid time: {error}", remedy="Check the date and the hour") from None
     return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -63,7 +63,7 @@ Target = ToBucket | ToTime | ToOffset
 
 @dataclass(frozen=True, slots=True)
 class RewindPlan:
-    """What a rewind will do. Buckets from `bucket` to `last_bucket` are read again: the offsets `[offset, behind)`.
+    """What a rewind will do. Buckets from `bucket` to `last_bucket` are read again: the offsets `[offset, end)`.
 
     `batches` are the rows to mark, in order. None of them is superseded already, and each batch has complete buckets,
     newest first.
@@ -73,7 +73,7 @@ class RewindPlan:
     bucket: int
     last_bucket: int
     offset: int
-    behind: int
+    end: int
     batches: tuple[tuple[GroupRow, ...], ...] = field(repr=False)
 
     @property
@@ -89,7 +89,7 @@ class RewindPlan:
     @property
     def records(self) -> int:
         """How many offsets will be read again, an upper bound of the records."""
-        return self.behind - self.offset
+        return self.end - self.offset
 
     @property
     def buckets(self) -> int:
@@ -229,17 +229,20 @@ def _chosen(shard: ShardId, cuts: Sequence[CutRow], target: Target, cutting: Cut
         case ToOffset(offset):
             return _at_offset(shard, cuts, offset, cutting, reach)
         case ToTime(time):
-            bucket, asked = cutting.bucket_of(time), f"{utc_text(time)}, which is in bucket {cutting.bucket_of(time)}"
+            bucket, target_text = (
+                cutting.bucket_of(time),
+                f"{utc_text(time)}, which is in bucket {cutting.bucket_of(time)}",
+            )
         case ToBucket(bucket):
-            asked = f"bucket {bucket}"
+            target_text = f"bucket {bucket}"
     if bucket > cuts[-1].bucket:
         raise RewindRefused(
-            f"shard {shard} can't be rewound to {asked}: the newest bucket that was closed is {cuts[-1].bucket}",
+            f"shard {shard} can't be rewound to {target_text}: the newest bucket that was closed is {cuts[-1].bucket}",
             remedy="Records of the open bucket are read at the next start anyway",
         )
     if bucket < cuts[0].bucket:
         raise RewindRefused(
-            f"shard {shard} can't be rewound to {asked}: {_why_not_before(cuts[0], reach)}",
+            f"shard {shard} can't be rewound to {target_text}: {_why_not_before(cuts[0], reach)}",
             remedy=f"The oldest possible target is {_described(reach.oldest, cutting)}",
         )
     return cuts[bucket - cuts[0].bucket]
@@ -286,11 +289,11 @@ def _batches(rows: Sequence[GroupRow], most: int) -> list[tuple[GroupRow, ...]]:
     buckets: dict[int, list[GroupRow]] = {}
     for row in sorted(rows, key=lambda one: (-one.bucket, one.group)):
         buckets.setdefault(row.bucket, []).append(row)
-    whole = batches(
+    complete = batches(
         buckets.values(),
         lambda members: sum(map(row_bytes, members)),
         most_rows=most,
         rows_of=len,
     )
-    together = [[row for members in some for row in members] for some in whole]
+    together = [[row for members in some for row in members] for some in complete]
     return [tuple(piece) for some in together for piece in batches(some, row_bytes, most_rows=most)]

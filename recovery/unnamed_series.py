@@ -56,7 +56,7 @@ class UnnamedSeries:
         unknown keys.
         """
         self._find = find
-        self._met = KeyTable()
+        self._table = KeyTable()
         self._samples = 0
         self._least: int | None = None
         self._greatest: int | None = None
@@ -67,7 +67,7 @@ class UnnamedSeries:
         if len(unnamed) == 0:
             return
         low, high = series.key_low[unnamed], series.key_high[unnamed]
-        self._met.assign(low, high, next_row=len(self._met), most=MISSING)
+        self._table.assign(low, high, next_row=len(self._table), most=MISSING)
         self._samples += int(series.samples[unnamed].sum())
         least, greatest = int(series.least[unnamed].min()), int(series.greatest[unnamed].max())
         self._least = least if self._least is None else min(self._least, least)
@@ -75,7 +75,7 @@ class UnnamedSeries:
 
     def counted(self) -> Unnamed:
         """The result over all series added so far."""
-        return Unnamed(len(self._met), self._samples, self._least, self._greatest)
+        return Unnamed(len(self._table), self._samples, self._least, self._greatest)
 
 
 def salvage_attempt(prefix: str, bucket: int) -> str:

@@ -100,17 +100,21 @@ class SparkRunner:
             cores = context.defaultParallelism
         size = wave_size(samples, cores=cores, max_unit_samples=settings.unit_samples)
         bounds = {one.job: one.bounds(settings.groups, size.unit_samples) for one in samples}
-        given = ReplayInput.of(jobs, settings, now=self._clock.now_ms(), bounds=bounds)
+        wave_input = ReplayInput.of(jobs, settings, now=self._clock.now_ms(), bounds=bounds)
         ranges = _ranges(jobs)
-        outcomes = self._outcomes(given, ranges, size, on_progress) if ranges else []
+        outcomes = self._outcomes(wave_input, ranges, size, on_progress) if ranges else []
         results = {}
-        for job, job_input in zip(jobs, given.jobs, strict=True):
+        for job, job_input in zip(jobs, wave_input.jobs, strict=True):
             results[job] = fold_outcomes(job_input, outcomes)
             self._endpoints.store.write_result(job_input.results, [encode_result(results[job])], job_input.result_life)
         return results
 
     def _outcomes(
-        self, given: ReplayInput, ranges: Sequence[OffsetRange], size: WaveSize, on_progress: Callable[[float], None]
+        self,
+        wave_input: ReplayInput,
+        ranges: Sequence[OffsetRange],
+        size: WaveSize,
+        on_progress: Callable[[float], None],
     ) -> list[UnitOutcome]:
         session, topic = self._session, self._endpoints.topic
         options = source_options(
@@ -124,7 +128,7 @@ class SparkRunner:
         def collect() -> list[Row]:
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(size.records_per_batch))
             session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(MAX_BATCH_BYTES))
-            return self._query(read_ranges(session, options), given).collect()
+            return self._query(read_ranges(session, options), wave_input).collect()
 
         named = ", ".join(f"[{one.start}, {one.end}) of partition {one.partition}" for one in ranges)
         rows = run_watched(
@@ -136,9 +140,13 @@ class SparkRunner:
         )
         return [UnitOutcome.from_bytes(bytes(row.outcome)) for row in rows]
 
-    def _query(self, records: DataFrame, given: ReplayInput) -> DataFrame:
-        blocks = records.selectExpr(*RECORD_COLUMNS).mapInArrow(map_task(given, shuffle_slots(given.units)), BLOCKS)
-        return blocks.repartition(given.units, "slot").mapInArrow(reduce_task(given, self._endpoints.opener), OUTCOMES)
+    def _query(self, records: DataFrame, wave_input: ReplayInput) -> DataFrame:
+        blocks = records.selectExpr(*RECORD_COLUMNS).mapInArrow(
+            map_task(wave_input, shuffle_slots(wave_input.units)), BLOCKS
+        )
+        return blocks.repartition(wave_input.units, "slot").mapInArrow(
+            reduce_task(wave_input, self._endpoints.opener), OUTCOMES
+        )
 
 
 def _ranges(jobs: Sequence[Job]) -> list[OffsetRange]:

@@ -47,11 +47,11 @@ _BATCH_BYTES = 16 << 20
 ArrowTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def map_task(given: ReplayInput, slots: Sequence[int]) -> ArrowTask:
+def map_task(wave_input: ReplayInput, slots: Sequence[int]) -> ArrowTask:
     """The task that reads a range of one partition. `slots` has, for each unit, the number by which it is shuffled."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        mapper = Mapper(given)
+        mapper = Mapper(wave_input)
         for batch in batches:
             if batch.num_rows:
                 # Each task of the source reads a single range, so a batch has records of one partition, in order.
@@ -62,7 +62,7 @@ def map_task(given: ReplayInput, slots: Sequence[int]) -> ArrowTask:
     return read
 
 
-def reduce_task(given: ReplayInput, opener: StoreOpener) -> ArrowTask:
+def reduce_task(wave_input: ReplayInput, opener: StoreOpener) -> ArrowTask:
     """The task that writes units. It receives all blocks of its units."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,8 +73,8 @@ def reduce_task(given: ReplayInput, opener: StoreOpener) -> ArrowTask:
             ):
                 blocks[unit].append(Block(unit, BlockKind(kind), group, first_offset, data))
         for unit in sorted(blocks):
-            output = StoreOutput(cached_store(opener), given.job_of_unit(unit))
-            outcome = reduce_unit(given, unit, blocks.pop(unit), output)
+            output = StoreOutput(cached_store(opener), wave_input.job_of_unit(unit))
+            outcome = reduce_unit(wave_input, unit, blocks.pop(unit), output)
             yield pa.RecordBatch.from_arrays([pa.array([outcome.to_bytes()], type=pa.binary())], schema=_OUTCOMES)
 
     return write

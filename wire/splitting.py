@@ -50,7 +50,7 @@ NAME_SHOWN = 300  # Characters of a series' labels in an error: they may have a 
 
 
 class BadRequest(Fatal):
-    """A request that will never be accepted. The message has the reason, in the words of decoding if it is malformed."""
+    """A request that will never be accepted. The message has the reason, as decoding reports it if it is malformed."""
 
 
 class SeriesTooLarge(BadRequest):

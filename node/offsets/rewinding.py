@@ -115,7 +115,7 @@ def _report(deployment: Deployment, plan: RewindPlan, *, done: bool) -> RewindRe
         time=utc_text(plan.bucket * interval),
         until=utc_text((plan.last_bucket + 1) * interval),
         offset=plan.offset,
-        behind=plan.behind,
+        behind=plan.end,
         buckets=plan.buckets,
         records=plan.records,
         samples=plan.samples,

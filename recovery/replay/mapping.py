@@ -45,20 +45,20 @@ BLOCK_SEGMENT_BYTES = 1 << 20
 class Mapper:
     """One task. It receives the records of one shard after the other, each shard's in order of their offsets."""
 
-    def __init__(self, given: ReplayInput, *, max_samples: int = MAX_SAMPLES) -> None:
-        self._given = given
+    def __init__(self, wave_input: ReplayInput, *, max_samples: int = MAX_SAMPLES) -> None:
+        self._wave_input = wave_input
         self._max_samples = max_samples
-        self._decoder = Decoder(given.settings.record_limits)
+        self._decoder = Decoder(wave_input.settings.record_limits)
         self._open: _JobMapping | None = None
         self._blocks: list[Block] = []
 
     def take(self, shard: int, records: RecordBatch) -> None:
         """Add records. Those that belong to no job of the wave are ignored."""
-        for job in self._given.jobs:
+        for job in self._wave_input.jobs:
             if job.shard.shard == shard:
-                first, behind = np.searchsorted(records.offsets, (job.start, job.end)).tolist()
-                if first < behind:
-                    self._mapping_of(job).take(records.part(first, behind))
+                first, end = np.searchsorted(records.offsets, (job.start, job.end)).tolist()
+                if first < end:
+                    self._mapping_of(job).take(records.part(first, end))
 
     def made_blocks(self) -> list[Block]:
         """Take the blocks that the task has made so far; empty unless it had too much to keep."""
@@ -73,7 +73,7 @@ class Mapper:
     def _mapping_of(self, job: JobInput) -> "_JobMapping":
         if self._open is None or self._open.job is not job or self._open.is_full:
             self._close()
-            self._open = _JobMapping(self._given, job, self._decoder, self._max_samples)
+            self._open = _JobMapping(self._wave_input, job, self._decoder, self._max_samples)
         return self._open
 
     def _close(self) -> None:
@@ -85,22 +85,22 @@ class Mapper:
 class _JobMapping:
     """Records of one job, up to the limits of a task."""
 
-    def __init__(self, given: ReplayInput, job: JobInput, decoder: Decoder, max_samples: int) -> None:
+    def __init__(self, wave_input: ReplayInput, job: JobInput, decoder: Decoder, max_samples: int) -> None:
         self.job = job
-        self._settings = given.settings
+        self._settings = wave_input.settings
         self._decoder = decoder
         self._max_samples = max_samples
         # Assigning numbers without summaries is faster.
         self._keys = BucketKeys() if job.wants_keys else None
         self._numbering = BucketNumbering()
-        self._dictionary = Dictionary(given.settings.groups)
+        self._dictionary = Dictionary(wave_input.settings.groups)
         self._columns: list[OpenRows] = []
         self._key_bytes = 0
         self._first_offset = -1
         self._counts = RecordCounts()
         self._faults: list[FaultyRecord] = []
         self._fault_bytes = 0
-        left_out = sorted(set(range(given.settings.groups)) - job.groups)
+        left_out = sorted(set(range(wave_input.settings.groups)) - job.groups)
         self._left_out = np.array(left_out, dtype=np.uint64)
 
     @property
@@ -152,15 +152,15 @@ class _JobMapping:
         metric, key_high, key_low = keys.metric[found], keys.key_high[found], keys.key_low[found]
         blocks = []
         for part in order.parts:
-            first, behind = bisect_left(gathered.place, part.first), bisect_left(gathered.place, part.behind)
-            if first == behind:
+            first, end = bisect_left(gathered.place, part.first), bisect_left(gathered.place, part.end)
+            if first == end:
                 continue
-            bounds = gathered.first_sample[first : behind + 1]
+            bounds = gathered.first_sample[first : end + 1]
             samples = slice(int(bounds[0]), int(bounds[-1]))
             run = SeriesRun(
-                metric[first:behind],
-                key_high[first:behind],
-                key_low[first:behind],
+                metric[first:end],
+                key_high[first:end],
+                key_low[first:end],
                 bounds - bounds[0],
                 gathered.time[samples],
                 gathered.value[samples],

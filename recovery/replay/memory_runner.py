@@ -71,26 +71,26 @@ class MemoryRunner:
 
     def _run_wave(self, jobs: Sequence[Job], settings: ReplaySettings) -> dict[Job, JobResult]:
         bounds = {job: self._bounds(job) for job in jobs}
-        given = ReplayInput.of(jobs, settings, now=self._clock.now_ms(), bounds=bounds)
+        wave_input = ReplayInput.of(jobs, settings, now=self._clock.now_ms(), bounds=bounds)
         blocks: dict[int, list[Block]] = defaultdict(list)
         for shard in sorted({job.shard.shard for job in jobs}):
             mine = [job for job in jobs if job.shard.shard == shard]
-            for block in self._blocks(given, shard, mine[0].start, mine[-1].end):
+            for block in self._blocks(wave_input, shard, mine[0].start, mine[-1].end):
                 blocks[block.unit].append(block)
         outcomes = [
-            reduce_unit(given, unit, blocks[unit], StoreOutput(self._store, given.job_of_unit(unit)))
+            reduce_unit(wave_input, unit, blocks[unit], StoreOutput(self._store, wave_input.job_of_unit(unit)))
             for unit in sorted(blocks)
         ]
         results = {}
-        for job, job_input in zip(jobs, given.jobs, strict=True):
+        for job, job_input in zip(jobs, wave_input.jobs, strict=True):
             results[job] = fold_outcomes(job_input, outcomes)
             self._store.write_result(job_input.results, [encode_result(results[job])], job_input.result_life)
         return results
 
-    def _blocks(self, given: ReplayInput, shard: int, start: int, end: int) -> Iterator[Block]:
+    def _blocks(self, wave_input: ReplayInput, shard: int, start: int, end: int) -> Iterator[Block]:
         records = _one_by_one(self._source(shard, start, end))
         while task := list(islice(records, self._sizes.records_per_task)):
-            mapper = Mapper(given, max_samples=self._sizes.max_samples)
+            mapper = Mapper(wave_input, max_samples=self._sizes.max_samples)
             for first in range(0, len(task), self._sizes.records_per_batch):
                 mapper.take(shard, _batch_of(task[first : first + self._sizes.records_per_batch]))
             yield from mapper.blocks()

@@ -44,12 +44,12 @@ def merged_key_rows(unit: int, blocks: Sequence[Block], *, named: str) -> Iterat
         left = PartKeyBytes.concatenated([left, found.take(new[number])])
         first, is_last = 0, number == len(blocks) - 1
         # The last row of a block is continued with the next block, so that rows do not depend on the ends of blocks.
-        while first < len(left) and ((behind := row_end(left, first)) < len(left) or is_last):
-            some = np.arange(first, behind)
-            for pair in _rows(merged.part(done + first, done + behind), left.take(some), seq):
+        while first < len(left) and ((end := row_end(left, first)) < len(left) or is_last):
+            some = np.arange(first, end)
+            for pair in _rows(merged.part(done + first, done + end), left.take(some), seq):
                 yield pair
                 seq += 1
-            first = behind
+            first = end
         done += first
         left = left.take(np.arange(first, len(left)))
 

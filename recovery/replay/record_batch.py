@@ -17,7 +17,7 @@ class RecordBatch:
     times_checked: Bools
     values: Sequence[bytes] = field(repr=False)
 
-    def part(self, first: int, behind: int) -> "RecordBatch":
-        """The records at positions from `first` up to, but not including, `behind`."""
-        rows = slice(first, behind)
+    def part(self, first: int, end: int) -> "RecordBatch":
+        """The records at positions from `first` up to, but not including, `end`."""
+        rows = slice(first, end)
         return RecordBatch(self.offsets[rows], self.times[rows], self.times_checked[rows], self.values[rows])

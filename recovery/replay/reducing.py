@@ -55,9 +55,9 @@ class StoreOutput:
         self._store.write_result(self._job.results, rows, self._job.result_life)
 
 
-def reduce_unit(given: ReplayInput, unit: int, blocks: Iterable[Block], output: UnitOutput) -> UnitOutcome:
+def reduce_unit(wave_input: ReplayInput, unit: int, blocks: Iterable[Block], output: UnitOutput) -> UnitOutcome:
     """Write one unit of a wave. `blocks` are all of its blocks, in any order."""
-    job = given.job_of_unit(unit)
+    job = wave_input.job_of_unit(unit)
     named = name_of(job)
     samples: dict[int, list[Block]] = defaultdict(list)
     others: dict[BlockKind, list[Block]] = defaultdict(list)
@@ -66,7 +66,7 @@ def reduce_unit(given: ReplayInput, unit: int, blocks: Iterable[Block], output: 
             samples[block.group].append(block)
         else:
             others[block.kind].append(block)
-    groups = [_write_group(given, job, group, samples[group], output) for group in sorted(samples)]
+    groups = [_write_group(wave_input, job, group, samples[group], output) for group in sorted(samples)]
     keys = key_rows = 0
     for written in merged_key_rows(unit - job.first_unit, others[BlockKind.KEYS], named=named):
         output.rows(written.rows)
@@ -91,10 +91,10 @@ def name_of(job: JobInput) -> str:
 
 
 def _write_group(
-    given: ReplayInput, job: JobInput, group: int, blocks: Sequence[Block], output: UnitOutput
+    wave_input: ReplayInput, job: JobInput, group: int, blocks: Sequence[Block], output: UnitOutput
 ) -> GroupPart:
     run = merge_runs([part for block in blocks for part in _runs(block, name_of(job))])
-    written = encode_group(run, job.bucket, group, job.attempt, given.settings.flush_interval)
+    written = encode_group(run, job.bucket, group, job.attempt, wave_input.settings.flush_interval)
     output.segments(group, written.segments)
     return GroupPart(
         group=group,

@@ -14,14 +14,14 @@ from strandline.store.series_run import SeriesKeys
 
 @dataclass(frozen=True, slots=True)
 class OrderedPart:
-    """The series at positions from `first` up to, but not including, `behind`: those of one group and one unit of the
+    """The series at positions from `first` up to, but not including, `end`: those of one group and one unit of the
     job.
     """
 
     unit: int
     group: int
     first: int
-    behind: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class UnitOrder:
     def numbers_by_unit(self) -> Iterator[Rows]:
         """The numbers of each unit's series in ascending order, which is the order in which a task met them."""
         for unit, first in enumerate(self.unit_first):
-            behind = self.unit_first[unit + 1] if unit + 1 < len(self.unit_first) else len(self.number)
-            yield np.sort(self.number[first:behind])
+            end = self.unit_first[unit + 1] if unit + 1 < len(self.unit_first) else len(self.number)
+            yield np.sort(self.number[first:end])
 
 
 def unit_order(keys: SeriesKeys, group: npt.NDArray[np.uint16], bounds: Sequence[SeriesBound]) -> UnitOrder:

@@ -210,16 +210,16 @@ class _Sums:
                 f"the segments of group {row.group} under attempt {row.attempt} are intact, but not those that its row"
                 f" references: their checksum is {checksum.hex()}, the row's is {row.checksum.hex()}",
             )
-        for what, there, said in (
+        for what, found, stated in (
             ("series", self._series, row.series),
             ("samples", self._samples, row.samples),
             ("as earliest time", self._least, row.least_time),
             ("as latest time", self._greatest, row.greatest_time),
         ):
-            if there != said:
+            if found != stated:
                 self._add(
                     FindingKind.SEGMENT_SUMS,
-                    f"the segments of group {row.group} have {there} {what}, but its row states {said}",
+                    f"the segments of group {row.group} have {found} {what}, but its row states {stated}",
                 )
         if self._misgrouped:
             self._add(
@@ -228,12 +228,12 @@ class _Sums:
                 " another group by their metric",
             )
         # Rows of schema version 2 have a count for each hour.
-        said_late = merged_late(row.late)
-        if self.reader.samples and said_late != self._late:
+        stated_late = merged_late(row.late)
+        if self.reader.samples and stated_late != self._late:
             self._add(
                 FindingKind.LATE_SAMPLES,
                 f"the segments of group {row.group} have late samples by hour {_describe_late(self._late)}, but its"
-                f" row states {_describe_late(said_late)}",
+                f" row states {_describe_late(stated_late)}",
             )
 
     def _check_order(self, segment: Segment, series: SeriesTimes, named: str) -> None:

@@ -43,7 +43,7 @@ def test_a_rewound_shard_reads_again_from_the_cut_and_ends_up_as_it_was(world: W
     stopped(world)
     state = world.manifest().state
     plan = rewound(world, ToBucket(FIRST + 2))
-    assert (plan.bucket, plan.last_bucket, plan.offset, plan.behind) == (FIRST + 2, FIRST + 4, 4, 10)
+    assert (plan.bucket, plan.last_bucket, plan.offset, plan.end) == (FIRST + 2, FIRST + 4, 4, 10)
     assert (plan.rows, plan.samples) == (3 * world.options.groups, 6 * len(METRICS))
     after = world.manifest()
     assert superseded(world) == {FIRST + 2, FIRST + 3, FIRST + 4}

@@ -148,7 +148,7 @@ def test_records_that_kafka_deleted_before_they_were_stored_are_named(world: Wor
     world.log.delete_before(checkpoint + 1)
     with pytest.raises(DataLost) as raised:
         found(world)
-    assert (raised.value.first, raised.value.behind) == (checkpoint, checkpoint + 1)
+    assert (raised.value.first, raised.value.end) == (checkpoint, checkpoint + 1)
 
 
 def test_a_topic_that_was_made_again_is_named(world: World) -> None:

@@ -129,7 +129,7 @@ def test_reading_goes_on_in_an_empty_log() -> None:
 def test_records_that_the_log_dropped_before_they_were_stored_stop_the_start(checkpoint: int) -> None:
     with pytest.raises(DataLost) as raised:
         decided(checkpoint)
-    assert (raised.value.first, raised.value.behind) == (checkpoint, START)
+    assert (raised.value.first, raised.value.end) == (checkpoint, START)
 
 
 def test_lost_data_has_an_exit_code_of_its_own_and_names_place_offsets_and_remedy() -> None:
@@ -289,7 +289,7 @@ def test_retention_that_passed_the_checkpoint_is_a_loss_even_of_the_whole_log() 
     """All segments are gone: the log is empty, and begins where it ends."""
     with pytest.raises(DataLost) as raised:
         decided(150, start=500, end=500)
-    assert (raised.value.first, raised.value.behind) == (150, 500)
+    assert (raised.value.first, raised.value.end) == (150, 500)
     assert decided(150, start=500, end=500, accepted=Accepted(loss_to=500)) == RecordLoss(150, 500)
     # Up to the checkpoint it may delete what it likes.
     assert decided(500, start=500, end=500) == Resume(500)

@@ -215,7 +215,7 @@ def test_a_plan_that_the_log_still_has_may_run(start: int, end: int) -> None:
 def test_a_plan_whose_first_records_are_gone_may_not_run() -> None:
     with pytest.raises(DataLost, match=r"from offset 100 up to 101") as raised:
         recheck(PLAN, LogEnds(101, 180, 180), "topic-1")
-    assert (raised.value.first, raised.value.behind) == (100, 101)
+    assert (raised.value.first, raised.value.end) == (100, 101)
 
 
 def test_a_plan_for_a_topic_that_was_made_again_may_not_run() -> None:

@@ -66,7 +66,7 @@ def places(plan: RewindPlan) -> list[list[tuple[int, int]]]:
 
 def test_a_rewind_to_a_bucket_marks_it_and_all_that_are_newer() -> None:
     plan = planned(stored(), ToBucket(18))
-    assert (plan.bucket, plan.last_bucket, plan.offset, plan.behind) == (18, 20, 180, 210)
+    assert (plan.bucket, plan.last_bucket, plan.offset, plan.end) == (18, 20, 180, 210)
     assert (plan.buckets, plan.records, plan.rows, plan.samples) == (3, 30, 9, 9)
     assert places(plan) == [[(bucket, group) for bucket in (20, 19, 18) for group in range(GROUPS)]]
 

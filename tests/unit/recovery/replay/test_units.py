@@ -117,7 +117,7 @@ def test_a_series_belongs_to_the_unit_whose_bounds_it_lies_between(
     assert order.place[order.number].tolist() == list(range(len(keys)))
     covered = []
     for part in order.parts:
-        for place in range(part.first, part.behind):
+        for place in range(part.first, part.end):
             key = keys[places[place]]
             here = SeriesBound(key[0] % GROUPS, *key)
             assert (part.group, part.unit) == (key[0] % GROUPS, sum(bound <= here for bound in bounds))
