@@ -107,7 +107,7 @@ def test_memory_grows_with_the_batches_and_stays_as_it_is_for_smaller_ones() -> 
 
 
 def test_memory_for_rows_past_the_bound_is_given_back_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "_MOST_KEPT", 64)
+    monkeypatch.setattr(decode, "_MAX_ROWS_KEPT", 64)
     decoder = Decoder(LIMITS)
     decoder.decode([body(*map(str, range(33)))])
     assert held(decoder)[:2] == (64, 64)
@@ -122,7 +122,7 @@ def test_memory_for_rows_past_the_bound_is_given_back_by_the_next_batch(monkeypa
 
 
 def test_memory_for_samples_past_the_bound_is_given_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "_MOST_KEPT", 64)
+    monkeypatch.setattr(decode, "_MAX_ROWS_KEPT", 64)
     decoder = Decoder(LIMITS)
     decoder.decode([body("a", samples=1_000)])
     assert held(decoder)[1] >= 1_000
@@ -131,7 +131,7 @@ def test_memory_for_samples_past_the_bound_is_given_back_too(monkeypatch: pytest
 
 
 def test_memory_for_bytes_past_the_bound_is_given_back_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "_MOST_BYTES_KEPT", 2_000)
+    monkeypatch.setattr(decode, "_MAX_BYTES_KEPT", 2_000)
     decoder = Decoder(LIMITS)
     decoder.decode([body("a" * 1_000)])
     kept = held(decoder)[2]
