@@ -124,7 +124,7 @@ def test_the_slowest_partition_holds_an_hour_back(make_world: Callable[..., Worl
     assert ready(quick, slow) == [FIRST]
 
 
-def test_a_partition_that_nobody_runs_yet_holds_all_hours_back_and_none_before_its_start(
+def test_a_partition_that_was_not_read_yet_delays_all_hours_but_none_before_its_start(
     make_world: Callable[..., World],
 ) -> None:
     old, new = make_world(), make_world(first_start=FirstStart(StartAt.EARLIEST))
@@ -202,7 +202,7 @@ def test_a_rewind_takes_hours_back_and_a_start_brings_them_again_with_their_revi
     assert [asked(FIRST + hour, world) for hour in range(4)] == before
 
 
-def test_an_accepted_loss_is_told_with_its_hour(world: World) -> None:
+def test_an_accepted_loss_is_reported_with_its_hour(world: World) -> None:
     world.start()
     produce_everywhere(world, "1")
     produce_everywhere(world, "2")
@@ -236,7 +236,7 @@ def test_an_hour_in_which_a_loss_was_accepted_is_ready_once_the_rest_of_it_is_st
     assert {name for _, name in world.found()} == {"not lost"}
 
 
-def test_an_hour_in_which_a_topic_was_made_again_is_ready_once_the_rest_of_it_is_stored(world: World) -> None:
+def test_an_hour_in_which_a_topic_was_recreated_is_ready_once_the_rest_of_it_is_stored(world: World) -> None:
     world.start()
     world.pass_hours(1)
     produce_everywhere(world, "old")
@@ -253,7 +253,7 @@ def test_an_hour_in_which_a_topic_was_made_again_is_ready_once_the_rest_of_it_is
     assert ready(world) == [FIRST, FIRST + 1, FIRST + 2]
 
 
-def test_a_topic_that_was_made_again_leaves_a_loss_and_its_hours_go_on(world: World) -> None:
+def test_a_recreated_topic_leaves_a_loss_and_later_hours_become_ready(world: World) -> None:
     world.start()
     produce_everywhere(world, "stored")
     world.pass_hours(1)

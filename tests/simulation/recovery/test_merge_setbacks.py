@@ -155,7 +155,7 @@ def test_a_job_whose_result_is_damaged_more_often_than_allowed_stops_the_shard(w
     assert done == allowed + 1
 
 
-def test_a_job_that_is_gone_is_made_again_under_another_plan_and_lives_as_long_as_a_new_one(world: World) -> None:
+def test_a_removed_job_is_recreated_under_another_plan_with_a_new_lifetime(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 2)
     world.replay_by(ReplayMode.SPARK)

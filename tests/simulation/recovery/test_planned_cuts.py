@@ -133,7 +133,7 @@ def test_planned_cuts_are_a_shard_s_own_where_records_are_out_of_the_order_of_th
 )
 @example(steps=[], behind=[], last_pause=150)
 @example(steps=[(RECORD, 0)], behind=[(RECORD, 61)], last_pause=150)
-def test_neither_a_plan_nor_a_shard_cuts_behind_an_open_transaction(
+def test_neither_a_plan_nor_a_shard_cuts_after_an_open_transaction(
     steps: list[Step], behind: list[Step], last_pause: int
 ) -> None:
     compared([*steps, (OPEN, 1), *behind], last_pause)

@@ -41,7 +41,7 @@ unusual_series = pytest.mark.parametrize("unusual", UNUSUAL.values(), ids=UNUSUA
 @unusual_series
 @pytest.mark.parametrize("samples", [0, 1, 15, 16, 40, 1000])
 @pytest.mark.parametrize("more_series", [0, 1, 16, 300])
-def test_a_record_that_outgrows_the_arrays_behind_an_unusual_series_decodes_as_it_came(
+def test_a_record_that_exceeds_the_arrays_after_an_unusual_series_decodes_unchanged(
     unusual: bytes, samples: int, more_series: int
 ) -> None:
     message = unusual + series(label(b"z", b"1"), MIN_SAMPLE_BYTES * samples) + series(label(b"y", b"1")) * more_series

@@ -32,7 +32,7 @@ def test_a_shard_without_a_cut_row_was_never_read() -> None:
     assert progress(manifest([], rows_of(7, (0, 1))), 2, SHARD) is None
 
 
-def test_a_beginning_is_an_offset_that_all_groups_have_stored_and_no_bucket() -> None:
+def test_a_first_start_is_an_offset_that_all_groups_count_as_stored_and_not_a_bucket() -> None:
     found = known([beginning(7, 100)])
     assert list(found.checkpoints) == [100, 100]
     assert list(found.stored_up_to) == [7, 7]
@@ -55,7 +55,7 @@ def test_groups_have_checkpoints_of_their_own_and_the_lowest_is_where_reading_st
     assert found.missing == {8: {0}, 9: {0}}
 
 
-def test_behind_a_hole_nothing_counts_but_what_is_there_need_not_be_written_again() -> None:
+def test_rows_after_a_hole_do_not_count_but_are_not_written_again() -> None:
     found = known([beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180)], [*rows_of(9, (0, 1)), *rows_of(8, (1,))])
     assert list(found.checkpoints) == [100, 180]
     assert found.missing == {8: {0}, 9: frozenset()}
@@ -76,14 +76,14 @@ def test_a_bucket_without_a_record_needs_its_rows_too() -> None:
     assert found.missing == {8: {1}, 9: frozenset()}
 
 
-def test_a_bucket_without_a_record_is_no_beginning_though_it_is_the_oldest() -> None:
+def test_the_oldest_bucket_is_not_a_reset_if_it_has_no_record() -> None:
     found = known([cut(8, 100, 100), cut(9, 100, 150)], rows_of(9, (0, 1)))
     assert list(found.checkpoints) == [100, 100]
     assert list(found.stored_up_to) == [7, 7]
     assert found.missing == {8: {0, 1}, 9: frozenset()}
 
 
-def test_behind_the_oldest_row_all_counts_as_stored_once_the_beginning_has_expired() -> None:
+def test_everything_before_the_oldest_row_counts_as_stored_once_the_first_row_has_expired() -> None:
     found = known([cut(8, 100, 150), cut(9, 150, 180)], [*rows_of(8, (0,)), *rows_of(5, (0, 1))])
     assert list(found.checkpoints) == [150, 100]
     assert list(found.stored_up_to) == [8, 7]
@@ -125,7 +125,7 @@ def test_accepted_loss_changes_no_checkpoint() -> None:
     assert list(found.checkpoints) == [150, 100]
 
 
-def test_rows_of_groups_that_there_are_not_do_not_count() -> None:
+def test_rows_of_unknown_groups_do_not_count() -> None:
     found = known([beginning(7, 100), cut(8, 100, 150)], rows_of(8, (0, 1, 2, 3)), groups=1)
     assert list(found.checkpoints) == [150]
 
@@ -167,7 +167,7 @@ def test_rows_of_groups_that_there_are_not_do_not_count() -> None:
         ([cut(8, 100, 90)], "the manifest of metrics/3 has bucket 8 from offset 100 to 90: it ends before it starts"),
     ],
 )
-def test_cuts_that_do_not_join_are_refused_with_their_places(cuts: list[CutRow], message: str) -> None:
+def test_cuts_that_are_not_contiguous_are_refused_with_their_positions(cuts: list[CutRow], message: str) -> None:
     with pytest.raises(ManifestInconsistent) as raised:
         progress(manifest(cuts), 2, SHARD)
     assert isinstance(raised.value, Fatal)
@@ -176,14 +176,14 @@ def test_cuts_that_do_not_join_are_refused_with_their_places(cuts: list[CutRow],
     assert raised.value.remedy.startswith("Restore the manifest from a backup")
 
 
-def test_cuts_before_the_newest_reset_need_not_join() -> None:
+def test_cuts_before_the_newest_reset_need_not_be_contiguous() -> None:
     torn = [cut(1, 0, 10), cut(4, 700, 800)]
     assert known([*torn, beginning(9, 5), cut(10, 5, 6)]).lowest == 5
     with pytest.raises(ManifestInconsistent):
         progress(manifest([*torn, cut(5, 800, 900)]), 2, SHARD)
 
 
-def test_one_row_and_none_always_join() -> None:
+def test_one_row_and_none_are_always_contiguous() -> None:
     check_contiguous([], SHARD)
     check_contiguous([cut(8, 100, 100)], SHARD)
 
@@ -280,7 +280,7 @@ def test_an_index_bucket_that_has_expired_is_not_named_though_its_row_is_there()
     assert [one.bucket for one in index_rows(ManifestRows(STATE, (), rows), 0, now=60)] == [7]
 
 
-def test_remains_of_rows_that_leave_the_store_together_are_left_out() -> None:
+def test_remaining_rows_that_expire_together_are_left_out() -> None:
     """Retention was made shorter: rows of several buckets have one date, and the store removes them in any order."""
     date = 1_000 + EXPIRY_SKEW_MS
     cuts = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=date) for bucket in (1, 3)]
@@ -295,7 +295,7 @@ def test_remains_of_rows_that_leave_the_store_together_are_left_out() -> None:
     assert without_expired_cuts(whole, 2 * date) == whole
 
 
-def test_a_gap_behind_a_row_that_should_be_there_is_no_remains() -> None:
+def test_a_gap_after_a_row_that_must_exist_is_kept() -> None:
     """The oldest row's time has come, that of the next one has not: what is missing behind it is a loss."""
     expired = replace(cut(1, 10, 20), expires=1_000)
     later = 2_000 + EXPIRY_SKEW_MS

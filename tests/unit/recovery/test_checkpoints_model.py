@@ -56,7 +56,7 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_noticed(
     begins=st.booleans(),
     data=st.data(),
 )
-def test_any_rows_give_what_a_plain_model_says(
+def test_any_rows_give_the_progress_of_a_simple_model(
     *, groups: int, lengths: list[int], begins: bool, data: st.DataObject
 ) -> None:
     """The model: a group has a bucket if a row that is not superseded says so. Its checkpoint is where its first bucket

@@ -71,14 +71,14 @@ def test_a_bucket_ends_with_the_first_record_past_its_deadline() -> None:
     assert planned(times, 504, present=deadline(101) - 1) == [(100, 500, 502)]
 
 
-def test_no_bucket_is_whole_before_the_present_has_reached_its_deadline() -> None:
+def test_no_bucket_is_complete_before_the_present_has_reached_its_deadline() -> None:
     """A broker whose clock is eight hours ahead closes nothing by that."""
     times = records(deadline(99), deadline(108), deadline(108))
     assert planned(times, 503, present=deadline(100) - 1) == []
     assert planned(times, 503, present=deadline(100)) == [(100, 500, 501)]
 
 
-def test_after_a_silence_one_record_closes_several_buckets_and_leaves_the_later_ones_empty() -> None:
+def test_after_a_period_without_records_one_record_closes_several_buckets_and_leaves_the_later_ones_empty() -> None:
     times = records(deadline(99), deadline(102), deadline(102) + 5)
     assert planned(times, 503, present=deadline(102) + 10) == [(100, 500, 501), (101, 501, 501), (102, 501, 501)]
 
@@ -97,7 +97,7 @@ def test_a_record_of_a_broker_that_was_ahead_closes_no_bucket_in_a_replay() -> N
     assert planned(times, 507, present=deadline(101) + 2) == [(100, 500, 503), (101, 503, 505)]
 
 
-def test_a_record_ahead_of_the_present_closes_no_bucket_before_the_records_behind_it() -> None:
+def test_a_record_ahead_of_the_present_closes_no_bucket_before_the_records_after_it() -> None:
     """It would close one bucket only, since the present has reached no other deadline."""
     times = records(deadline(108), deadline(100) - 5, deadline(100) + 1)
     assert planned(times, 503, present=deadline(100) + 2) == [(100, 500, 502)]
@@ -111,7 +111,7 @@ def test_a_record_ahead_in_an_earlier_bucket_does_not_close_the_later_ones_at_th
     assert planned(times, 503, present=deadline(101) - 1) == [(100, 500, 501)]
 
 
-def test_a_record_behind_its_time_is_waited_for() -> None:
+def test_a_late_record_of_a_slow_clock_stays_in_its_bucket() -> None:
     """A leader whose clock is slow: the bucket ends behind its last record, so that none of them counts as later."""
     times = records(deadline(100) - 1, deadline(101), deadline(100) - 2, deadline(101), deadline(101) + 1)
     assert planned(times, 505, present=deadline(101) + 1) == [(100, 500, 503), (101, 503, 503)]
@@ -153,20 +153,20 @@ def test_an_open_transaction_keeps_a_bucket_from_being_idle() -> None:
     assert planned(records(), 503, high=504) == []
 
 
-def test_a_record_behind_the_pinned_end_closes_nothing() -> None:
+def test_a_record_after_the_pinned_end_closes_nothing() -> None:
     """It came after the end was asked for; what lies between belongs to the bucket too."""
     times = unread(records(deadline(99), deadline(99), deadline(100)).offset_at)
     assert planned(times, 501, present=deadline(100)) == []
     assert planned(times, 502, present=deadline(100)) == [(100, 500, 502)]
 
 
-def test_a_record_that_nobody_can_read_yet_closes_nothing() -> None:
+def test_an_unreadable_record_closes_nothing() -> None:
     """Kafka's look-up by time may find one behind an open transaction."""
     times = unread(records(deadline(99), deadline(99), deadline(100)).offset_at)
     assert planned(times, 501, high=503, present=deadline(100)) == []
 
 
-def test_a_plan_takes_no_more_buckets_than_asked_for() -> None:
+def test_a_plan_has_at_most_max_buckets() -> None:
     assert len(planned(records(), 500, max_buckets=7)) == 7
 
 
@@ -177,7 +177,7 @@ def test_an_empty_topic_has_idle_buckets_only() -> None:
     assert planned_cuts(first, ends, overdue - 1, records(), CUTTING) == []
 
 
-def test_a_log_that_ends_in_transaction_markers_is_cut_behind_them() -> None:
+def test_a_log_that_ends_in_transaction_markers_is_cut_after_them() -> None:
     """There is no record at `end - 1`, and no reader sees the offsets of markers."""
     # One record at 500, an aborted one at 501 and its marker at 502.
     assert planned(records(deadline(99)), 503, present=deadline(100) + GRACE) == [(100, 500, 503)]

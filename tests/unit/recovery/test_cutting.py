@@ -49,7 +49,7 @@ def test_the_cut_is_at_the_first_record_that_is_not_before_the_deadline() -> Non
     assert place(DEADLINE - 1, DEADLINE + 50 * HOUR) == 1
 
 
-def test_a_record_behind_the_cut_may_have_an_earlier_time_again() -> None:
+def test_a_record_after_the_cut_may_have_an_earlier_time() -> None:
     assert place(0, DEADLINE, DEADLINE - HOUR, DEADLINE) == 1
 
 

@@ -8,7 +8,7 @@ from strandline.recovery.heartbeat_watch import HeartbeatWatch
 pytestmark = pytest.mark.unit
 
 
-def test_a_sign_that_stood_still_for_a_whole_term_is_over() -> None:
+def test_a_heartbeat_that_was_unchanged_for_a_full_term_is_expired() -> None:
     clock = ManualClock()
     watch = HeartbeatWatch(clock, 30.0)
     assert not watch.is_expired("a", 1)
@@ -18,7 +18,7 @@ def test_a_sign_that_stood_still_for_a_whole_term_is_over() -> None:
     assert watch.is_expired("a", 1)
 
 
-def test_a_new_sign_begins_a_new_term() -> None:
+def test_a_new_heartbeat_starts_a_new_term() -> None:
     clock = ManualClock()
     watch = HeartbeatWatch(clock, 30.0)
     watch.is_expired("a", 1)
@@ -30,7 +30,7 @@ def test_a_new_sign_begins_a_new_term() -> None:
     assert watch.is_expired("a", 2)
 
 
-def test_each_is_watched_by_itself_and_forgotten_when_it_is_over() -> None:
+def test_each_key_is_watched_separately_until_it_is_forgotten() -> None:
     clock = ManualClock()
     watch = HeartbeatWatch(clock, 30.0)
     watch.is_expired("a", 1)

@@ -66,7 +66,7 @@ def test_a_start_gives_the_jobs_that_it_keeps_their_whole_life_again_and_an_addi
     assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
 
 
-def test_of_two_workers_one_gets_the_job_and_the_other_is_told_so(board: JobBoard) -> None:
+def test_of_two_workers_one_gets_the_job_and_the_other_none(board: JobBoard) -> None:
     board.adopt(SHARD, JOBS)
     seen = board.jobs(SHARD)[0]
     assert board.lease(seen, "w") is not None
@@ -83,7 +83,7 @@ def test_a_lease_is_renewed_from_the_clock_s_now(board: JobBoard, clock: ManualC
     assert board.jobs(SHARD)[0] == renewed
 
 
-def test_a_worker_may_finish_after_a_renewal_that_it_has_not_heard_of(board: JobBoard, clock: ManualClock) -> None:
+def test_a_worker_may_finish_after_a_renewal_whose_response_was_lost(board: JobBoard, clock: ManualClock) -> None:
     held = leased(board)
     clock.sleep(20)
     board.renew(held)
@@ -91,7 +91,7 @@ def test_a_worker_may_finish_after_a_renewal_that_it_has_not_heard_of(board: Job
     assert board.jobs(SHARD)[0].state is JobState.DONE
 
 
-def test_a_worker_that_was_late_may_finish_what_nobody_else_has_taken(board: JobBoard, clock: ManualClock) -> None:
+def test_a_late_worker_may_finish_a_job_that_no_other_worker_has_taken(board: JobBoard, clock: ManualClock) -> None:
     held = leased(board)
     clock.sleep(1_000)
     assert board.finish(held)
@@ -129,7 +129,7 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
     assert board.jobs(SHARD) == before
 
 
-def test_a_lost_lease_is_taken_back_and_counted(board: JobBoard, clock: ManualClock) -> None:
+def test_a_lost_lease_is_reclaimed_and_counted(board: JobBoard, clock: ManualClock) -> None:
     leased(board)
     clock.sleep(1_000)
     assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED, "nobody has looked before"
@@ -168,7 +168,7 @@ def test_46_a_lease_that_is_renewed_is_left_alone_though_the_clocks_of_two_worke
         held = board.renew(held)
 
 
-def test_the_lease_of_a_dead_process_is_taken_back_at_once(store: Store, clock: ManualClock) -> None:
+def test_the_lease_of_a_dead_process_is_reclaimed_at_once(store: Store, clock: ManualClock) -> None:
     leased(JobBoard(store, clock, POLICY))
     board = JobBoard(store, clock, POLICY, is_gone=lambda worker: worker == "w")
     assert board.reclaim_lost(SHARD)[0].state is JobState.PENDING
@@ -206,7 +206,7 @@ def test_a_job_is_withdrawn_only_as_it_was_seen(board: JobBoard) -> None:
     assert board.jobs(SHARD) == JOBS[1:]
 
 
-def test_how_far_a_shard_is_is_counted_in_jobs_and_offsets(board: JobBoard) -> None:
+def test_progress_is_counted_in_jobs_and_offsets(board: JobBoard) -> None:
     assert JobProgress.of([]).is_done
     assert JobProgress.of([]).fraction == 1.0
     held = leased(board)
@@ -236,7 +236,7 @@ class MissedAnswers:
 
 
 @pytest.mark.parametrize("change", [CHANGES["renew"], CHANGES["finish"]])
-def test_a_change_whose_answer_was_missed_is_recognised_as_one_s_own(
+def test_a_change_whose_response_was_lost_is_recognised(
     store: Store, clock: ManualClock, change: Callable[[JobBoard, Job], object]
 ) -> None:
     held = leased(JobBoard(store, clock, POLICY))
@@ -278,6 +278,6 @@ def test_two_coordinators_at_once_agree_in_the_end(store: Store, clock: ManualCl
     assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) == JOBS[:1]
 
 
-def test_an_owner_whose_plan_is_changed_for_ever_is_told_so(store: Store, clock: ManualClock) -> None:
+def test_adoption_gives_up_if_the_plan_keeps_being_changed(store: Store, clock: ManualClock) -> None:
     meddler: Any = Meddler(store, 1_000)
     assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) is None

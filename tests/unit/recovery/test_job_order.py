@@ -76,7 +76,7 @@ def test_samples_are_spread_over_all_ranges() -> None:
 
 
 @given(lengths=st.lists(st.integers(0, 50), max_size=6), most=st.integers(1, 9))
-def test_samples_lie_within_the_ranges_and_are_no_more_than_asked_for(lengths: list[int], most: int) -> None:
+def test_samples_are_within_the_ranges_and_at_most_max_offsets(lengths: list[int], most: int) -> None:
     jobs = [job(0, number, 100 * number, 100 * number + length) for number, length in enumerate(lengths)]
     offsets = sample_offsets(jobs, most)
     assert len(offsets) == len(set(offsets)) == min(most, sum(lengths))

@@ -45,7 +45,7 @@ def test_only_a_pending_job_can_be_leased(state: JobState) -> None:
         lease(STATES[state], "w", NOW, POLICY)
 
 
-def test_each_renewal_is_another_sign_of_life_whatever_the_clock_shows() -> None:
+def test_each_renewal_is_a_new_heartbeat_whatever_the_clock_shows() -> None:
     renewed = renew(LEASED, LEASED, NOW - 10**9, POLICY)
     assert heartbeat_of(renewed) != heartbeat_of(LEASED)
     assert heartbeat_of(renew(renewed, renewed, NOW - 10**9, POLICY)) != heartbeat_of(renewed)
@@ -60,7 +60,7 @@ def test_a_renewed_lease_lasts_from_now_on_and_never_gets_shorter() -> None:
     assert renew(LEASED, LEASED, NOW - 50_000, POLICY) == replace(LEASED, renewals=1)
 
 
-def test_a_finished_job_says_who_finished_it_under_which_epoch() -> None:
+def test_a_finished_job_keeps_its_worker_and_epoch() -> None:
     assert finish(LEASED, LEASED) == replace(LEASED, state=JobState.DONE, leased_until=0)
 
 
@@ -69,7 +69,7 @@ def test_a_released_job_is_pending_and_has_not_failed() -> None:
     assert release(LEASED, LEASED, "no broker").reason == "offsets [100, 150): no broker"
 
 
-def test_a_job_may_fail_so_often_and_then_not_again() -> None:
+def test_a_job_fails_permanently_past_the_failures_allowed() -> None:
     job = PENDING
     for failures in (1, 2, 3):
         held = lease(job, "w", NOW, POLICY)
@@ -125,7 +125,7 @@ def test_a_lease_that_was_renewed_meanwhile_is_still_the_worker_s(transition: Ca
     transition(replace(LEASED, leased_until=LEASED.leased_until + 20_000))
 
 
-def test_a_lost_lease_is_not_worth_trying_again() -> None:
+def test_a_lost_lease_is_fatal() -> None:
     assert issubclass(LeaseLost, Fatal)
     assert not issubclass(LeaseLost, Retryable)
 

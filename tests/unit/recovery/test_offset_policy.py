@@ -93,14 +93,14 @@ def test_scenario_23_a_partition_that_was_added_later_is_read_from_its_start_wha
     assert decided(None, in_dataset=False, first_start=first_start, start=0, end=0) == StartFresh(0)
 
 
-def test_a_partition_that_was_added_later_goes_on_like_any_other_once_it_was_read() -> None:
+def test_a_partition_that_was_added_later_resumes_like_any_other_once_it_was_read() -> None:
     assert decided(150, in_dataset=False, first_start=LATEST) == Resume(150)
     with pytest.raises(DataLost):
         decided(START - 1, in_dataset=False)
 
 
 @pytest.mark.parametrize("accepted", [NOTHING, EVERYTHING])
-def test_a_topic_made_again_before_its_first_record_was_read_needs_nobody_s_consent(accepted: Accepted) -> None:
+def test_a_topic_recreated_before_its_first_record_was_read_needs_no_acceptance(accepted: Accepted) -> None:
     assert decided(None, stored_topic_id="topic-0", accepted=accepted) == StartFresh(START)
 
 
@@ -110,14 +110,14 @@ def test_a_topic_made_again_before_its_first_record_was_read_needs_nobody_s_cons
 @pytest.mark.parametrize("checkpoint", [START, START + 1, 150, END - 1, END])
 @pytest.mark.parametrize("first_start", [EARLIEST, LATEST, LOOK_BACK])
 @pytest.mark.parametrize("accepted", [NOTHING, EVERYTHING])
-def test_reading_goes_on_at_a_checkpoint_within_the_log(
+def test_reading_resumes_at_a_checkpoint_within_the_log(
     checkpoint: int, first_start: FirstStart, accepted: Accepted
 ) -> None:
     """Its first offset and its end belong to it; what was accepted without need changes nothing."""
     assert decided(checkpoint, first_start=first_start, look_back=160, accepted=accepted) == Resume(checkpoint)
 
 
-def test_reading_goes_on_in_an_empty_log() -> None:
+def test_reading_resumes_in_an_empty_log() -> None:
     assert decided(0, start=0, end=0) == Resume(0)
     assert decided(100, start=100, end=100) == Resume(100)
 
@@ -277,7 +277,7 @@ def test_partitions_that_were_added_while_the_node_was_down_lose_nothing(
 
 
 @pytest.mark.parametrize("end", [0, 100, 150, 10**6])
-def test_a_topic_that_was_deleted_and_made_again_under_its_name_is_noticed_by_its_id(end: int) -> None:
+def test_a_topic_that_was_deleted_and_recreated_is_detected_by_its_id(end: int) -> None:
     """Whether it is empty, shorter, or has grown past the checkpoint by now."""
     with pytest.raises(LogMismatch, match="is another topic"):
         decided(100, stored_topic_id="topic-0", start=0, end=end)
@@ -300,7 +300,7 @@ def test_an_empty_topic_is_begun_at_its_first_offset(first_start: FirstStart) ->
     assert decided(None, start=0, end=0, first_start=first_start) == StartFresh(0)
 
 
-def test_a_partition_that_ends_in_transaction_markers_goes_on_behind_them() -> None:
+def test_a_partition_that_ends_in_transaction_markers_resumes_after_them() -> None:
     """The end is an offset, not a record: a cut by the clock lies behind markers that no reader ever sees."""
     assert decided(END, furthest=END) == Resume(END)
     assert decided(END - 2, furthest=END - 2) == Resume(END - 2)

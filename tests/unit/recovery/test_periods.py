@@ -57,7 +57,7 @@ def test_an_hour_and_a_day_are_read_and_written_the_same(text: str, first: int, 
         ("", "neither an hour nor a day"),
     ],
 )
-def test_what_is_no_hour_or_day_of_utc_is_refused_with_its_reason(text: str, message: str) -> None:
+def test_text_that_is_not_an_hour_or_day_of_utc_is_refused_with_a_reason(text: str, message: str) -> None:
     with pytest.raises(InvalidTime, match=message) as caught:
         parse_period(text)
     assert repr(text) in caught.value.message
@@ -92,11 +92,11 @@ def test_trap_local_time_is_never_mixed_with_utc() -> None:
         ("1970-01-01T00:30:05", 30 * MINUTE + 5_000),
     ],
 )
-def test_a_moment_may_be_as_exact_as_one_likes(text: str, moment: int) -> None:
+def test_a_time_may_have_any_precision_up_to_seconds(text: str, moment: int) -> None:
     assert parse_moment(text) == moment
 
 
 @pytest.mark.parametrize("text", ["2026-11-15T10:30Z", "2026-11-15T10:30+02:00", "2026-11-15T10:3", "now", "12:00"])
-def test_a_moment_that_is_none_or_has_a_zone_is_refused(text: str) -> None:
+def test_an_invalid_time_or_one_with_a_zone_is_refused(text: str) -> None:
     with pytest.raises(InvalidTime):
         parse_moment(text)

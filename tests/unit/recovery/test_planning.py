@@ -61,7 +61,7 @@ def test_a_stored_bucket_needs_no_job_and_neither_does_one_without_a_record() ->
     assert found.empty == (9,)
 
 
-def test_a_job_begins_behind_what_was_accepted_as_lost() -> None:
+def test_a_job_starts_after_the_accepted_loss() -> None:
     cuts = [beginning(7, 100), replace(cut(8, 100, 150), lost_to=150), replace(cut(9, 150, 180), lost_to=170)]
     found = wanted_of(cuts)
     assert found.empty == (8,)
@@ -104,7 +104,7 @@ def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = 
     return after
 
 
-def test_a_job_that_is_not_there_is_added_and_one_that_nobody_wants_is_removed() -> None:
+def test_missing_jobs_are_added_and_unwanted_ones_are_removed() -> None:
     steps = adopt([replace(OLD, bucket=7), replace(LEASED, bucket=6)], [WANTED], nobody)
     assert steps.add == (WANTED,)
     assert {job.bucket for job in steps.remove} == {6, 7}
@@ -150,7 +150,7 @@ def test_a_lease_is_honoured_whatever_the_time_on_it(left: int) -> None:
     assert adopted(job) == job
 
 
-def test_the_lease_of_a_dead_process_is_taken_back_at_once() -> None:
+def test_the_lease_of_a_dead_process_is_reclaimed_at_once() -> None:
     assert adopted(LEASED, is_gone=everybody) == replace(OLD, epoch=3)
 
 
@@ -180,7 +180,7 @@ of_one_shard = st.lists(jobs, unique_by=lambda job: job.bucket, max_size=6)
 
 
 @given(existing=of_one_shard, wanted=of_one_shard)
-def test_after_an_adoption_each_wanted_bucket_has_one_job_that_serves_and_another_adoption_changes_nothing(
+def test_after_an_adoption_each_wanted_bucket_has_one_satisfying_job_and_another_adoption_changes_nothing(
     existing: list[Job], wanted: list[Job]
 ) -> None:
     wanted = [
@@ -218,7 +218,7 @@ def test_a_plan_whose_first_records_are_gone_may_not_run() -> None:
     assert (raised.value.first, raised.value.end) == (100, 101)
 
 
-def test_a_plan_for_a_topic_that_was_made_again_may_not_run() -> None:
+def test_a_plan_for_a_recreated_topic_may_not_run() -> None:
     with pytest.raises(LogMismatch, match="its id is topic-2, and it was topic-1"):
         recheck(PLAN, LogEnds(0, 500, 500), "topic-2")
 

@@ -67,7 +67,7 @@ def test_a_manifest_that_was_written_later_than_now_is_reported_and_decides_noth
     assert present.now_ms() == NOW
 
 
-def test_between_two_questions_the_store_s_clock_goes_on() -> None:
+def test_between_two_polls_the_store_s_clock_advances() -> None:
     clock, asked = ManualClock(NOW), 0
 
     def server_time() -> int:
@@ -135,7 +135,7 @@ def test_one_wrong_reading_settles_nothing() -> None:
         assert present.settled_ms() <= clock.now_ms() - clock.offset
 
 
-def test_a_leap_is_not_believed_until_it_has_lasted_for_ten_minutes() -> None:
+def test_a_jump_is_ignored_until_it_has_lasted_for_ten_minutes() -> None:
     clock = LeapingClock(NOW)
     steady = SteadyClock(clock)
     clock.offset = 3 * HOUR
@@ -145,7 +145,7 @@ def test_a_leap_is_not_believed_until_it_has_lasted_for_ten_minutes() -> None:
     assert steady.now_ms() == NOW + 10 * MINUTE + 3 * HOUR
 
 
-def test_a_leap_and_one_back_leave_the_clock_as_it_was() -> None:
+def test_a_jump_that_is_reversed_leaves_the_clock_unchanged() -> None:
     clock = LeapingClock(NOW)
     steady = SteadyClock(clock)
     for offset in (3 * HOUR, 0, -DAY, 0):

@@ -122,7 +122,7 @@ def test_a_bucket_of_a_day_makes_the_day_ready() -> None:
     assert readiness(dataset, Period(21 * 24, 24)).verdict is Verdict.NOT_READY
 
 
-def test_a_row_behind_a_hole_does_not_make_its_hour_ready() -> None:
+def test_a_row_after_a_hole_does_not_make_its_hour_ready() -> None:
     holed = without(read_up_to(H), (H - 1, 0))
     assert asked(stored(holed)).behind == (BehindPartition(0, H, H - 2, (0,), 2 * HOUR),)
 
@@ -146,12 +146,12 @@ def test_a_partition_that_started_later_does_not_count() -> None:
     assert found.verdict is Verdict.NOT_READY, "it began with the hour's own bucket, and has not stored it"
 
 
-def test_an_hour_before_anybody_read_is_not_called_ready() -> None:
+def test_an_hour_before_any_partition_was_read_is_not_ready() -> None:
     found = asked(stored(read_up_to(H + 6, began=H), read_up_to(H + 6, began=H + 2)))
     assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "no partition was read yet")
 
 
-def test_a_partition_that_nobody_has_read_is_behind() -> None:
+def test_a_partition_that_was_never_read_is_behind() -> None:
     for unread in (None, manifest([])):
         found = asked(stored(read_up_to(H), unread))
         assert found.verdict is Verdict.NOT_READY
@@ -215,7 +215,7 @@ def test_late_samples_of_a_partition_that_started_later_count_too() -> None:
     assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 1, 4)
 
 
-def test_a_rewind_of_later_buckets_does_not_lower_a_revision_and_is_told() -> None:
+def test_a_rewind_of_later_buckets_does_not_lower_a_revision_and_is_reported() -> None:
     rows = read_up_to(H + 2, late={H + 1: {H: 7}, H + 2: {H: 1}})
     found = asked(stored(rewound(rows, H + 2)))
     assert (found.verdict, found.revision, found.late_samples, found.rewound_samples) == (Verdict.READY, 2, 8, 1)
@@ -225,7 +225,7 @@ def test_a_rewind_of_later_buckets_does_not_lower_a_revision_and_is_told() -> No
 # What was lost.
 
 
-def test_accepted_losses_of_the_hour_are_told() -> None:
+def test_accepted_losses_of_the_hour_are_reported() -> None:
     rows = read_up_to(H + 1)
     found = next(one for one in rows.cuts if one.bucket == H)
     lost = with_cut(rows, replace(found, lost_to=found.start + 4))
@@ -244,7 +244,7 @@ def test_a_loss_in_the_bucket_before_touches_an_hour_whose_first_records_lie_in_
     assert asked(stored(lost)).losses == ()
 
 
-def test_a_loss_over_several_buckets_is_told_as_one() -> None:
+def test_a_loss_over_several_buckets_is_reported_as_one() -> None:
     rows = read_up_to(H)
     for bucket in range(H - 2, H + 1):
         found = next(one for one in rows.cuts if one.bucket == bucket)
@@ -295,7 +295,7 @@ def remade() -> ManifestRows:
     return manifest([*old.cuts, *new], [*old.groups, *rows_of(103, (0, 1))])
 
 
-def test_what_was_not_stored_of_a_topic_that_was_made_again_is_a_loss_and_nothing_to_wait_for() -> None:
+def test_unstored_records_of_a_recreated_topic_are_a_loss_and_are_not_waited_for() -> None:
     dataset = stored(remade())
     assert asked(dataset, 98).losses == ()
     for hour in range(99, 103):
@@ -307,14 +307,14 @@ def test_what_was_not_stored_of_a_topic_that_was_made_again_is_a_loss_and_nothin
     assert asked(dataset, 96).verdict is Verdict.UNKNOWN
 
 
-def test_an_hour_in_which_a_topic_was_made_again_waits_for_what_the_new_one_has_of_it() -> None:
+def test_an_hour_in_which_a_topic_was_recreated_waits_for_its_records_in_the_new_topic() -> None:
     begun = replace(remade(), groups=tuple(one for one in remade().groups if one.bucket < 103))
     assert asked(stored(begun), 102).behind == (BehindPartition(0, 103, 102, (0, 1), HOUR),)
     assert asked(stored(begun), 101).verdict is Verdict.READY
     assert newest_ready_hour(stored(begun)) == 101
 
 
-def test_what_was_superseded_when_the_topic_was_made_again_is_lost_too() -> None:
+def test_what_was_superseded_when_the_topic_was_recreated_is_lost_too() -> None:
     found = asked(stored(rewound(remade(), 98)), 98)
     assert found.losses == (AcceptedLoss(0, 10, None, (98,), LossReason.TOPIC_RECREATED),)
 
@@ -338,7 +338,7 @@ def test_a_day_has_the_revisions_and_losses_of_its_hours() -> None:
     assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 4, 15)
 
 
-def test_a_day_of_which_an_hour_can_not_be_told_is_unknown() -> None:
+def test_a_day_with_an_unknown_hour_is_unknown() -> None:
     rows = read_up_to(120, began=90)
     expired = replace(rows, cuts=tuple(one for one in rows.cuts if one.bucket > 100))
     found = readiness(stored(expired), Period(96, 24))
@@ -363,7 +363,7 @@ def test_the_newest_ready_hour_is_that_of_the_slowest_partition() -> None:
     assert newest_ready_hour(stored(read_up_to(90, began=90))) is None, "nothing is stored yet"
 
 
-def test_standings_tell_how_far_each_partition_is_behind() -> None:
+def test_partition_progress_has_how_far_each_partition_is_behind() -> None:
     now = (H + 3) * HOUR + 5
     told = partition_progress(stored(read_up_to(H), None, read_up_to(H + 9)), now)
     assert told == (
@@ -413,16 +413,14 @@ def model_ready(interval: int, hour: int, manifests: Iterable[ManifestRows | Non
 
 
 @given(manifests=st.lists(partitions(), min_size=1, max_size=3), interval=INTERVALS, hour=st.integers(0, 60))
-def test_an_hour_is_ready_exactly_when_the_rule_says_so(
-    manifests: list[ManifestRows | None], interval: int, hour: int
-) -> None:
+def test_an_hour_is_ready_exactly_by_the_rule(manifests: list[ManifestRows | None], interval: int, hour: int) -> None:
     found = asked(stored(*manifests, interval=interval), hour)
     assert (found.verdict is Verdict.READY) == model_ready(interval, hour, manifests)
     assert bool(found.behind) == (found.verdict is Verdict.NOT_READY)
 
 
 @given(manifests=st.lists(partitions(), min_size=1, max_size=3), interval=INTERVALS)
-def test_no_hour_behind_the_newest_ready_one_is_ready(manifests: list[ManifestRows | None], interval: int) -> None:
+def test_no_hour_after_the_newest_ready_one_is_ready(manifests: list[ManifestRows | None], interval: int) -> None:
     dataset = stored(*manifests, interval=interval)
     ready = [hour for hour in range(200) if model_ready(interval, hour, manifests)]
     assert newest_ready_hour(dataset) == max(ready, default=None)

@@ -50,13 +50,13 @@ def test_a_worker_without_work_does_nothing(bench: Bench) -> None:
     assert runs.runs == []
 
 
-def test_progress_is_told_with_the_jobs_that_it_is_of(bench: Bench) -> None:
+def test_progress_is_reported_with_its_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     bench.worker(Runs(lambda _, on_progress: on_progress(0.5))).step()
     assert bench.told_of() == [([1, 2], 0.5), ([1, 2], 1.0)]
 
 
-def test_only_jobs_that_are_marked_as_done_are_told_to_be(bench: Bench) -> None:
+def test_only_jobs_that_are_marked_as_done_are_reported_as_done(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
 
     def meanwhile(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
@@ -67,13 +67,13 @@ def test_only_jobs_that_are_marked_as_done_are_told_to_be(bench: Bench) -> None:
     assert bench.told_of() == [([2], 1.0)]
 
 
-def test_jobs_that_failed_are_not_told_to_be_done(bench: Bench) -> None:
+def test_failed_jobs_are_not_reported_as_done(bench: Bench) -> None:
     bench.plan(job(0, 1))
     bench.worker(fails_with(BadRecord("no"), 1)).step()
     assert bench.told == []
 
 
-def test_a_wave_has_so_many_jobs_at_the_most(bench: Bench) -> None:
+def test_a_wave_has_at_most_max_jobs(bench: Bench) -> None:
     bench.plan(*(job(0, bucket) for bucket in range(5)))
     runs = Runs()
     bench.worker(runs, wave_jobs=2).run_until_done()
@@ -159,7 +159,7 @@ def test_a_keeper_renews_when_it_is_time_and_not_before(bench: Bench) -> None:
     assert not keeper.finish(held)
 
 
-def test_a_keeper_leaves_leases_to_run_out_if_the_work_is_silent_for_too_long(bench: Bench) -> None:
+def test_a_keeper_stops_renewing_after_too_long_without_progress(bench: Bench) -> None:
     bench.plan(job(0, 1))
     held = bench.board.lease(bench.job(1), "w")
     assert held is not None
@@ -174,7 +174,7 @@ def test_a_keeper_leaves_leases_to_run_out_if_the_work_is_silent_for_too_long(be
     assert bench.job(1).leased_until == held.leased_until + 180_000
 
 
-def test_a_lease_that_could_not_be_renewed_is_kept_as_long_as_nobody_else_has_it(bench: Bench) -> None:
+def test_a_lease_whose_renewal_failed_is_kept_as_long_as_no_other_worker_has_it(bench: Bench) -> None:
     bench.plan(job(0, 1))
     held = bench.board.lease(bench.job(1), "w")
     assert held is not None
@@ -231,7 +231,7 @@ def test_jobs_that_others_have_are_waited_for_and_taken_once_their_leases_run_ou
     assert bench.states() == {1: JobState.DONE, 2: JobState.DONE}
 
 
-def test_a_worker_stays_for_as_long_as_it_is_told_to(bench: Bench) -> None:
+def test_an_idle_worker_ends_after_its_idle_time(bench: Bench) -> None:
     bench.plan(job(0, 1))
     looks = 0
 

@@ -119,7 +119,7 @@ def test_a_rewind_does_not_go_over_a_reset(target: Target) -> None:
 
 
 @pytest.mark.parametrize("target", [ToBucket(11), ToOffset(110), ToTime(12 * HOUR)])
-def test_a_rewind_does_not_go_below_what_the_manifest_tells_of(target: Target) -> None:
+def test_a_rewind_does_not_go_below_the_manifest(target: Target) -> None:
     rows = stored()
     rows = replace(rows, cuts=tuple(one for one in rows.cuts if one.bucket > 12))
     with pytest.raises(RewindRefused, match="the manifest reaches back to bucket 13, offset 130") as caught:
@@ -128,13 +128,13 @@ def test_a_rewind_does_not_go_below_what_the_manifest_tells_of(target: Target) -
 
 
 @pytest.mark.parametrize("target", [ToBucket(21), ToOffset(210), ToOffset(5_000), ToTime(22 * HOUR)])
-def test_what_is_not_closed_yet_can_not_be_rewound_to(target: Target) -> None:
+def test_the_open_bucket_is_not_a_target(target: Target) -> None:
     with pytest.raises(RewindRefused, match="the newest bucket that was closed is 20") as caught:
         planned(stored(), target)
     assert "at the next start anyway" in caught.value.remedy
 
 
-def test_a_rewind_does_not_go_below_the_log_s_start_and_the_oldest_that_is_possible_is_told() -> None:
+def test_a_rewind_does_not_go_below_the_log_s_start_and_the_error_names_the_oldest_target() -> None:
     for start in (181, 185, 190):
         with pytest.raises(RewindRefused, match=f"bucket 18, offset 180: the log starts at offset {start}") as caught:
             planned(stored(), ToBucket(18), log(start))
@@ -195,7 +195,7 @@ def test_rows_with_thousands_of_late_hours_go_in_smaller_batches() -> None:
     assert plan.rows == planned(stored(), ToBucket(15)).rows
 
 
-def test_a_batch_has_whole_buckets_newest_first_and_a_thousand_rows_at_the_most() -> None:
+def test_a_batch_has_complete_buckets_newest_first_and_at_most_a_thousand_rows() -> None:
     assert places(planned(stored(), ToBucket(17), most_rows=7)) == [
         [(bucket, group) for bucket in (20, 19) for group in range(GROUPS)],
         [(bucket, group) for bucket in (18, 17) for group in range(GROUPS)],
@@ -288,13 +288,13 @@ def test_marking_changes_nothing_else_of_a_row_nor_the_next_part_id(make: Callab
     assert set(done.checkpoints) == {plan.offset}
 
 
-def test_whoever_rewinds_leaves(make: Callable[..., Shard]) -> None:
+def test_a_rewind_gives_up_ownership(make: Callable[..., Shard]) -> None:
     shard = make()
     shard.rewind()
     assert shard.manifest().state.seen_at is None
 
 
-def test_a_rewind_that_is_refused_leaves_too_and_marks_nothing(make: Callable[..., Shard]) -> None:
+def test_a_refused_rewind_gives_up_ownership_and_marks_nothing(make: Callable[..., Shard]) -> None:
     shard = make()
     with pytest.raises(RewindRefused):
         shard.rewind(21)
@@ -328,7 +328,7 @@ def test_a_store_that_goes_away_in_the_middle_leaves_a_shorter_rewind_and_the_re
     assert shard.superseded() == {17, 18, 19, 20}
 
 
-def test_a_rewind_of_which_another_takes_the_shard_stops_and_does_not_say_that_the_other_left(
+def test_a_rewind_that_loses_ownership_stops_and_does_not_end_the_new_owner_s(
     make: Callable[..., Shard],
 ) -> None:
     shard = make()
@@ -345,7 +345,7 @@ def test_a_rewind_of_which_another_takes_the_shard_stops_and_does_not_say_that_t
     assert shard.manifest().state.seen_at == NOW
 
 
-def test_a_long_rewind_says_meanwhile_that_its_owner_lives(make: Callable[..., Shard]) -> None:
+def test_a_long_rewind_writes_heartbeats(make: Callable[..., Shard]) -> None:
     shard = make()
     seen: list[int | None] = []
 

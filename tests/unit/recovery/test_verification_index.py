@@ -87,7 +87,7 @@ def test_another_checksum_of_an_index_bucket(world: World, damage: Damage) -> No
     assert "not those that its manifest row names" in found.what
 
 
-def test_what_depends_on_a_damaged_index_bucket_is_left_out_and_a_note_says_so(world: World, damage: Damage) -> None:
+def test_checks_that_need_a_damaged_index_bucket_are_skipped_with_a_note(world: World, damage: Damage) -> None:
     row = damage.index_row(FIRST)
     damage.row(row.bucket, row.group, index_checksum=bytes(16))
     group = other_group(world)
@@ -206,7 +206,7 @@ def test_an_old_id_that_is_written_again_beside_the_new_one(world: World, damage
     assert f"was part id {old} before" in the_only_finding(world, FindingKind.KEY_WITH_TWO_IDS).what
 
 
-def test_an_active_id_that_is_nobodys(world: World, damage: Damage) -> None:
+def test_an_active_id_without_a_record(world: World, damage: Damage) -> None:
     unused = world.manifest().state.next_part_id
 
     def change(contents: Contents) -> None:
@@ -238,9 +238,7 @@ def test_an_active_id_is_dropped_in_the_bucket_in_which_the_key_began(
     assert 'metric_1{name="returns"}' in the_only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE).what
 
 
-def test_an_active_id_is_dropped_whose_record_says_in_the_same_bucket_that_it_has_ended(
-    world: World, damage: Damage
-) -> None:
+def test_an_active_id_is_dropped_if_its_record_in_the_same_bucket_has_ended(world: World, damage: Damage) -> None:
     def change(contents: Contents) -> None:
         returns = contents.id_of(RETURNS)
         contents.records[returns].end = contents.active.pop(returns)
@@ -275,7 +273,7 @@ def test_a_greatest_time_that_is_before_a_sample(world: World, damage: Damage) -
     assert found_in(world, Scope(samples=False)) == ()
 
 
-def test_a_start_that_is_behind_a_sample(world: World, damage: Damage) -> None:
+def test_a_start_that_is_after_a_sample(world: World, damage: Damage) -> None:
     def change(contents: Contents) -> None:
         contents.records[contents.id_of(SOMETIMES)].start += 1
 
@@ -292,7 +290,7 @@ def test_a_start_that_is_behind_a_sample(world: World, damage: Damage) -> None:
     assert "an earlier sample than their recorded start" in found.what
 
 
-def test_a_record_that_is_gone_altogether_leaves_its_active_ids_behind(world: World, damage: Damage) -> None:
+def test_a_record_that_was_lost_completely_leaves_its_active_ids(world: World, damage: Damage) -> None:
     for bucket in (FIRST + 1, FIRST + 2):
         rewritten(damage, bucket, lambda contents: contents.records.pop(contents.id_of(SOMETIMES)))
     found = found_in(world)

@@ -85,7 +85,7 @@ def test_a_document_with_another_hash(index: PartKeyIndex) -> None:
     assert found == "part ids that have a different key hash in Lucene than in the index buckets: 1, the first is 1"
 
 
-def test_a_document_with_other_labels_than_its_hash_says(index: PartKeyIndex) -> None:
+def test_a_document_whose_labels_do_not_match_its_hash(index: PartKeyIndex) -> None:
     swapped = THREE.take(np.array([0, 2, 1]))
     (found,) = told(index, replace(THREE, keys=swapped.keys, offsets=swapped.offsets))
     assert found == "part ids that have labels in Lucene that do not match their hash: 2, the first is 1"

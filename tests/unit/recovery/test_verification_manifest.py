@@ -95,7 +95,7 @@ def test_a_row_of_a_group_that_the_dataset_does_not_have(world: World, damage: D
     assert "4 groups" in found[0].what
 
 
-def test_a_row_is_missing_behind_which_there_are_others(world: World, damage: Damage) -> None:
+def test_a_row_is_missing_before_others(world: World, damage: Damage) -> None:
     group = other_group(world)
     damage.execute("DELETE FROM flush_groups WHERE bucket = ? AND flush_group = ?", FIRST + 1, group)
     found = the_only_finding(world, FindingKind.ROW_BEHIND_HOLE)
@@ -103,7 +103,7 @@ def test_a_row_is_missing_behind_which_there_are_others(world: World, damage: Da
     assert f"for bucket {FIRST + 2}" in found.what
 
 
-def test_a_row_is_superseded_behind_which_there_are_others(world: World, damage: Damage) -> None:
+def test_a_row_is_superseded_before_others(world: World, damage: Damage) -> None:
     damage.row(FIRST + 1, other_group(world), superseded=1)
     assert the_only_finding(world, FindingKind.ROW_BEHIND_HOLE).bucket == FIRST + 1
 

@@ -268,7 +268,7 @@ def test_a_series_of_another_group(stored: Stored) -> None:
     assert found.what.startswith("1 series in the segments of group")
 
 
-def test_segments_that_no_row_names_are_nobodys(stored: Stored) -> None:
+def test_segments_that_no_row_references_are_ignored(stored: Stored) -> None:
     segments = stored.damage.segments_of(stored.row)
     where = SegmentsOf(stored.world.options.shard, stored.bucket, stored.group, "of a zombie")
     stored.world.sqlite.write_segments(

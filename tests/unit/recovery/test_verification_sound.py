@@ -163,7 +163,7 @@ def test_a_purged_key_that_returned_within_what_was_rewound_is_sound(world: Worl
     sound_world(world)
 
 
-def test_a_topic_that_was_made_again_leaves_both_sides_of_the_reset_sound(world: World) -> None:
+def test_a_recreated_topic_leaves_both_sides_of_the_reset_consistent(world: World) -> None:
     live(world, 2)
     world.store.before = group_fails(other_group(world))
     live(world, 1, "stuck for ever")
@@ -194,7 +194,7 @@ def test_an_accepted_loss_is_a_note(world: World, *, is_designated: bool) -> Non
     )
 
 
-def test_what_the_index_was_not_told_of_a_lossy_bucket_is_a_note(world: World) -> None:
+def test_samples_of_a_lossy_bucket_missing_from_the_index_are_a_note(world: World) -> None:
     """Other groups were stored with all records, the index bucket only after some had been lost."""
     live(world, 1, "both")
     live(world, 1, "lost")

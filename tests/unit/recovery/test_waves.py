@@ -33,7 +33,7 @@ B1, B2 = job(1, 1, 500, 510), job(1, 2, 510, 520)
 C1 = job(2, 1, 0, 10)
 
 
-def test_the_most_urgent_jobs_are_read_together_up_to_so_many_offsets() -> None:
+def test_the_most_urgent_jobs_run_together_up_to_a_number_of_offsets() -> None:
     assert next_wave([A1, B1, A2, B2, A3], 1_000) == [A1, B1, A2, B2, A3]
     assert next_wave([A1, B1, A2, B2, A3], 35) == [A1, B1, A2]
     assert next_wave([], 1_000) == []
@@ -88,7 +88,7 @@ def test_a_wave_has_no_more_jobs_than_allowed() -> None:
     assert next_wave(tiny, 1_000) == tiny[:-1]
 
 
-def test_behind_a_job_that_another_took_nothing_of_its_shard_is_taken() -> None:
+def test_no_job_after_one_that_another_worker_took_is_taken_from_its_shard() -> None:
     assert without_followers([A1, B1, A2, B2, A3], A2) == [A1, B1, B2]
 
 

@@ -143,7 +143,7 @@ def test_the_reason_of_a_lost_lease_is_known_as_one(bench: Bench) -> None:
     assert not was_lost_once(count_failure(leased, "BadRecord: no", LeasePolicy()))
 
 
-def test_a_suspect_that_somebody_else_has_had_meanwhile_is_still_one(bench: Bench) -> None:
+def test_a_suspect_that_another_worker_has_had_meanwhile_stays_one(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     errors: list[Exception] = [BadRecord("no")]
 
@@ -332,7 +332,7 @@ def test_what_keeps_jobs_from_being_read_can_be_seen(bench: Bench) -> None:
     assert bench.job(1).reason == "offsets [10, 20): StoreUnavailable: the store is away"
 
 
-def test_leases_of_a_run_that_tells_nothing_are_left_to_run_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_of_a_run_without_progress_are_not_renewed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.plan(job(0, 1))
     keepers: list[LeaseKeeper] = []
 

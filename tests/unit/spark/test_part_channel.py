@@ -43,7 +43,7 @@ def sockets() -> Iterator[Sockets]:
         end_request(PartStopped("paused")),
     ],
 )
-def test_a_question_arrives_as_it_was_asked_and_so_does_the_answer(sockets: Sockets, ask: TaskRequest) -> None:
+def test_requests_and_replies_arrive_unchanged(sockets: Sockets, ask: TaskRequest) -> None:
     driver = SignedFrames(sockets[0], KEY, NONCE, is_driver=True)
     executor = SignedFrames(sockets[1], KEY, NONCE, is_driver=False)
     for _ in range(2):

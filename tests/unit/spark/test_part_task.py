@@ -58,7 +58,7 @@ def test_a_grant_counts_from_before_the_question(driver: Driver) -> None:
         assert link.deadline() == asked + GRANT_S
 
 
-def test_a_grant_is_asked_for_again_before_it_is_used(driver: Driver) -> None:
+def test_an_old_grant_is_requested_again_before_it_is_used(driver: Driver) -> None:
     with closing(DriverLink(driver.task, driver.clock)) as link:
         link.begin()
         driver.clock.sleep(60)

@@ -63,6 +63,6 @@ def test_a_wave_of_which_nothing_is_known_is_read_in_one_task() -> None:
     assert found.records_per_batch == MAX_BATCH_RECORDS
 
 
-def test_the_largest_records_say_how_many_make_a_batch() -> None:
+def test_the_largest_records_determine_the_size_of_a_batch() -> None:
     assert size(job(10, 1, 100.0), job(10, 1, BATCH_BYTES / 8)).records_per_batch == 8
     assert size(job(10, 1, 100.0 * BATCH_BYTES)).records_per_batch == 1

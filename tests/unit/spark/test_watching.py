@@ -73,7 +73,7 @@ def dead() -> Any:
     return Context(refused)
 
 
-def test_a_failure_says_what_failed_and_why_without_the_calls_of_java() -> None:
+def test_a_failure_has_the_action_and_the_reason_without_java_stack_frames() -> None:
     with pytest.raises(ReplayFailed) as failed, translate_errors("the replay of metrics", living()):
         raise PySparkException(TEXT)
     assert failed.value.message.startswith("the replay of metrics failed: An exception was thrown")
@@ -82,7 +82,7 @@ def test_a_failure_says_what_failed_and_why_without_the_calls_of_java() -> None:
     assert not isinstance(failed.value, RecordsGone)
 
 
-def test_records_that_are_gone_are_told_apart() -> None:
+def test_deleted_records_are_a_separate_error() -> None:
     text = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost because they are not available in Kafka"
     with pytest.raises(RecordsGone), translate_errors("the replay of metrics", living()):
         raise PySparkException(text)
@@ -94,7 +94,7 @@ def test_a_store_that_did_not_answer_an_executor_is_one_that_did_not_answer() ->
         raise PySparkException(text)
 
 
-def test_a_message_that_only_speaks_of_such_an_error_is_none() -> None:
+def test_a_message_that_only_mentions_such_an_error_is_not_one() -> None:
     with pytest.raises(ReplayFailed), translate_errors("the replay", living()):
         raise PySparkException(TEXT.replace("no such table", "what a StoreUnavailable would say"))
 
@@ -164,7 +164,9 @@ def enough(_fraction: float) -> None:
     raise EnoughError
 
 
-def test_what_hears_of_an_action_ends_it_though_its_jvm_may_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_of_the_progress_callback_cancels_the_action_even_if_its_jvm_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(watching, "_POLL_INTERVAL_S", 0.01)
     over = threading.Event()
 

@@ -75,7 +75,7 @@ def test_an_empty_batch_between_others_gives_nothing_and_breaks_nothing() -> Non
     assert decoder.decode([body("b", time=7)]).time.tolist() == [7]
 
 
-def test_a_fault_of_one_batch_is_none_of_the_next() -> None:
+def test_a_fault_of_one_batch_does_not_reach_the_next() -> None:
     decoder = Decoder(LIMITS)
     assert len(decoder.decode([b"\xff" * 9, body("a")]).faults) == 1
     columns = decoder.decode([body("a"), body("b")])
@@ -162,7 +162,7 @@ BODIES = st.one_of(
 
 @settings(max_examples=50)
 @given(st.lists(st.lists(BODIES, max_size=3), min_size=2, max_size=5))
-def test_a_sequence_of_batches_gives_the_same_as_each_by_itself(batches: list[list[bytes]]) -> None:
+def test_a_sequence_of_batches_decodes_like_each_batch_alone(batches: list[list[bytes]]) -> None:
     decoder = Decoder(LIMITS)
     for bodies in batches:
         together, alone = decoder.decode(bodies), decode_batch(bodies, LIMITS)
@@ -173,9 +173,7 @@ def test_a_sequence_of_batches_gives_the_same_as_each_by_itself(batches: list[li
 
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 100))
-def test_a_batch_is_divided_into_pieces_of_so_many_unpacked_bytes_or_of_one_record(
-    lengths: list[int], most: int
-) -> None:
+def test_a_batch_is_divided_by_decompressed_bytes_or_into_single_records(lengths: list[int], most: int) -> None:
     # Zeros, so that the packed length says nothing.
     bodies = [compress(bytes(length)) for length in lengths]
     pieces = list(batches_within(bodies, most, Limits(record_bytes=50)))

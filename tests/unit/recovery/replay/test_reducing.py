@@ -94,7 +94,7 @@ def test_what_a_result_says_does_not_depend_on_the_units() -> None:
     assert sum(late.samples for group in one.groups for late in group.late) == 2 * len(SERIES)
 
 
-def test_a_group_without_a_sample_is_told_of_as_a_shard_would_tell() -> None:
+def test_a_group_without_samples_is_reported_as_a_shard_reports_it() -> None:
     given = ReplayInput.of([JOB], replays.settings(), now=0, bounds={})
     result = fold_outcomes(given.jobs[0], [])
     assert result.groups == tuple(
@@ -144,7 +144,7 @@ def opened(pairs: Sequence[tuple[ResultRow, ResultRow]]) -> tuple[KeySummary, li
     return KeySummary.concatenated(summaries), numbers
 
 
-def test_keys_are_told_of_once_where_they_were_met_first_with_times_of_all_blocks() -> None:
+def test_each_key_is_reported_once_at_its_first_record_with_the_times_of_all_blocks() -> None:
     blocks = [
         key_block(np.array([5, 3]), 0, np.array([50, 30])),
         key_block(np.array([3, 9]), 1, np.array([20, 90])),

@@ -115,7 +115,7 @@ def test_a_replay_leaves_what_a_plain_loop_over_its_records_would(case: Case, sp
 
 @given(cases(), SPLITS)
 @settings(max_examples=150, deadline=None)
-def test_summaries_say_of_each_key_what_a_plain_loop_would(case: Case, split: TaskSizes) -> None:
+def test_summaries_equal_those_of_a_simple_loop(case: Case, split: TaskSizes) -> None:
     store = run(case, split)
     part_keys = {key_of(one): encode_part_key(dict(one)) for one in SERIES}
     for job in case.jobs:

@@ -87,7 +87,7 @@ def test_counts_over_many_hours_come_back_and_others_are_as_a_node_of_the_versio
     ]
 
 
-def test_the_row_that_says_that_a_job_is_done_is_written_last(store: DictStore) -> None:
+def test_the_row_that_marks_a_job_as_done_is_written_last(store: DictStore) -> None:
     assert store.kinds_in_order[-1] == RESULT
     assert {SUMMARY, KEYS, FAULTS, RESULT} == set(store.kinds_in_order)
 
@@ -192,7 +192,7 @@ def test_a_row_of_keys_that_would_be_too_large_becomes_several() -> None:
     assert texts == replays.texts(keys)
 
 
-def test_a_key_that_is_too_large_by_itself_is_stored_all_the_same() -> None:
+def test_a_key_larger_than_a_row_is_stored() -> None:
     (row,) = key_rows(*keys_of([2_000_000]))
     assert row.keys == 1
 

@@ -93,7 +93,7 @@ def replayed() -> tuple[DictStore, JobResult]:
     return store, runner.run([job], lambda _: None)[job]
 
 
-def test_segments_and_what_is_told_of_them_are_those_of_a_shard(
+def test_segments_and_their_rows_equal_those_of_a_shard(
     by_shard: tuple[list[GroupWrite], Counters, object], replayed: tuple[DictStore, JobResult]
 ) -> None:
     store, result = replayed
@@ -117,7 +117,7 @@ def test_counts_are_those_of_a_shard(
     assert {"EMPTY_NAME", "TOO_MANY_LABELS"} <= counters.dropped_series.keys()
 
 
-def test_records_that_a_shard_puts_aside_are_told_of(
+def test_undecodable_records_are_reported(
     by_shard: tuple[object, Counters, list[tuple[int, int, bytes]]],
 ) -> None:
     assert by_shard[2] == [(one.offset, one.time, POISON) for one in records() if one.series is None]

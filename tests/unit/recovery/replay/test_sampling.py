@@ -22,7 +22,7 @@ def test_the_offsets_are_spread_evenly_from_the_first_on() -> None:
     assert sampled_offsets(100, 500) == [100, 166, 233, 300, 366, 433]
 
 
-def test_what_a_few_records_hold_is_reckoned_up_to_the_whole_job() -> None:
+def test_a_few_records_are_extrapolated_to_the_whole_job() -> None:
     job = leased_job(0, 1000)
     record = LogRecord(0, 0, ((labels("up", "a"), ((1, 1.0), (2, 1.0))),))
     asked = []
@@ -42,7 +42,7 @@ def test_a_range_without_a_record_has_nothing_to_divide() -> None:
     assert (found.samples, found.bounds(4, 1)) == (0.0, ())
 
 
-def test_nobody_is_asked_for_records_of_an_empty_range() -> None:
+def test_no_record_is_sampled_from_an_empty_range() -> None:
     def sampler(*_: object) -> Sequence[bytes]:
         raise AssertionError
 

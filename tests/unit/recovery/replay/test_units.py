@@ -105,7 +105,7 @@ KEYS = st.lists(st.tuples(WORDS, WORDS, WORDS), unique=True, max_size=30)
 
 
 @given(KEYS, st.lists(st.builds(SeriesBound, st.integers(0, GROUPS), WORDS, WORDS, WORDS), unique=True, max_size=5))
-def test_a_series_belongs_to_the_unit_whose_bounds_it_lies_between(
+def test_a_series_belongs_to_the_unit_whose_bounds_contain_it(
     keys: list[tuple[int, int, int]], drawn: list[SeriesBound]
 ) -> None:
     bounds = sorted(drawn)
