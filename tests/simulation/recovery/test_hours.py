@@ -1,4 +1,4 @@
-"""Hours as they become ready in a world that goes on: not before all is stored, and anew when something is late."""
+"""Hours in a world that continues: ready only when everything is stored, and revised when samples are late."""
 
 from collections.abc import Callable
 
@@ -37,7 +37,7 @@ FIRST = START // HOUR
 
 
 def stored(*partitions: World) -> StoredDataset:
-    """Worlds as the partitions of one dataset: each has a store of its own, and all have the same times."""
+    """Worlds as the partitions of one dataset: each has a separate store, and all have the same times."""
     one = partitions[0]
     known_since = one.clock.now_ms() - one.options.row_lifetime
     manifests = [each.sqlite.manifest(each.options.shard) for each in partitions]
@@ -217,7 +217,7 @@ def test_an_accepted_loss_is_reported_with_its_hour(world: World) -> None:
 
 
 def test_an_hour_in_which_a_loss_was_accepted_is_ready_once_the_rest_of_it_is_stored(world: World) -> None:
-    """The loss closes the hour's bucket at once. What comes later in the hour lies in the next bucket."""
+    """The loss closes the hour's bucket immediately. Later records of the hour are in the next bucket."""
     world.start()
     produce_everywhere(world, "lost")
     world.read_all()

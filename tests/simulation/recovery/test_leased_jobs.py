@@ -1,7 +1,7 @@
 """Two coordinators and several workers at once on one shard's jobs, with crashes, stalls and workers that wake up late.
 
-Every change of a job passes through a store that watches: who makes it, under which lease, and whether it may. Between
-what a coordinator or a worker reads and what it writes, anybody else may act.
+Every change of a job passes through a store that checks it: who makes it, under which lease, and whether that is
+permitted. Between a read and the following write of a coordinator or worker, any other process may act.
 """
 
 import contextlib

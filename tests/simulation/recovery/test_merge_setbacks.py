@@ -280,7 +280,7 @@ def test_a_tail_that_waits_for_too_long_a_replay_is_not_read_without_end(world: 
 def test_what_workers_had_read_before_a_loss_is_kept_however_the_next_start_reads(
     world: World, mode: ReplayMode
 ) -> None:
-    """Kafka deletes what a done job has read, and some of the bucket behind it that no job has."""
+    """Kafka deletes the records of a finished job, and some of the next bucket, which no job has read."""
     world.crash()
     hours_without_a_shard(world, 1)
     kept = world.expected()

@@ -140,7 +140,7 @@ def test_neither_a_plan_nor_a_shard_cuts_after_an_open_transaction(
 
 
 def test_a_plan_may_know_by_an_aborted_record_what_a_shard_behind_an_open_transaction_can_not() -> None:
-    """Brokers find it by its time, a reader never sees it. That the bucket is over is true all the same."""
+    """Brokers find it by its time, but readers never see it. The bucket is over nevertheless."""
     with a_world() as world:
         world.start()
         world.settle()

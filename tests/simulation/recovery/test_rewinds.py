@@ -1,5 +1,5 @@
-"""Rewinds in a world that goes on: wherever one is stopped, every sample is there once in the end, every key, and no id
-twice.
+"""Rewinds in a world that continues: wherever one is interrupted, in the end every sample and every key exists once,
+and no id twice.
 """
 
 from collections.abc import Callable

@@ -70,7 +70,7 @@ class ThreeWays(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def finish(self, world: World) -> None:
-        """Let a world come to rest, without anything going wrong any more."""
+        """Let a world finish without further faults."""
         world.store.before = world.store.after = quietly
         if world.shard is None:
             world.start()

@@ -1,6 +1,6 @@
-"""Records that outgrow the arrays of the first guess after some of their labels were written over in place.
+"""Records that exceed the initial arrays after some of their labels were overwritten in place.
 
-Such a record must not be walked again from its start: its bytes are no longer those that came.
+Such a record must not be decoded again from its start, because its bytes have changed.
 """
 
 import random

@@ -192,7 +192,7 @@ def test_one_row_and_none_are_always_contiguous() -> None:
 
 
 def test_the_designated_group_of_a_shard_never_changes() -> None:
-    """What is stored depends on it: another choice would look for index buckets where there are none."""
+    """Stored data depends on it: with another choice, index buckets would not be found."""
     chosen = [designated_group(ShardId("metrics", shard), 16) for shard in range(8)]
     assert chosen == [13, 13, 7, 14, 10, 11, 0, 3]
     assert designated_group(ShardId("power", 0), 256) == 40
@@ -296,7 +296,7 @@ def test_remaining_rows_that_expire_together_are_left_out() -> None:
 
 
 def test_a_gap_after_a_row_that_must_exist_is_kept() -> None:
-    """The oldest row's time has come, that of the next one has not: what is missing behind it is a loss."""
+    """The oldest row has expired but the next one has not: what is missing after it is a loss."""
     expired = replace(cut(1, 10, 20), expires=1_000)
     later = 2_000 + EXPIRY_SKEW_MS
     living = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=later) for bucket in (2, 4)]

@@ -1,4 +1,4 @@
-"""How far a shard is stored, beside plain models of it."""
+"""Compares the progress of a shard with that of simple models."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -59,8 +59,8 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_noticed(
 def test_any_rows_give_the_progress_of_a_simple_model(
     *, groups: int, lengths: list[int], begins: bool, data: st.DataObject
 ) -> None:
-    """The model: a group has a bucket if a row that is not superseded says so. Its checkpoint is where its first bucket
-    that it has not begins, or else the end of all.
+    """The model: a group has a bucket if it has a row that is not superseded. Its checkpoint is the start of the first
+    bucket that it lacks, or else the end of the last bucket.
     """
     cuts = joined(10, 100, lengths)
     if begins:

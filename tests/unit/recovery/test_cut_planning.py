@@ -1,4 +1,4 @@
-"""Which buckets behind the newest cut are whole, whatever the brokers' clocks have put on the records."""
+"""Which buckets after the newest cut are complete, whatever times the brokers' clocks have given the records."""
 
 from collections.abc import Callable, Iterator
 
@@ -84,7 +84,7 @@ def test_after_a_period_without_records_one_record_closes_several_buckets_and_le
 
 
 def test_a_record_of_a_broker_that_was_ahead_closes_no_bucket_in_a_replay() -> None:
-    """Eight hours ahead for one record; the others say where the buckets end."""
+    """One record is eight hours ahead; the others determine where the buckets end."""
     times = records(
         deadline(99),
         deadline(108),
@@ -105,14 +105,14 @@ def test_a_record_ahead_of_the_present_closes_no_bucket_before_the_records_after
 
 
 def test_a_record_ahead_in_an_earlier_bucket_does_not_close_the_later_ones_at_their_start() -> None:
-    """Kafka's look-up still finds it, below where the bucket begins."""
+    """Kafka's lookup still finds it, before the start of the bucket."""
     answered = records(deadline(100) - 1, deadline(100), deadline(101) - 1)
     times = LogTimes(lambda time: 450 if time < deadline(101) else None, answered.read)
     assert planned(times, 503, present=deadline(101) - 1) == [(100, 500, 501)]
 
 
 def test_a_late_record_of_a_slow_clock_stays_in_its_bucket() -> None:
-    """A leader whose clock is slow: the bucket ends behind its last record, so that none of them counts as later."""
+    """The leader's clock is slow: the bucket ends after its last record, so that none of them counts as late."""
     times = records(deadline(100) - 1, deadline(101), deadline(100) - 2, deadline(101), deadline(101) + 1)
     assert planned(times, 505, present=deadline(101) + 1) == [(100, 500, 503), (101, 503, 503)]
 
@@ -154,14 +154,14 @@ def test_an_open_transaction_keeps_a_bucket_from_being_idle() -> None:
 
 
 def test_a_record_after_the_pinned_end_closes_nothing() -> None:
-    """It came after the end was asked for; what lies between belongs to the bucket too."""
+    """It arrived after the end was pinned; the records before it belong to the bucket too."""
     times = unread(records(deadline(99), deadline(99), deadline(100)).offset_at)
     assert planned(times, 501, present=deadline(100)) == []
     assert planned(times, 502, present=deadline(100)) == [(100, 500, 502)]
 
 
 def test_an_unreadable_record_closes_nothing() -> None:
-    """Kafka's look-up by time may find one behind an open transaction."""
+    """Kafka's lookup by time may find a record after the start of an open transaction."""
     times = unread(records(deadline(99), deadline(99), deadline(100)).offset_at)
     assert planned(times, 501, high=503, present=deadline(100)) == []
 
@@ -178,7 +178,7 @@ def test_an_empty_topic_has_idle_buckets_only() -> None:
 
 
 def test_a_log_that_ends_in_transaction_markers_is_cut_after_them() -> None:
-    """There is no record at `end - 1`, and no reader sees the offsets of markers."""
+    """No record has the offset `end - 1`, and readers do not see the offsets of markers."""
     # One record at 500, an aborted one at 501 and its marker at 502.
     assert planned(records(deadline(99)), 503, present=deadline(100) + GRACE) == [(100, 500, 503)]
 

@@ -69,7 +69,7 @@ def test_a_record_closes_nothing_before_the_present_has_reached_the_deadline() -
 
 
 def test_a_record_ahead_of_the_present_leaves_it_to_the_records_behind_it_to_close_the_bucket() -> None:
-    """A broker's clock was hours ahead for a while; another leader has taken records of the bucket behind that."""
+    """A broker's clock was hours ahead for a while, and another leader has appended records of the bucket since."""
     assert place(DEADLINE + 8 * HOUR, DEADLINE - 5, DEADLINE + 1, present=DEADLINE + 2) == 2
     assert place(DEADLINE + 8 * HOUR, present=DEADLINE + 2) is None
     assert place(DEADLINE + 2 + GRACE, present=DEADLINE + 2) == 0, "clocks may differ by the grace"

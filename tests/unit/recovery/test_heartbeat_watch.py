@@ -1,4 +1,4 @@
-"""Whether somebody else still holds something, by its signs of life alone."""
+"""Whether another process still holds something, by its heartbeats alone."""
 
 import pytest
 

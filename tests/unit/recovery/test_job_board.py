@@ -249,7 +249,7 @@ def test_a_change_whose_response_was_lost_is_recognised(
 
 
 class Meddler:
-    """A store in which somebody else changes the jobs before each of our changes."""
+    """A store in which another process changes the jobs before each of our changes."""
 
     def __init__(self, store: Store, times: int) -> None:
         self._store, self.times = store, times

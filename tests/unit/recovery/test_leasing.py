@@ -82,7 +82,7 @@ def test_a_job_fails_permanently_past_the_failures_allowed() -> None:
 
 
 def test_a_lost_lease_counts_as_a_failure() -> None:
-    """A job that ends its worker every time would otherwise be tried for ever."""
+    """Otherwise a job that kills its worker would be retried forever."""
     job = reclaim(LEASED, POLICY)
     assert (job.state, job.failures, job.epoch) == (JobState.PENDING, 1, 5)
     assert job.reason == "offsets [100, 150): its worker was lost: w"

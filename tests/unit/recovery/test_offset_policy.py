@@ -1,4 +1,4 @@
-"""Where a shard goes on reading: each case that checkpoint and log can be in, and what a person may accept."""
+"""Where a shard continues to read: each relation of checkpoint and log, and what an operator may accept."""
 
 import pytest
 from hypothesis import given
@@ -153,7 +153,7 @@ def test_a_loss_that_was_accepted_is_recorded_and_reading_starts_with_the_log(lo
 
 @pytest.mark.parametrize("accepted", [Accepted(loss_to=START - 1), Accepted(loss_to=0), Accepted(another_topic=True)])
 def test_a_loss_greater_than_the_accepted_one_stops_the_start_again(accepted: Accepted) -> None:
-    """Retention went on after somebody accepted what was lost then."""
+    """Kafka deleted more records after an operator had accepted the loss."""
     with pytest.raises(DataLost, match=r"Accept the loss of \[50, 100\)"):
         decided(50, accepted=accepted)
 
@@ -301,6 +301,6 @@ def test_an_empty_topic_is_begun_at_its_first_offset(first_start: FirstStart) ->
 
 
 def test_a_partition_that_ends_in_transaction_markers_resumes_after_them() -> None:
-    """The end is an offset, not a record: a cut by the clock lies behind markers that no reader ever sees."""
+    """The end is an offset, not a record: a cut by the clock is after markers, which readers do not see."""
     assert decided(END, furthest=END) == Resume(END)
     assert decided(END - 2, furthest=END - 2) == Resume(END - 2)

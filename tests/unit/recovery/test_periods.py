@@ -1,4 +1,4 @@
-"""Hours, days and moments as people write them."""
+"""Hours, days and times as text."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""The replay plan: whole buckets, the jobs for what they lack, and how an owner adopts the jobs of the one before."""
+"""The replay plan: complete buckets, the jobs for the rows that they lack, and how an owner adopts the jobs of the
+previous one.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

@@ -15,7 +15,7 @@ TIMES = st.integers(NOW - 1000 * DAY, NOW + 1000 * DAY)
 
 
 class LeapingClock(ManualClock):
-    """Wall time may leap; monotonic time goes on."""
+    """Wall time may jump; monotonic time advances steadily."""
 
     offset = 0
 

@@ -172,7 +172,7 @@ def test_an_hour_whose_rows_have_expired_is_unknown_and_never_ready() -> None:
 
 
 def test_a_beginning_whose_past_has_expired_is_not_taken_for_a_first_start() -> None:
-    """The row of a topic that was made again looks like that of a first start once all before it is gone."""
+    """Once all rows before it have expired, the row of a recreated topic looks like that of a first start."""
     later = read_up_to(H + 6, began=H + 2)
     dataset = stored(read_up_to(H + 6), later, known_since=(H + 1) * HOUR)
     assert asked(dataset).verdict is Verdict.UNKNOWN
@@ -289,7 +289,7 @@ def test_after_several_losses_in_a_row_an_hour_waits_for_a_bucket_that_none_has_
 
 
 def remade() -> ManifestRows:
-    """Read up to bucket 99, of which group 1 was not stored; then the topic was made again, in bucket 102."""
+    """Read up to bucket 99, of which group 1 was not stored; then the topic was recreated, in bucket 102."""
     old = without(read_up_to(99, began=96), (99, 1))
     new = [beginning(102, 0), cut(103, 0, 5)]
     return manifest([*old.cuts, *new], [*old.groups, *rows_of(103, (0, 1))])
@@ -392,8 +392,8 @@ INTERVALS = st.sampled_from([15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR]
 
 
 def model_ready(interval: int, hour: int, manifests: Iterable[ManifestRows | None]) -> bool:
-    """Said once more, bucket by bucket: of each partition that had begun by then, all rows are there up to the bucket
-    that holds the last millisecond, or the first one behind it that no loss has closed.
+    """The rule, bucket by bucket: each partition that had started by then has all rows up to the bucket with the last
+    millisecond, or up to the first later bucket that no loss has closed.
     """
     last = ((hour + 1) * HOUR - 1) // interval
     counts = 0

@@ -1,4 +1,4 @@
-"""A worker: what it takes, and what it says of what it did."""
+"""A worker: which jobs it takes, and what it reports."""
 
 import threading
 from collections.abc import Iterator, Sequence

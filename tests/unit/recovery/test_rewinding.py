@@ -41,7 +41,9 @@ NOW = 1_700_000_000_000
 
 
 def stored(first: int = 10, last: int = 20, *, size: int = 10) -> ManifestRows:
-    """A first start at offset 100 before bucket `first`, and whole buckets of so many records up to `last`."""
+    """A first start at offset 100 before bucket `first`, and complete buckets with the same number of records up to
+    `last`.
+    """
     buckets = range(first, last + 1)
     cuts = [cut(one, 100 + (one - first) * size, 100 + (one + 1 - first) * size) for one in buckets]
     return manifest([beginning(first - 1, 100), *cuts], [one for b in buckets for one in rows_of(b, range(GROUPS))])
@@ -89,7 +91,7 @@ def test_a_rewind_to_an_offset_takes_a_cut_and_nothing_else() -> None:
     ],
 )
 def test_a_rewind_to_a_time_takes_the_newest_cut_that_is_not_after_it(time: int, bucket: int) -> None:
-    """By the times of records: those of the grace lie in the bucket before."""
+    """By record times: those of the grace are in the bucket before."""
     assert planned(stored(), ToTime(time)).bucket == bucket
 
 
@@ -210,7 +212,7 @@ def test_a_batch_has_complete_buckets_newest_first_and_at_most_a_thousand_rows()
 def test_whatever_was_marked_the_rest_is_a_manifest_as_after_a_shorter_rewind(
     most: int, back: int, gone: set[tuple[int, int]]
 ) -> None:
-    """After each batch every group has its rows up to some bucket, as far as it had them, and none behind it."""
+    """After each batch, every group has its earlier rows up to some bucket, and none after it."""
     rows = stored()
     rows = replace(rows, groups=tuple(one for one in rows.groups if (one.bucket, one.group) not in gone))
     plan = planned(rows, ToBucket(20 - back), most_rows=most)
@@ -231,7 +233,7 @@ def test_whatever_was_marked_the_rest_is_a_manifest_as_after_a_shorter_rewind(
 
 
 class Shard:
-    """A shard in a store, with a manifest, that nobody owns."""
+    """A shard in a store, with a manifest and without an owner."""
 
     def __init__(self, store: SqliteStore, clock: ManualClock, rows: ManifestRows) -> None:
         self.sqlite, self.store, self.clock = store, FaultyStore(store), clock
@@ -393,7 +395,7 @@ def test_the_plan_is_made_once_the_shard_is_ours(make: Callable[..., Shard]) -> 
 
 
 def test_a_machine_whose_clock_is_months_ahead_does_not_end_the_rows_that_it_marks(make: Callable[..., Shard]) -> None:
-    """Marked rows are written anew, with what is left of their lives by the present."""
+    """Marked rows are written again, with the rest of their lifetime by the present."""
     shard = make()
     written: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Series without a key are counted once each, with all their samples and the times between which those lie."""
+"""Series without a key are counted once each, with all their samples and the time range of those."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ HOUR = 3_600_000
 
 
 def series(*rows: tuple[int, int, int, int]) -> SegmentSeries:
-    """Series by number: the samples of each, and the hours between which they lie."""
+    """Series by number: the samples of each, and the hours of the first and the last."""
     number, samples, least, greatest = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
     return SegmentSeries(
         number.astype(np.uint64), number.astype(np.uint64) + np.uint64(7), samples, least * HOUR, greatest * HOUR

@@ -1,4 +1,4 @@
-"""What leaves the store while it is verified, or is about to, is no fault."""
+"""Rows that expire during a verification, or are about to, are not a fault."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 class _TimedStore:
-    """A store with a server, of which only the time is asked."""
+    """A store with a server, of which only the time is used."""
 
     def __init__(self, time: int | None) -> None:
         self._time = time

@@ -194,7 +194,7 @@ def test_a_key_that_resumed_before_it_was_purged_and_got_a_second_id(world: Worl
 
 
 def test_an_old_id_that_is_written_again_beside_the_new_one(world: World, damage: Damage) -> None:
-    """It was purged in time; but then nothing may name it any more."""
+    """It was purged in time, but then no newer record may have it."""
     first = Contents(damage.index_bucket(FIRST))
     old = first.id_of(RETURNS)
     ended = Contents(damage.index_bucket(FIRST + 1)).records[old]
@@ -298,6 +298,6 @@ def test_a_record_that_was_lost_completely_leaves_its_active_ids(world: World, d
 
 
 def test_every_metric_is_somewhere(world: World) -> None:
-    """The worlds of these tests have samples in each group, or they would say less than they seem to."""
+    """The worlds of these tests have samples in each group; otherwise they would test less than intended."""
     assert all(row.samples for row in world.manifest().groups)
     assert len(METRICS) > world.options.groups

@@ -1,4 +1,4 @@
-"""Lucene beside what is stored: filled anew from the index buckets, and as the local copy of a shard."""
+"""Compares Lucene with the store: loaded from the index buckets, and as a shard's local copy."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -188,7 +188,7 @@ def test_a_copy_of_a_bucket_that_was_rewound_is_a_note(world: World, scope: Scop
 
 
 def test_a_copy_is_not_to_blame_for_records_that_have_expired(world: World, scope: Scope) -> None:
-    """Keys that a shard has lost by being down for too long: its bitmaps tell, and the copy may still know them."""
+    """Keys that a shard has lost by being down for too long: its bitmaps have them, and the copy may too."""
     assert scope.copy is not None
     world.pass_time(until_only_the_copied_bucket_is_left(world, scope))
     assert {one.kind for one in found_in(world, scope)} == {FindingKind.ACTIVE_UNKNOWN}
@@ -218,7 +218,7 @@ def until_only_the_copied_bucket_is_left(world: World, scope: Scope) -> int:
 
 
 def saved_again(folder: Path, change: Callable[[PartKeyIndex, CutSnapshot], CutSnapshot]) -> CopyIdentity:
-    """Change a copy, and have it say all the same that it is the one that was."""
+    """Change a copy but keep its identity."""
     identity = saved_identity(folder)
     index, snapshot = open_copy(folder, identity, 0)
     with index:

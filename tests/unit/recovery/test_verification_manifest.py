@@ -35,7 +35,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def world(sound: World, tmp_path: Path) -> Iterator[World]:
-    """One of its own for each test."""
+    """A separate one for each test."""
     with closing(copy_of(sound, tmp_path)) as copied:
         yield copied
 

@@ -1,4 +1,4 @@
-"""One thing is wrong with segments or with what their row says, and just that is found."""
+"""There is one fault in segments or in their row, and exactly that is found."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Whatever may happen to a shard: what it has stored is sound, and what looks odd and is not is told as a note."""
+"""Whatever happens to a shard, its stored data is consistent, and harmless differences are reported as notes."""
 
 from collections.abc import Iterator
 from contextlib import closing

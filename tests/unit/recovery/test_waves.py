@@ -44,7 +44,7 @@ def test_one_job_is_read_however_large_it_is() -> None:
 
 
 def test_of_a_shard_one_range_without_a_gap_is_read() -> None:
-    """An empty bucket between two jobs is no gap; one that is stored or leased to another is."""
+    """An empty bucket between two jobs is not a gap; one that is stored or leased to another worker is."""
     assert next_wave([A1, replace(A2, bucket=5)], 1_000) == [A1, replace(A2, bucket=5)]
     assert next_wave([A1, B1, A3, B2], 1_000) == [A1, B1, B2]
     assert next_wave([A1, replace(A2, state=JobState.LEASED), A3], 1_000) == [A1]

@@ -1,4 +1,4 @@
-"""What executors and the driver say to each other: frames that only those who know the key can make."""
+"""The messages between executors and the driver: only those who know the key can make frames."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Numbers by which Spark puts each unit into a task of its own."""
+"""Numbers by which Spark puts each unit into a separate task."""
 
 import pytest
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture(autouse=True)
 def _no_session_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has never had a real session: PySpark's threads look for one otherwise."""
+    """As in a process that has never had a real session; otherwise PySpark's threads search for one."""
     monkeypatch.setattr(SparkContext, "_gateway", None)
 
 
@@ -36,7 +36,7 @@ strandline.store.protocol.StoreRefused: no such table
 
 
 class Context:
-    """A Spark context, as much as is asked of it. `ask` stands for a call into its JVM."""
+    """The part of a Spark context that is used. `ask` stands for a call into its JVM."""
 
     def __init__(self, ask: Callable[[], bool] = lambda: False) -> None:
         self._jsc: Any = self
@@ -157,7 +157,7 @@ def test_an_action_that_ends_before_it_begins_does_not_hang(monkeypatch: pytest.
 
 
 class EnoughError(Exception):
-    """Whoever hears wants it ended."""
+    """The progress callback cancels the action."""
 
 
 def enough(_fraction: float) -> None:

@@ -40,7 +40,7 @@ def records(count: int) -> list[LogRecord]:
 def replayed(
     some: Sequence[LogRecord], bounds: Sequence[SeriesBound] = (), *, backwards: bool = False
 ) -> tuple[DictStore, JobResult]:
-    """Each record in a task of its own."""
+    """Each record in a separate task."""
     store = DictStore()
     given = ReplayInput.of([JOB], replays.settings(), now=0, bounds={JOB: bounds})
     blocks: list[Block] = []

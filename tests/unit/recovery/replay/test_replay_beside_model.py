@@ -1,4 +1,4 @@
-"""Any records, in any division into tasks, batches and units: what is left is what a plain loop would have left."""
+"""Compares the output for any records, divided into any tasks, batches and units, with that of a simple loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

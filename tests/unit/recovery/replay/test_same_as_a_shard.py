@@ -35,7 +35,7 @@ RECORD_LIMITS = Limits(record_bytes=100_000, labels=3)
 
 
 def records() -> list[LogRecord]:
-    """Doubles, late and future samples, series without one, labels that are none, and a record that is none. Some
+    """Duplicate, late and future samples, series without samples, invalid labels and an undecodable record. Some
     records are marked as checked, and some have no time.
     """
     chance = np.random.default_rng(5)
