@@ -33,7 +33,7 @@ class RewindRefused(Fatal):
     """The shard can't be rewound to the target."""
 
 
-class JobsHeld(Retryable):
+class JobsNotRemoved(Retryable):
     """The replay jobs of a shard could not be removed."""
 
 
@@ -183,14 +183,14 @@ def _withdraw_jobs(store: Store, plan: RewindPlan) -> None:
             store.remove_job(job)
         if not jobs:
             return
-    raise JobsHeld(
+    raise JobsNotRemoved(
         f"workers kept changing the replay jobs of {plan.shard} while they were being removed",
         remedy="Try again. If this happens again, stop the workers first",
     )
 
 
 def mark_superseded(store: Store, ownership: Ownership, plan: RewindPlan, clock: Clock, present: Present) -> None:
-    """Execute a plan as the owner of the shard. Raises `Fenced`, `JobsHeld`, and other errors of the store."""
+    """Execute a plan as the owner of the shard. Raises `Fenced`, `JobsNotRemoved`, and other errors of the store."""
     _withdraw_jobs(store, plan)
     last_heartbeat, beats = clock.monotonic(), 0
     for batch in plan.batches:

@@ -20,9 +20,9 @@ from strandline.node.shard.ownership import attempt_prefix
 from strandline.node.shard.parts import ShardParts
 from strandline.recovery.checkpoints import designated_group, index_rows
 from strandline.recovery.cutting import Cutting
+from strandline.recovery.keyless_series import salvage_attempt
 from strandline.recovery.offset_policy import Accepted, LogState
 from strandline.recovery.rewinding import ToBucket, mark_superseded, plan_rewind
-from strandline.recovery.unnamed_series import salvage_attempt
 from strandline.store.rows import GroupRow, IndexBucketOf, IndexBucketRows, Lifetime, ManifestWrite, Ownership
 
 _LOG = structlog.get_logger(__name__)

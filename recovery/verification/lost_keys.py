@@ -5,7 +5,7 @@ loss was accepted.
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from strandline.recovery.unnamed_series import SegmentSeries, UnnamedSeries
+from strandline.recovery.keyless_series import KeylessSeriesCounter, SegmentSeries
 from strandline.recovery.verification.findings import FindingKind, Findings, NoteKind
 from strandline.recovery.verification.group_segments import SeriesTimes
 from strandline.recovery.verification.known_keys import KnownKeys
@@ -18,18 +18,18 @@ class LostKeys:
     known: KnownKeys
     damaged: Set[int]
     salvaged: Set[int]
-    _everywhere: UnnamedSeries = field(init=False)
-    _by_bucket: dict[int, UnnamedSeries] = field(default_factory=dict)
+    _everywhere: KeylessSeriesCounter = field(init=False)
+    _by_bucket: dict[int, KeylessSeriesCounter] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._everywhere = UnnamedSeries(self.known.find)
+        self._everywhere = KeylessSeriesCounter(self.known.find)
 
     def take(self, bucket: int, series: SeriesTimes) -> None:
         """Add the series of one group of a bucket."""
         columns = SegmentSeries(series.key_low, series.key_high, series.samples, series.least, series.greatest)
         self._everywhere.take(columns)
         if bucket in self.damaged or bucket in self.salvaged:
-            self._by_bucket.setdefault(bucket, UnnamedSeries(self.known.find)).take(columns)
+            self._by_bucket.setdefault(bucket, KeylessSeriesCounter(self.known.find)).take(columns)
 
     def report(self, found: Findings) -> None:
         """Report what was lost, after all series were added."""

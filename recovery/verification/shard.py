@@ -14,7 +14,7 @@ from strandline.index.key_table import MISSING
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.pylucene.failures import LuceneFailed
 from strandline.recovery.checkpoints import ManifestInconsistent, index_rows, progress
-from strandline.recovery.unnamed_series import is_salvaged
+from strandline.recovery.keyless_series import is_salvaged
 from strandline.recovery.verification.activity import Activity, ActivityCheck
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
 from strandline.recovery.verification.expiry_horizon import ExpiryHorizon

@@ -29,7 +29,7 @@ class SegmentSeries:
 
 
 @dataclass(frozen=True, slots=True)
-class Unnamed:
+class KeylessSeries:
     """How many series have no key, how many samples they have, and in which time range; None if there are none."""
 
     series: int
@@ -46,7 +46,7 @@ class Unnamed:
         )
 
 
-class UnnamedSeries:
+class KeylessSeriesCounter:
     """Counts the series without a key in any number of segments. Each series counts once, however many segments contain
     it.
     """
@@ -73,9 +73,9 @@ class UnnamedSeries:
         self._least = least if self._least is None else min(self._least, least)
         self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
 
-    def counted(self) -> Unnamed:
+    def counted(self) -> KeylessSeries:
         """The result over all series added so far."""
-        return Unnamed(len(self._table), self._samples, self._least, self._greatest)
+        return KeylessSeries(len(self._table), self._samples, self._least, self._greatest)
 
 
 def salvage_attempt(prefix: str, bucket: int) -> str:
