@@ -191,7 +191,7 @@ def partition_progress(stored: StoredDataset, now: int) -> tuple[PartitionProgre
     return tuple(found)
 
 
-class _Finding(StrEnum):
+class _BucketState(StrEnum):
     """The state of a bucket in one partition."""
 
     STORED = "stored"
@@ -256,16 +256,16 @@ class _Partition:
             return ()
         return tuple(group for group, up_to in enumerate(self.done.stored_up_to) if up_to < bucket)
 
-    def finding(self, bucket: int, *, may_have_expired: bool) -> _Finding:
+    def state(self, bucket: int, *, may_have_expired: bool) -> _BucketState:
         if self.done is None:
-            return _Finding.BEHIND
+            return _BucketState.BEHIND
         life = self.life_of(bucket)
         if life is None:
             began = self.lives[0].cuts[0].reset and not may_have_expired
-            return _Finding.STARTED_LATER if began else _Finding.UNKNOWN
+            return _BucketState.STARTED_LATER if began else _BucketState.UNKNOWN
         # The newest topic starts after all older ones. What was not stored of those never will be: that is a loss, and
         # not worth waiting for.
-        return _Finding.BEHIND if self.missing(self.completed_by(bucket)) else _Finding.STORED
+        return _BucketState.BEHIND if self.missing(self.completed_by(bucket)) else _BucketState.STORED
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +316,7 @@ def _judge_hour(stored: StoredDataset, partitions: Sequence[_Partition], hour: P
     interval = stored.cutting.flush_interval
     bucket = bucket_of_hour(hour.first_hour, interval)
     may_have_expired = hour.end <= stored.known_since
-    found = [(one, one.finding(bucket, may_have_expired=may_have_expired)) for one in partitions]
+    found = [(one, one.state(bucket, may_have_expired=may_have_expired)) for one in partitions]
     behind = tuple(
         BehindPartition(
             one.shard,
@@ -325,22 +325,22 @@ def _judge_hour(stored: StoredDataset, partitions: Sequence[_Partition], hour: P
             one.missing(needed) if one.done is not None else tuple(range(stored.groups)),
             hour.end + (needed - bucket - one.reached - 1) * interval if one.reached is not None else None,
         )
-        for one, finding in found
-        if finding is _Finding.BEHIND
+        for one, state in found
+        if state is _BucketState.BEHIND
         for needed in (one.completed_by(bucket),)
     )
-    findings = {finding for _, finding in found}
+    states = {state for _, state in found}
     if behind:
         verdict, reason = Verdict.NOT_READY, ""
     elif hour.end > stored.present:
         verdict, reason = Verdict.NOT_READY, NOT_OVER
-    elif _Finding.UNKNOWN in findings:
+    elif _BucketState.UNKNOWN in states:
         verdict, reason = Verdict.UNKNOWN, OLDER_THAN_HISTORY
-    elif _Finding.STORED not in findings:
+    elif _BucketState.STORED not in states:
         verdict, reason = Verdict.UNKNOWN, NOT_READ_YET
     else:
         verdict, reason = Verdict.READY, ""
-    later = tuple(one.shard for one, finding in found if finding is _Finding.STARTED_LATER)
+    later = tuple(one.shard for one, state in found if state is _BucketState.STARTED_LATER)
     return _JudgedHour(verdict, reason, behind, later)
 
 

@@ -94,7 +94,7 @@ class ReplayWorker:
                 if self.step(stop):
                     idle_since = None
                     continue
-                is_idle = not self._is_something_open()
+                is_idle = not self._has_open_jobs()
             except Retryable as error:
                 _LOG.warning("can't read the replay jobs", error=str(error))
                 is_idle = False
@@ -133,7 +133,7 @@ class ReplayWorker:
         by_shard = {shard: self._board.reclaim_lost(shard) for shard in self._shards}
         self._failures.update(job for jobs in by_shard.values() for job in jobs)
         going = [
-            self._doable(jobs)
+            self._compatible(jobs)
             for shard, jobs in by_shard.items()
             if not _has_stopped(jobs) and not self._failures.is_backing_off(shard)
         ]
@@ -158,7 +158,7 @@ class ReplayWorker:
         self._backoff = Backoff(self._clock)
         return leased
 
-    def _doable(self, jobs: Sequence[Job]) -> list[Job]:
+    def _compatible(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs that the runner can do exactly as their owner would. The others are left to other workers."""
         found: list[Job] = []
         for job in jobs:
@@ -175,17 +175,19 @@ class ReplayWorker:
     def _run(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], stop: Callable[[], bool]) -> None:
         if len(wave) > 1:
             _LOG.info("running a wave", jobs=len(wave), records=sum(job.end - job.start for job in wave))
-        error = self._try(wave, keeper, stop)
+        error = self._run_and_finish(wave, keeper, stop)
         if error is None or stop() or isinstance(error, LeaseLost):
             return
         try:
-            self._give_back(wave, keeper, error)
+            self._release_failed(wave, keeper, error)
         finally:
             # Even if the store could not be updated.
             if isinstance(error, SessionLost):
                 raise error
 
-    def _try(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], stop: Callable[[], bool]) -> Exception | None:
+    def _run_and_finish(
+        self, wave: Sequence[Job], keeper: LeaseKeeper[Job], stop: Callable[[], bool]
+    ) -> Exception | None:
         """Run jobs together and mark them as done one by one; return the error if there was one."""
         best, best_at = 0.0, self._clock.monotonic()
 
@@ -221,7 +223,7 @@ class ReplayWorker:
             self._on_progress(WaveProgress(tuple(done), 1.0))
         return error
 
-    def _give_back(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], error: Exception) -> None:
+    def _release_failed(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], error: Exception) -> None:
         reason = _describe_error(error)
         if _is_temporary(error):
             # Not caused by the jobs: they are released without counting a failure, and retried later.
@@ -237,7 +239,7 @@ class ReplayWorker:
             self._failures.failed_alone(wave[0])
             keeper.fail(wave[0], reason)
 
-    def _is_something_open(self) -> bool:
+    def _has_open_jobs(self) -> bool:
         jobs = [jobs for jobs in map(self._board.jobs, self._shards) if not _has_stopped(jobs)]
         return any(is_open(job) for of_shard in jobs for job in of_shard)
 

@@ -90,7 +90,7 @@ class PartListener:
                     return
         except (ChannelBroken, OSError) as error:
             if slot is not None:
-                slot.lost(connection, str(error))
+                slot.connection_lost(connection, str(error))
                 self.changed.set()
             else:
                 _LOG.warning("refused a connection that belongs to no task", error=str(error))

@@ -28,7 +28,7 @@ PARTS_PER_CORE: Final = 2
 _POLL_INTERVAL_S = 0.5
 # A task that has not stopped after this time is cancelled in Spark, which ends its process.
 _CANCEL_AFTER_S = 3.0
-Over = Callable[[str], None]
+OnEnd = Callable[[str], None]
 
 
 class TaskLauncher(Protocol):
@@ -38,8 +38,8 @@ class TaskLauncher(Protocol):
         """How many tasks run at once."""
         ...
 
-    def launch(self, name: str, task: PartTask, over: Over) -> None:
-        """Run a task. Another thread calls `over` once Spark has finished with it, with the reason if it failed."""
+    def launch(self, name: str, task: PartTask, on_end: OnEnd) -> None:
+        """Run a task. Another thread calls `on_end` once Spark has finished with it, with the reason if it failed."""
         ...
 
     def cancel(self, name: str) -> None:
@@ -60,7 +60,7 @@ class SparkLauncher:
     def cores(self) -> int:
         return self._context.defaultParallelism
 
-    def launch(self, name: str, task: PartTask, over: Over) -> None:
+    def launch(self, name: str, task: PartTask, on_end: OnEnd) -> None:
         def run() -> None:
             failure = ""
             try:
@@ -69,7 +69,7 @@ class SparkLauncher:
             except (Py4JError, OSError, PySparkException) as error:
                 failure = reason_of(str(error)) or type(error).__name__
             finally:
-                over(failure)
+                on_end(failure)
 
         InheritableThread(target=run, name=name, daemon=True).start()
 
@@ -115,11 +115,11 @@ class SparkPartRunner:
             leased.job, leased.part, leased.first_begun_ms, opener, self._listener.address, self._listener.key
         )
 
-        def over(reason: str) -> None:
-            slot.over(reason)
+        def on_end(reason: str) -> None:
+            slot.task_ended(reason)
             self._listener.changed.set()
 
-        self._launcher.launch(name, task, over)
+        self._launcher.launch(name, task, on_end)
 
     def ended(self, look: Callable[[], None]) -> Sequence[PartEnd]:
         self._listener.changed.wait(_POLL_INTERVAL_S)

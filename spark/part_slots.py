@@ -76,14 +76,14 @@ class PartSlot:
         with self._lock:
             self._closed = self._closed or why
 
-    def lost(self, task: object, why: str) -> None:
+    def connection_lost(self, task: object, why: str) -> None:
         """The connection of a task was lost."""
         if task is self._task:
             # A failure, like the loss of a worker: a part that kills its process every time must not be retried
             # forever.
             self.close(PartFailed(f"its task on an executor was lost: {why}"))
 
-    def over(self, why: str) -> None:
+    def task_ended(self, why: str) -> None:
         """Spark has finished with the task."""
         if not self.is_taken:
             self.close(

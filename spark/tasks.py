@@ -56,7 +56,7 @@ def map_task(wave_input: ReplayInput, slots: Sequence[int]) -> ArrowTask:
             if batch.num_rows:
                 # Each task of the source reads a single range, so a batch has records of one partition, in order.
                 mapper.take(batch.column("partition")[0].as_py(), _records(batch))
-                yield from _block_batches(mapper.made_blocks(), slots)
+                yield from _block_batches(mapper.take_blocks(), slots)
         yield from _block_batches(mapper.blocks(), slots)
 
     return read

@@ -21,9 +21,9 @@ _MAX_CANCEL_POLLS = 240
 # What a call into the JVM raises if the JVM is gone or has failed. OSError comes from the socket.
 _CALL_ERRORS = (Py4JError, OSError)
 # Spark's errors if Kafka no longer has the records of a range.
-_SIGNS_OF_LOSS = ("data may have been lost", "OffsetOutOfRange", "KAFKA_DATA_LOSS")
+_LOSS_ERRORS = ("data may have been lost", "OffsetOutOfRange", "KAFKA_DATA_LOSS")
 # Part of an executor's traceback if the store did not answer there: the qualified name of the error's class.
-_SIGN_OF_STORE = f"{StoreUnavailable.__module__}.{StoreUnavailable.__qualname__}"
+_STORE_ERROR = f"{StoreUnavailable.__module__}.{StoreUnavailable.__qualname__}"
 _MAX_TEXT_CHARS = 2_000
 
 
@@ -141,9 +141,9 @@ def translate_errors(what: str, context: SparkContext) -> Iterator[None]:
         message = f"{what} failed: {reason_of(text)}"
         if not is_answering(context):
             raise SessionLost(f"{message}; the Spark session is gone", remedy=_REMEDY) from error
-        if any(sign in text for sign in _SIGNS_OF_LOSS):
+        if any(sign in text for sign in _LOSS_ERRORS):
             raise RecordsGone(message) from error
-        if _SIGN_OF_STORE in text:
+        if _STORE_ERROR in text:
             raise StoreUnavailable(message) from error
         if any(sign in text for sign in NO_SPACE):
             raise ScratchDiskFull(message, remedy=SCRATCH_REMEDY) from error

@@ -106,8 +106,8 @@ class Decoder:
             )
             if done == records:
                 break
-            self._series = _twice_as_long(self._series, n_series)
-            self._samples = _twice_as_long(self._samples, n_samples)
+            self._series = _doubled(self._series, n_series)
+            self._samples = _doubled(self._samples, n_samples)
         for record in np.flatnonzero(fault_at >= 0).tolist():
             reasons.setdefault(record, f"no remote-write request: malformed in the field at byte {fault_at[record]}")
         record_of, labels_start, labels_length, key_low, key_high, metric, first_sample = (
@@ -158,7 +158,7 @@ def _arrays(kinds: Sequence[str]) -> Arrays:
     return tuple(np.empty(16, dtype=kind) for kind in kinds)
 
 
-def _twice_as_long(columns: Arrays, used: int) -> Arrays:
+def _doubled(columns: Arrays, used: int) -> Arrays:
     longer = tuple(np.empty(2 * len(column), dtype=column.dtype) for column in columns)
     for new, old in zip(longer, columns, strict=True):
         new[:used] = old[:used]

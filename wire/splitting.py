@@ -46,7 +46,7 @@ ROW_TYPES = ("i4", "i8", "i8", "i8")
 PART_TYPES = ("i4", "i8", "i8", "i8")
 Arrays = tuple[npt.NDArray[Any], ...]
 
-NAME_SHOWN = 300  # Characters of a series' labels in an error: they may have a quarter of a megabyte.
+MAX_NAME_CHARS = 300  # Characters of a series' labels in an error: they may have a quarter of a megabyte.
 
 
 class BadRequest(Fatal):
@@ -148,7 +148,7 @@ def _bodies(rows: Arrays, part: npt.NDArray[np.int32], sizes: I64s, order: I64s)
 def _name(series: bytes, limits: Limits) -> str:
     """The labels of a request's only series, in PromQL's notation; truncated if they are long."""
     labels = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in _labels(series, limits))
-    return f"{{{labels}}}" if len(labels) <= NAME_SHOWN else f"{{{labels[:NAME_SHOWN]}...}}"
+    return f"{{{labels}}}" if len(labels) <= MAX_NAME_CHARS else f"{{{labels[:MAX_NAME_CHARS]}...}}"
 
 
 def _labels(series: bytes, limits: Limits) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,7 @@ def counts_of(columns: Columns, *, records: int, nbytes: int, too_old: int, too_
     )
 
 
-def added(some: Iterable[RecordCounts]) -> RecordCounts:
+def sum_counts(some: Iterable[RecordCounts]) -> RecordCounts:
     """The sum of some counts."""
     numbers = dict.fromkeys(_NUMBERS, 0)
     dropped: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from strandline.index.key_table import MISSING
 from strandline.index.numbering import BucketNumbering
 from strandline.index.sample_limits import Kept, keep_timely
 from strandline.recovery.replay.blocks import Block, BlockKind
-from strandline.recovery.replay.counts import added, counts_of, counts_to_json
+from strandline.recovery.replay.counts import counts_of, counts_to_json, sum_counts
 from strandline.recovery.replay.faults import FaultyRecord, encode_faults
 from strandline.recovery.replay.job_result import RecordCounts
 from strandline.recovery.replay.key_codec import encode_keys, encode_summary
@@ -60,7 +60,7 @@ class Mapper:
                 if first < end:
                     self._mapping_of(job).take(records.part(first, end))
 
-    def made_blocks(self) -> list[Block]:
+    def take_blocks(self) -> list[Block]:
         """Take the blocks that the task has made so far; empty unless it had too much to keep."""
         blocks, self._blocks = self._blocks, []
         return blocks
@@ -68,7 +68,7 @@ class Mapper:
     def blocks(self) -> list[Block]:
         """End the task and return the remaining blocks."""
         self._close()
-        return self.made_blocks()
+        return self.take_blocks()
 
     def _mapping_of(self, job: JobInput) -> "_JobMapping":
         if self._open is None or self._open.job is not job or self._open.is_full:
@@ -105,7 +105,7 @@ class _JobMapping:
 
     @property
     def is_full(self) -> bool:
-        """Whether a limit is reached, so that the records must be encoded before more are added."""
+        """Whether a limit is reached, so that the records must be encoded before more are sum_counts."""
         return (
             sum(map(len, self._columns)) >= self._max_samples
             or self._key_bytes >= MAX_KEY_BYTES
@@ -129,7 +129,7 @@ class _JobMapping:
         self._append(columns, self._without_unwanted_groups(columns, numbers))
 
     def blocks(self) -> list[Block]:
-        """Everything that was added, as blocks."""
+        """Everything that was sum_counts, as blocks."""
         job, first_unit = self.job, self.job.first_unit
         known = self._dictionary.known()
         order = unit_order(known.keys, known.group, job.bounds)
@@ -207,7 +207,7 @@ class _JobMapping:
             too_old=kept.too_old,
             too_far_ahead=kept.too_far_ahead,
         )
-        self._counts = added([self._counts, counts])
+        self._counts = sum_counts([self._counts, counts])
         self._faults += [
             FaultyRecord(
                 int(offsets[fault.record]), int(times[fault.record]), fault.reason, bytes(values[fault.record])

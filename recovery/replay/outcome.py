@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from strandline.digest import digest
-from strandline.recovery.replay.counts import added, counts_from_json, counts_to_json
+from strandline.recovery.replay.counts import counts_from_json, counts_to_json, sum_counts
 from strandline.recovery.replay.job_result import JobResult, RecordCounts, StoredGroup
 from strandline.recovery.replay.replay_input import JobInput
 from strandline.store.late_samples import merged_late
@@ -85,7 +85,7 @@ def fold_outcomes(job: JobInput, outcomes: Iterable[UnitOutcome]) -> JobResult:
             parts[part.group].append(part)
     return JobResult(
         groups=tuple(_stored(group, parts[group]) for group in sorted(job.groups)),
-        counts=added(one.counts for one in mine),
+        counts=sum_counts(one.counts for one in mine),
         data_expires=job.data_life.expires,
         keys=sum(one.keys for one in mine),
         key_rows=sum(one.key_rows for one in mine),

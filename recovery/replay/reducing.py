@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from strandline.recovery.replay.blocks import Block, BlockKind
-from strandline.recovery.replay.counts import added, counts_from_json
+from strandline.recovery.replay.counts import counts_from_json, sum_counts
 from strandline.recovery.replay.job_result import FAULTS
 from strandline.recovery.replay.key_codec import MAX_ROW_BYTES
 from strandline.recovery.replay.merged_keys import merged_key_rows
@@ -26,7 +26,7 @@ from strandline.store.segment_codec import decode_segment
 from strandline.store.series_run import SeriesRun
 
 # Bytes reserved in a row for its checksum and header.
-_ROOM = 64
+_RESERVED_BYTES = 64
 
 
 class UnitOutput(Protocol):
@@ -78,7 +78,7 @@ def reduce_unit(wave_input: ReplayInput, unit: int, blocks: Iterable[Block], out
     return UnitOutcome(
         unit=unit,
         groups=tuple(groups),
-        counts=added(counts_from_json(json.loads(block.data)) for block in others[BlockKind.COUNTS]),
+        counts=sum_counts(counts_from_json(json.loads(block.data)) for block in others[BlockKind.COUNTS]),
         keys=keys,
         key_rows=key_rows,
         fault_rows=len(fault_rows),
@@ -113,7 +113,7 @@ def _runs(block: Block, named: str) -> list[SeriesRun]:
 
 
 def _fault_rows(parts: Sequence[bytes]) -> list[ResultRow]:
-    stream, size = b"".join(parts), MAX_ROW_BYTES - _ROOM
+    stream, size = b"".join(parts), MAX_ROW_BYTES - _RESERVED_BYTES
     return [
         ResultRow(FAULTS, seq, pack_sections([stream[first : first + size]]))
         for seq, first in enumerate(range(0, len(stream), size))

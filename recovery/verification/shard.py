@@ -90,9 +90,9 @@ class _Verifier:
     _rows: Sequence[GroupRow] = ()
     _done: int = 0
     # Whether every index bucket is readable and reliable: otherwise no key can be reported as unknown.
-    _is_index_whole: bool = True
+    _is_index_reliable: bool = True
     # Whether everything readable in index buckets is reliable: only then are the losses of damaged buckets known.
-    _are_keys_sound: bool = True
+    _are_keys_reliable: bool = True
     _damaged: set[int] = field(default_factory=set)
     _salvaged: Set[int] = frozenset()
 
@@ -107,7 +107,7 @@ class _Verifier:
         self._salvaged = {
             row.bucket for row in self._rows if row.index is not None and is_salvaged(row.index.attempt, row.bucket)
         }
-        self._is_index_whole = not any(row.index is None for row in self._rows if row.group == designated)
+        self._is_index_reliable = not any(row.index is None for row in self._rows if row.group == designated)
         self.counts.buckets = len({row.bucket for row in self._rows})
         with ExitStack() as opened:
             lucene = None
@@ -115,7 +115,7 @@ class _Verifier:
                 lucene = opened.enter_context(PartKeyIndex.open(self.scope.scratch / "lucene"))
             known = self._read_index(lucene)
         self._read_segments(known)
-        if self.scope.copy is not None and self._is_index_whole:
+        if self.scope.copy is not None and self._is_index_reliable:
             topic_id, retention = self.manifest.state.topic_id, self.layout.policy.retention
             # The records of buckets that have expired meanwhile are unknown.
             rows = {
@@ -134,12 +134,12 @@ class _Verifier:
 
     def _read_index(self, lucene: PartKeyIndex | None) -> KnownKeys:
         collector = KeyCollector()
-        buckets = self._sound_buckets(collector)
+        buckets = self._reliable_buckets(collector)
         open_bucket = self._open_bucket()
         if lucene is None or open_bucket is None:
             for _ in buckets:
                 pass
-            known = self._settle(collector)
+            known = self._check_keys(collector)
         else:
             try:
                 load_index(
@@ -155,11 +155,11 @@ class _Verifier:
                 self.found.add(FindingKind.LUCENE_DIFFERS, f"the index can't be loaded: {error.message}")
                 for _ in buckets:
                     pass
-            known = self._settle(collector)
+            known = self._check_keys(collector)
             self._compare_documents(lucene, known, open_bucket)
         return known
 
-    def _sound_buckets(self, collector: KeyCollector) -> Iterator[StoredBucket]:
+    def _reliable_buckets(self, collector: KeyCollector) -> Iterator[StoredBucket]:
         """Each index bucket, newest first, after checking it; without those that can't be relied on."""
         reader = self._reader
         for bucket in self._index_rows:
@@ -167,7 +167,7 @@ class _Verifier:
                 stored = reader.read(bucket, self.counts)
             except BucketDamaged as error:
                 self.found.add(FindingKind.INDEX_DAMAGED, error.message, bucket=bucket)
-                self._is_index_whole = False
+                self._is_index_reliable = False
                 self._salvage(bucket, collector)
                 stored = None
             self._report_progress()
@@ -177,7 +177,7 @@ class _Verifier:
                 collector.take(stored)
                 yield stored
             else:
-                self._is_index_whole = self._are_keys_sound = False
+                self._is_index_reliable = self._are_keys_reliable = False
 
     def _salvage(self, bucket: int, collector: KeyCollector) -> None:
         """Add the keys in the readable part of a damaged bucket: they are not lost."""
@@ -186,14 +186,14 @@ class _Verifier:
         if check_bucket(left, self.found):
             collector.take(left)
         else:
-            self._are_keys_sound = False
+            self._are_keys_reliable = False
 
-    def _settle(self, collector: KeyCollector) -> KnownKeys:
+    def _check_keys(self, collector: KeyCollector) -> KnownKeys:
         """Check what must hold across all buckets."""
         known, reader = collector.known(), self._reader
         self.counts.keys = len(known)
         for one, other in known.ids_with_two_keys():
-            self._is_index_whole = False
+            self._is_index_reliable = False
             part_id, buckets = int(one.part_id[0]), (int(one.bucket[0]), int(other.bucket[0]))
             names = " and ".join(f"{reader.name(bucket, part_id)} in bucket {bucket}" for bucket in buckets)
             self.found.add(
@@ -207,7 +207,7 @@ class _Verifier:
                 f"part id {newest.part_id[0]} is in use, but the next one is recorded as {next_part_id}",
                 bucket=int(newest.bucket[0]),
             )
-        if self._is_index_whole:
+        if self._is_index_reliable:
             self._check_ids(known)
         return known
 
@@ -262,7 +262,7 @@ class _Verifier:
         return None if done is None else done.stored_up_to[self.layout.designated] + 1
 
     def _compare_documents(self, lucene: PartKeyIndex, known: KnownKeys, open_bucket: int) -> None:
-        if not self._is_index_whole:
+        if not self._is_index_reliable:
             return
         lucene.refresh()
         counting = known.counting(2**31 - 1, self.layout.policy.purge_before(open_bucket - 1))
@@ -275,7 +275,7 @@ class _Verifier:
     # Segments and active keys.
 
     def _read_segments(self, known: KnownKeys) -> None:
-        if not self._is_index_whole:
+        if not self._is_index_reliable:
             self.found.note(
                 NoteKind.NOT_COMPARED,
                 "segments and Lucene are not compared with the index buckets, because some of those are faulty",
@@ -292,7 +292,7 @@ class _Verifier:
         reader = self._reader
         check = ActivityCheck(known, self.found, reader.name)
         lost = LostKeys(known, self._damaged, self._salvaged)
-        reports_loss = bool(self._damaged or self._salvaged) and self._are_keys_sound
+        reports_loss = bool(self._damaged or self._salvaged) and self._are_keys_reliable
         bucket, activity = None, None
         for row in sorted(self._rows, key=lambda row: (row.bucket, row.group)):
             if row.bucket != bucket:
@@ -313,7 +313,7 @@ class _Verifier:
 
     def _activity(self, bucket: int, known: KnownKeys) -> Activity | None:
         row = self._index_rows.get(bucket)
-        if not self._is_index_whole or row is None or row.superseded:
+        if not self._is_index_reliable or row is None or row.superseded:
             return None
         try:
             stored = self._reader.read(bucket)

@@ -84,7 +84,9 @@ def test_a_second_task_waits_while_the_first_one_runs_and_does_nothing_afterward
     assert end.outcome == PartOutcome(chunks=2)
 
 
-@pytest.mark.parametrize("closes", [lambda slot: slot.lost(FIRST, "closed"), lambda slot: slot.over("crashed")])
+@pytest.mark.parametrize(
+    "closes", [lambda slot: slot.connection_lost(FIRST, "closed"), lambda slot: slot.task_ended("crashed")]
+)
 def test_a_part_whose_task_is_lost_has_ended_once_its_last_grant_is_over(
     lease: Lease, closes: Callable[[PartSlot], None]
 ) -> None:
@@ -107,13 +109,13 @@ def test_the_end_of_another_tasks_connection_changes_nothing(lease: Lease) -> No
     slot = lease.slot()
     slot.answer(FIRST, HELLO)
     slot.answer(SECOND, HELLO)
-    slot.lost(SECOND, "closed")
+    slot.connection_lost(SECOND, "closed")
     assert slot.answer(FIRST, TaskRequest()) == DriverReply(10)
 
 
 def test_a_part_that_spark_did_not_run_is_not_held_against_it(lease: Lease) -> None:
     slot = lease.slot()
-    slot.over("no executors")
+    slot.task_ended("no executors")
     end = slot.ended()
     assert end is not None
     assert isinstance(end.error, TaskNotRun)

@@ -64,7 +64,7 @@ def test_a_task_with_too_many_bytes_of_faults_gives_blocks_before_its_end(monkey
     mapper, made = Mapper(given), []
     for offset in range(5):
         mapper.take(0, batch_of([LogRecord(offset, 0, None)]))
-        made.append([one.first_offset for one in mapper.made_blocks() if one.kind is BlockKind.FAULTS])
+        made.append([one.first_offset for one in mapper.take_blocks() if one.kind is BlockKind.FAULTS])
     assert made == [[], [], [0], [], [2]]
     last = mapper.blocks()
     assert [one.first_offset for one in last if one.kind is BlockKind.FAULTS] == [4]
