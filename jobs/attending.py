@@ -75,7 +75,7 @@ class JobAttendant:
         board, now, breaker = self._board, self._clock.now_ms, self._rules.breaker
         job = board.change(job, lambda one: begin(one, now()))
         # Read behind the job: a lease of one that is to stop is among these, or its worker sees it in `confirm`.
-        parts = board.take_back_lost(job)
+        parts = board.reclaim_lost(job)
         if job.wanted and not any(part.state is JobState.LEASED for part in parts):
             parts = self._fenced(job, parts)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from strandline.clock import Clock
 from strandline.errors import ExitCode, Fatal, Retryable
-from strandline.recovery.lease_board import ROUNDS, LeaseBoard
-from strandline.recovery.leasing import LeasePolicy, nobody_is_gone
+from strandline.recovery.lease_board import MAX_TRIES, LeaseBoard
+from strandline.recovery.leasing import LeasePolicy, never_gone
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.protocol import Store
 
@@ -35,7 +35,7 @@ class BulkBoard(LeaseBoard[BulkPart]):
         dataset: str,
         clock: Clock,
         policy: LeasePolicy | None = None,
-        is_gone: Callable[[str], bool] = nobody_is_gone,
+        is_gone: Callable[[str], bool] = never_gone,
     ) -> None:
         super().__init__(clock, policy, is_gone)
         self.store, self.dataset = store, dataset
@@ -70,18 +70,18 @@ class BulkBoard(LeaseBoard[BulkPart]):
         """The parts of a job, by their numbers."""
         return self.store.bulk_parts(job.dataset, job.job)
 
-    def take_back_lost(self, job: BulkJob) -> Sequence[BulkPart]:
+    def reclaim_lost(self, job: BulkJob) -> Sequence[BulkPart]:
         """A job's parts, after those were taken back whose worker is gone, or has not renewed its lease for a whole
         term while this board looked, again and again. No wall clock counts.
         """
         found = self.parts(job)
-        return self.parts(job) if self.take_back(found) else found
+        return self.parts(job) if self.reclaim(found) else found
 
     def change(self, job: BulkJob, transition: Callable[[BulkJob], BulkJob]) -> BulkJob:
         """Apply a transition to a job, as it is by now; the job as it is then. Raises what the transition raises,
         `NoSuchJob`, and `JobContended`.
         """
-        for _ in range(ROUNDS):
+        for _ in range(MAX_TRIES):
             after = transition(job)
             if after == job or self.store.replace_bulk_job(job, after):
                 return after

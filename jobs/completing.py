@@ -24,7 +24,7 @@ from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.part_counts import landed_of
 from strandline.jobs.report import JobReport, job_report
 from strandline.jobs.transitions import announced, complete
-from strandline.recovery.setbacks import Pause
+from strandline.recovery.failure_tracking import Backoff
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 
 _LOG = structlog.get_logger(__name__)
@@ -109,7 +109,7 @@ class Completion:
     def __init__(self, clock: Clock, folder: Path | None = None, webhook: CallWebhook | None = None) -> None:
         """Files go into `folder`, if there is one, and events to `webhook`."""
         self._clock, self._folder, self._webhook = clock, folder, webhook
-        self._pauses: dict[str, Pause] = {}
+        self._pauses: dict[str, Backoff] = {}
 
     def finish(self, job: BulkJob, parts: Sequence[BulkPart], *, has_control: bool = False) -> BulkJob:
         """Write what belongs to the end of a job: the job as it is then, which is done. While something can't be
@@ -135,7 +135,7 @@ class Completion:
 
     def _deliver(self, job: BulkJob, make_event: Callable[[], CompletionEvent]) -> str | None:
         """Deliver an event; what could not be delivered and was given up, or None if it is to be tried again later."""
-        pause = self._pauses.setdefault(job.job, Pause(self._clock))
+        pause = self._pauses.setdefault(job.job, Backoff(self._clock))
         if not pause.is_over:
             return None
         undelivered = ""
@@ -166,7 +166,7 @@ class Completion:
         return name
 
     @staticmethod
-    def _later(job: BulkJob, pause: Pause, error: StrandlineError) -> None:
+    def _later(job: BulkJob, pause: Backoff, error: StrandlineError) -> None:
         _LOG.warning("the event of a job can't be delivered now", job=job.job, error=str(error))
         pause.begin()
 

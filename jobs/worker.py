@@ -19,8 +19,8 @@ from strandline.jobs.ordering import parts_to_take
 from strandline.jobs.rate import NO_THROTTLE, JobRates, Throttle
 from strandline.jobs.running import InProcessRunner, JobKind, LeasedPart, PartEnd, PartRunner, PartStopped, RunningPart
 from strandline.jobs.transitions import ENDED, is_announced, is_going, takes_parts
+from strandline.recovery.failure_tracking import Backoff
 from strandline.recovery.leasing import is_same_lease
-from strandline.recovery.setbacks import Pause
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 __all__ = ["BulkWorker", "JobKind", "PartStopped", "RunningPart", "WorkerRules"]
@@ -57,7 +57,7 @@ class BulkWorker:
         self._runner = runner or InProcessRunner(kinds, clock)
         self._throttle, self._stop, self._on_progress = throttle, stop, on_progress
         self._rates = JobRates(name, clock, rate)
-        self._pauses: dict[str, Pause] = {}
+        self._pauses: dict[str, Backoff] = {}
         self._held = HeldParts(board)
         self._looked = clock.monotonic()
         self._stopped: dict[str, str] = {}
@@ -215,7 +215,7 @@ class BulkWorker:
                 # No fault of the part: it is tried again later.
                 _LOG.warning("a part can't be done now", part=part.name, error=str(error))
                 self._held.release(part, str(error))
-                self._pauses.setdefault(part.job, Pause(self._clock)).begin()
+                self._pauses.setdefault(part.job, Backoff(self._clock)).begin()
             case _:
                 _LOG.warning("a part has failed", part=part.name, error=str(error))
                 self._held.fail(part, str(error))

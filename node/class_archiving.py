@@ -15,7 +15,7 @@ from strandline.node.bench.process_cpu import spark_drivers
 from strandline.node.stack import Stack, StackOptions
 from strandline.node.stack.stack import kafka_and_cassandra
 from strandline.setup.installation import Installation
-from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
+from strandline.spark.java_options import FAST_START, JAVA_OPTIONS
 from strandline.spark.session import spark_session
 
 _START_TIMEOUT = 300.0
@@ -33,7 +33,7 @@ def archive_kafka(file: Path) -> None:
 def archive_spark(file: Path) -> None:
     """Of a driver, after a query with a shuffle and Python tasks."""
     installed = Installation.load()
-    properties = {"spark.master": "local[1]", JAVA_OPTIONS: " ".join((QUICK_START, *RECORDING))}
+    properties = {"spark.master": "local[1]", JAVA_OPTIONS: " ".join((FAST_START, *RECORDING))}
     with spark_session("classes", properties, jars=installed.spark_jars, java_home=installed.java_home) as session:
         session.range(10).repartition(2, "id").mapInArrow(_unchanged, "id long").collect()
         (driver,) = spark_drivers()

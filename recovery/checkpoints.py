@@ -1,7 +1,7 @@
-"""What the manifest says of how far a shard is stored: pure functions over its rows.
+"""How far a shard is stored, computed from the rows of its manifest: pure functions.
 
 A group's checkpoint is the end of the newest bucket up to which its rows have no hole. The index's checkpoint is that
-of the designated group, whose rows name the index buckets. Neither is stored anywhere.
+of the designated group, whose rows reference the index buckets. Checkpoints are never stored.
 """
 
 from collections.abc import Sequence
@@ -12,23 +12,24 @@ from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.store.rows import CutRow, GroupRow, ManifestRows, ShardId
 
-LEAVING_MS = 60_000
-"""Rows whose date lies less than this ahead may be gone at the next look: the clock of the process that compares dates
-and those of the servers that remove rows may differ by as much."""
+EXPIRY_SKEW_MS = 60_000
+"""Rows that expire within this time may be missing from the next read: the clock of the process that compares expiry
+times and the clocks of the servers that remove rows may differ by as much.
+"""
 
 
-class ManifestTorn(Fatal):
-    """The cut rows of a shard do not join: one is missing, two overlap, or one ends before it begins."""
+class ManifestInconsistent(Fatal):
+    """The cut rows of a shard are not contiguous: one is missing, two overlap, or one ends before it starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a shard is stored.
 
-    `cuts` are the rows that count, oldest first: from the newest reset on, or all. A first start's row is a reset too:
-    no bucket, but an offset that all groups count as stored. `missing` are the groups without a row, by bucket, of
-    every bucket that has a cut. `stored_up_to` is by group the newest bucket up to which there is no hole, which is the
-    one before the oldest if that is a hole.
+    `cuts` are the rows that count, oldest first: from the newest reset on, or all. The row of a first start is a reset
+    too: not a bucket, but an offset that all groups count as stored. `missing` has the groups without a row, by bucket,
+    for every bucket that has a cut. `stored_up_to` has, by group, the newest bucket up to which there is no hole. If
+    the oldest bucket is a hole, that is the bucket before it.
     """
 
     cuts: Sequence[CutRow]
@@ -38,12 +39,14 @@ class Progress:
 
     @property
     def lowest(self) -> int:
-        """The offset from which on something is not stored."""
+        """The lowest checkpoint of all groups."""
         return min(self.checkpoints)
 
     @property
     def resume_at(self) -> int:
-        """Where reading goes on: there, or behind what a person has accepted as lost from there on."""
+        """The offset at which reading continues: the lowest checkpoint, or the end of the accepted losses that start
+        there.
+        """
         offset = self.lowest
         for cut in self.cuts:
             if cut.lost_to is not None and cut.start <= offset < cut.lost_to:
@@ -52,26 +55,28 @@ class Progress:
 
 
 def designated_group(shard: ShardId, groups: int) -> int:
-    """The group whose rows name the index buckets; another one for each shard, so that not all write at one time."""
+    """The group whose rows reference the index buckets. It differs between shards, so that they do not all write their
+    index at the same time.
+    """
     return digest(str(shard).encode()) % groups
 
 
 def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | None:
-    """How far a shard is stored; None if it has no cut row, and so was never read. Raises `ManifestTorn`.
+    """How far a shard is stored; None if it has no cut row, so was never read. Raises `ManifestInconsistent`.
 
-    What has expired is taken for stored: it relies on rows that expire in the order of their buckets, and on group rows
-    that do not expire before their cut.
+    Expired rows count as stored. This relies on two invariants: rows expire in the order of their buckets, and group
+    rows do not expire before their cut.
     """
     cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
     if not cuts:
         return None
-    check_joins(cuts, shard)
+    check_contiguous(cuts, shard)
     stored = {(row.bucket, row.group) for row in manifest.groups if not row.superseded}
     checkpoints, stored_up_to = [], []
     for group in range(groups):
         checkpoint, newest = cuts[0].start, cuts[0].bucket - 1
         for cut in cuts:
-            # A reset is no bucket: nothing of it was to be stored.
+            # A reset is not a bucket: it has nothing to store.
             if not cut.reset and (cut.bucket, group) not in stored:
                 break
             checkpoint, newest = cut.end, cut.bucket
@@ -85,14 +90,16 @@ def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | 
     return Progress(cuts, checkpoints, stored_up_to, missing)
 
 
-def without_remains(manifest: ManifestRows, present: int) -> ManifestRows:
-    """A manifest without old cuts that no newer one joins, if their time has come, or nearly: rows whose lives end
-    together leave the store in any order, within some seconds. A gap in front of rows that should be there is left for
-    `progress` to report.
+def without_expired_cuts(manifest: ManifestRows, present: int) -> ManifestRows:
+    """The manifest without old cuts that newer ones do not continue, if the old ones have expired or are about to. The
+    store removes rows with the same expiry time in any order, within some seconds. A gap before rows that must exist is
+    kept, so that `progress` reports it.
     """
     cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
-    gap = max((place for place, (old, new) in enumerate(pairwise(cuts)) if not _joins(old, new)), default=None)
-    if gap is None or any(cut.expires > present + LEAVING_MS for cut in cuts[: gap + 1]):
+    gap = max(
+        (position for position, (old, new) in enumerate(pairwise(cuts)) if not _is_contiguous(old, new)), default=None
+    )
+    if gap is None or any(cut.expires > present + EXPIRY_SKEW_MS for cut in cuts[: gap + 1]):
         return manifest
     newest = cuts[gap].bucket
     return ManifestRows(
@@ -102,27 +109,30 @@ def without_remains(manifest: ManifestRows, present: int) -> ManifestRows:
     )
 
 
-def check_joins(cuts: Sequence[CutRow], shard: ShardId) -> None:
-    """Raise `ManifestTorn` unless each bucket begins where the one before ended, and ends no sooner than that."""
-    remedy = "Restore the manifest from a copy: Strandline itself neither removes nor changes such rows"
+def check_contiguous(cuts: Sequence[CutRow], shard: ShardId) -> None:
+    """Raise `ManifestInconsistent` unless each bucket starts where the previous one ends, and ends at or after its
+    start.
+    """
+    remedy = "Restore the manifest from a backup. Strandline itself does not remove or change such rows"
     for cut in cuts:
         if cut.end < cut.start:
-            raise ManifestTorn(
-                f"the manifest of {shard} has bucket {cut.bucket} from offset {cut.start} up to {cut.end}",
+            raise ManifestInconsistent(
+                f"the manifest of {shard} has bucket {cut.bucket} from offset {cut.start} to {cut.end}: it ends before"
+                " it starts",
                 remedy=remedy,
             )
     for before, after in pairwise(cuts):
-        if not _joins(before, after):
-            raise ManifestTorn(
-                f"the manifest of {shard} has bucket {before.bucket} up to offset {before.end}, and then bucket"
-                f" {after.bucket} from offset {after.start}",
+        if not _is_contiguous(before, after):
+            raise ManifestInconsistent(
+                f"the cuts of {shard} are not contiguous: bucket {before.bucket} ends at offset {before.end}, bucket"
+                f" {after.bucket} starts at offset {after.start}",
                 remedy=remedy,
             )
 
 
 def index_rows(manifest: ManifestRows, designated: int, now: int) -> Sequence[GroupRow]:
-    """The rows that name index buckets which have not expired, newest first, superseded ones too: keys and ids in them
-    still count.
+    """The rows that reference index buckets which have not expired, newest first. Superseded rows are included: the
+    keys and ids in their buckets still count.
     """
     rows = [
         row for row in manifest.groups if row.group == designated and row.index is not None and row.data_expires > now
@@ -130,10 +140,10 @@ def index_rows(manifest: ManifestRows, designated: int, now: int) -> Sequence[Gr
     return sorted(rows, key=lambda row: row.bucket, reverse=True)
 
 
-def _joins(before: CutRow, after: CutRow) -> bool:
+def _is_contiguous(before: CutRow, after: CutRow) -> bool:
     return after.bucket == before.bucket + 1 and after.start == before.end
 
 
 def _since_reset(cuts: Sequence[CutRow]) -> Sequence[CutRow]:
-    newest = max((place for place, cut in enumerate(cuts) if cut.reset), default=0)
+    newest = max((position for position, cut in enumerate(cuts) if cut.reset), default=0)
     return cuts[newest:]

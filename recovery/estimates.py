@@ -1,4 +1,4 @@
-"""What a replay will take, before it runs: records, bytes, time, and where the index comes from. Values and sums."""
+"""Estimates of a replay before it runs: records, bytes, seconds, and where the index comes from."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from enum import StrEnum
 from strandline.store.jobs import Job
 
 
-class Source(StrEnum):
-    """Where a shard's index comes from at its start. What is behind it always comes from a replay. `IN_USE` is a local
-    copy that a running shard has open.
+class IndexSource(StrEnum):
+    """Where a shard's index comes from at its start. Later buckets always come from a replay. `IN_USE` is a local copy
+    that a running shard has open.
     """
 
     LOCAL_COPY = "local copy"
@@ -20,8 +20,8 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How fast a replay goes: bytes of records read in a second by all workers, and what a session costs before it
-    reads any. The defaults are rough ones, for two cores.
+    """Assumed speed of a replay: bytes of records per second by all workers, and the seconds that a session takes to
+    start. The defaults are rough estimates for two cores.
     """
 
     bytes_per_second: float = 20e6
@@ -30,7 +30,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Offsets to read, the bytes of their records, and the seconds that takes. `bytes` and `seconds` are None where no
+    """Offsets to read, the bytes of their records, and the seconds this takes. `bytes` and `seconds` are None if no
     record could be sampled.
     """
 
@@ -50,8 +50,8 @@ NOTHING = Estimate(0, 0, 0.0)
 
 
 def estimate(jobs: Iterable[Job], bytes_per_record: float | None, rates: Rates) -> Estimate:
-    """What jobs will take, by the size of records that were sampled from their range; without the start of a session,
-    which all share.
+    """The estimate for some jobs, from the mean size of records sampled in their range. It excludes the start of the
+    session, which all jobs share.
     """
     records = sum(job.end - job.start for job in jobs)
     if not records:
@@ -62,22 +62,26 @@ def estimate(jobs: Iterable[Job], bytes_per_record: float | None, rates: Rates) 
     return Estimate(records, size, size / rates.bytes_per_second)
 
 
-def whole_time(total: Estimate, rates: Rates) -> float | None:
-    """The seconds that a replay of this takes with the start of its session; 0 where there is nothing to replay."""
+def total_seconds(total: Estimate, rates: Rates) -> float | None:
+    """The seconds that a replay takes, including the start of its session; 0 if there is nothing to replay."""
     if total.records == 0:
         return 0.0
     return None if total.seconds is None else rates.start_seconds + total.seconds
 
 
-def sample_offsets(jobs: Iterable[Job], most: int = 8) -> list[int]:
-    """Offsets spread over the ranges of jobs, at each of which one record is worth reading."""
+def sample_offsets(jobs: Iterable[Job], max_offsets: int = 8) -> list[int]:
+    """Up to `max_offsets` offsets spread over the ranges of jobs, at which to sample a record."""
     ranges = [(job.start, job.end) for job in jobs if job.end > job.start]
     total = sum(end - start for start, end in ranges)
-    wanted = [number * total // most for number in range(min(most, total))] if total > most else list(range(total))
+    wanted = (
+        [number * total // max_offsets for number in range(min(max_offsets, total))]
+        if total > max_offsets
+        else list(range(total))
+    )
     found: list[int] = []
     passed = 0
     for start, end in ranges:
         length = end - start
-        found += [start + place - passed for place in wanted if passed <= place < passed + length]
+        found += [start + position - passed for position in wanted if passed <= position < passed + length]
         passed += length
     return found

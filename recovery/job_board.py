@@ -1,5 +1,5 @@
-"""Replay jobs in the store: plans are adopted, jobs leased and withdrawn, and coordinators and workers meet only
-there.
+"""Replay jobs in the store: owners adopt plans and withdraw jobs, workers lease jobs. They coordinate only through
+these rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,8 +9,8 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.errors import Fatal
-from strandline.recovery.lease_board import ROUNDS, LeaseBoard
-from strandline.recovery.leasing import LeasePolicy, is_leasable, nobody_is_gone
+from strandline.recovery.lease_board import MAX_TRIES, LeaseBoard
+from strandline.recovery.leasing import LeasePolicy, is_leasable, never_gone
 from strandline.recovery.planning import adopt
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
@@ -20,20 +20,20 @@ _LOG = structlog.get_logger(__name__)
 
 
 class PlanStopped(Fatal):
-    """A job has failed more often than allowed. What is done stays done; nothing more is tried until a new start."""
+    """A job has failed more often than allowed. Finished jobs stay done; no further job runs until the next start."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(
             f"the replay of {job.shard} stopped at bucket {job.bucket}, offsets [{job.start}, {job.end}), which failed"
-            f" {job.failures} times; at last: {job.reason}",
-            remedy="Mend the cause and start again: what is done is kept, and this job is tried anew",
+            f" {job.failures} times; the last reason: {job.reason}",
+            remedy="Fix the cause and start again: finished jobs are kept, and this job is retried",
         )
         self.job = job
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How far the jobs of a shard are, counted in jobs and in offsets."""
+class JobProgress:
+    """How far the jobs of a shard are, in jobs and in offsets."""
 
     jobs: int
     done: int
@@ -42,8 +42,8 @@ class Standing:
     failed: tuple[Job, ...]
 
     @classmethod
-    def of(cls, jobs: Sequence[Job]) -> "Standing":
-        """The standing of a shard's jobs."""
+    def of(cls, jobs: Sequence[Job]) -> "JobProgress":
+        """The progress of a shard's jobs."""
         done = [job for job in jobs if job.state is JobState.DONE]
         return cls(
             jobs=len(jobs),
@@ -55,23 +55,23 @@ class Standing:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left; so it is where nothing was planned."""
+        """Whether all jobs are done; true if there are none."""
         return self.done == self.jobs
 
     @property
     def fraction(self) -> float:
-        """How much is done, between 0 and 1."""
+        """The share of the offsets that is done, between 0 and 1."""
         return self.records_done / self.records if self.records else 1.0
 
-    def require_going(self) -> None:
-        """Raise `PlanStopped` if a job has failed for good."""
+    def raise_if_stopped(self) -> None:
+        """Raise `PlanStopped` if a job has failed permanently."""
         if self.failed:
             raise PlanStopped(self.failed[0])
 
 
 class JobBoard(LeaseBoard[Job]):
-    """The jobs in a store. May be used by several threads and processes at once; of those of one board, one takes lost
-    jobs back.
+    """The jobs in a store. Several threads and processes may use one at the same time, but only one thread of a board
+    may reclaim lost jobs.
     """
 
     def __init__(
@@ -79,38 +79,38 @@ class JobBoard(LeaseBoard[Job]):
         store: Store,
         clock: Clock,
         policy: LeasePolicy | None = None,
-        is_gone: Callable[[str], bool] = nobody_is_gone,
+        is_gone: Callable[[str], bool] = never_gone,
     ) -> None:
-        """`is_gone` tells of a worker whether its process is known to be dead; it may always say no."""
+        """`is_gone` returns whether the process of a worker is known to be dead; it may always return False."""
         super().__init__(clock, policy, is_gone)
         self.store = store
 
     def current(self, unit: Job) -> Job | None:
-        """The job for a job's bucket, as it is in the store."""
+        """The job for the same bucket, as stored now."""
         return next((job for job in self.store.jobs(unit.shard) if job.bucket == unit.bucket), None)
 
     def replace(self, before: Job, after: Job) -> bool:
-        """Put `after` in the place of `before`, if that is still as it was."""
+        """Replace `before` by `after` if `before` is still what is stored (compare-and-set)."""
         return self.store.replace_job(before, after)
 
     def jobs(self, shard: ShardId) -> Sequence[Job]:
         """A shard's jobs, in order of their buckets."""
         return self.store.jobs(shard)
 
-    # What a coordinator does: the shard's owner.
+    # For the shard's owner.
 
-    def adopt(self, shard: ShardId, wanted: Sequence[Job], *, starts: bool = True) -> Sequence[Job] | None:
-        """Make a shard's jobs those that are wanted, as `planning.adopt` says; the jobs as they are then.
+    def adopt(self, shard: ShardId, wanted: Sequence[Job], *, is_start: bool = True) -> Sequence[Job] | None:
+        """Change a shard's jobs to the wanted ones, as `planning.adopt` decides; return the resulting jobs.
 
-        None if others kept changing them meanwhile. `starts` is for an owner's start; one that only adds to its plan
-        leaves leases and failures as they are.
+        None if other processes kept changing them meanwhile. `is_start` is for an owner's start; an owner that only
+        extends its plan leaves leases and failures as they are.
         """
-        for round_number in range(ROUNDS):
+        for round_number in range(MAX_TRIES):
             found = self.store.jobs(shard)
-            # Failures are counted from zero once: a job that fails meanwhile has failed under this owner.
-            is_first = starts and round_number == 0
-            steps = adopt(found, wanted, self.is_gone, starts=is_first)
-            # It may be the last hour of a job that is kept: each write gives it its whole life again.
+            # Failures are reset only in the first try: a job that fails meanwhile has failed under this owner.
+            is_first = is_start and round_number == 0
+            steps = adopt(found, wanted, self.is_gone, is_start=is_first)
+            # A kept job may be about to expire: each write restarts its lifetime.
             kept = [job for job in steps.keep if is_leasable(job)] if is_first else []
             if steps.changes_nothing and not kept:
                 return found
@@ -122,18 +122,20 @@ class JobBoard(LeaseBoard[Job]):
                 self.store.replace_job(before, after)
             for job in steps.remove:
                 self.store.remove_job(job)
-        _LOG.warning("the jobs of a shard are changed by somebody else again and again", shard=str(shard))
+        _LOG.warning("could not adopt the jobs of a shard: other processes keep changing them", shard=str(shard))
         return None
 
     def withdraw(self, job: Job) -> bool:
-        """Take a job away because its rows are committed; whether it is gone. A lease of it is lost by that."""
+        """Remove a job whose rows are committed; return whether it was removed. A worker that has leased it loses its
+        lease.
+        """
         return self.store.remove_job(job)
 
-    # What a worker does.
+    # For workers.
 
-    def take_back_lost(self, shard: ShardId) -> Sequence[Job]:
-        """A shard's jobs, after those were taken back whose worker is gone, or has not renewed its lease for a whole
-        term while this board looked, again and again. No wall clock counts.
+    def reclaim_lost(self, shard: ShardId) -> Sequence[Job]:
+        """A shard's jobs, after reclaiming those whose worker is dead, or has not renewed its lease for a full term
+        while this board watched. No wall clock is compared.
         """
         found = self.store.jobs(shard)
-        return self.store.jobs(shard) if self.take_back(found) else found
+        return self.store.jobs(shard) if self.reclaim(found) else found

@@ -1,12 +1,12 @@
-"""Where a partition's log begins and ends, as a value."""
+"""The ends of a partition's log, as a value."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """Where a log begins and ends: the first offset that is there, the one behind the last record that committed
-    readers may see, and the one behind the last record of all.
+    """The first offset that exists, the offset after the last record that committed readers may see (last stable
+    offset), and the offset after the last record (high watermark).
     """
 
     start: int

@@ -1,7 +1,7 @@
-"""Where a shard goes on reading after a start: one decision over values, for each case that offsets can be in.
+"""Where a shard continues to read after a start: a pure function with one case for each relation of checkpoint and log.
 
-S is the lowest checkpoint, L the first offset that the log still has, E the one behind the last that may be read.
-Nothing is guessed: where data is lost or the log is another one, a person has to accept that first.
+S is the lowest checkpoint, L the first offset that the log still has, and E the offset after the last readable record.
+Nothing is guessed: if data is lost or the log is a different one, an operator has to accept that first.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from strandline.errors import ExitCode, Fatal
 
 
 class StartAt(StrEnum):
-    """Where a partition is read from that nobody has read before."""
+    """Where to start reading a partition that was never read."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -20,48 +20,49 @@ class StartAt(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FirstStart:
-    """The policy for a first start. `look_back` is in milliseconds, and counts only for that choice."""
+    """The policy for a first start. `look_back` is in milliseconds and only used with `LOOK_BACK`."""
 
     at: StartAt = StartAt.EARLIEST
     look_back: int = 0
 
 
 class DataLost(Fatal):
-    """The log has dropped records that were not stored yet."""
+    """The log has deleted records that were not stored yet."""
 
     exit_code = ExitCode.DATA_LOST
 
-    def __init__(self, where: str, first: int, behind: int) -> None:
+    def __init__(self, where: str, first: int, end: int) -> None:
         super().__init__(
-            f"{where} has lost the records from offset {first} up to {behind}: its checkpoint is {first}, and the log"
-            f" begins with {behind}",
-            remedy=f"Accept the loss of [{first}, {behind}) if it can't be undone, and start again",
+            f"{where} has lost the records from offset {first} up to {end}: its checkpoint is {first}, and the log"
+            f" starts at {end}",
+            remedy=f"Accept the loss of [{first}, {end}) if it can't be undone, and start again",
         )
-        self.first, self.behind = first, behind
+        self.first, self.end = first, end
 
 
 class HistoryExpired(Fatal):
-    """All manifest rows of a shard that was read before have expired: nobody knows up to where."""
+    """The shard was read before, but all rows of its manifest have expired, so it is unknown up to which offset."""
 
     exit_code = ExitCode.DATA_LOST
 
-    def __init__(self, where: str, log: "LogNow") -> None:
+    def __init__(self, where: str, log: "LogState") -> None:
         super().__init__(
-            f"{where} was read before, and all rows of its manifest have expired: it was down for longer than they"
-            f" live. Kafka holds the offsets [{log.start}, {log.end})",
+            f"{where} was read before, but all rows of its manifest have expired: it was down for longer than their"
+            f" lifetime. Kafka holds the offsets [{log.start}, {log.end})",
             remedy=f"Accept the loss up to offset {log.start} to read what Kafka still holds, or restore the manifest"
             " from a backup",
         )
 
 
-class AnotherLog(Fatal):
-    """What is in the store does not belong to this log."""
+class LogMismatch(Fatal):
+    """The stored data does not belong to this log."""
 
 
 @dataclass(frozen=True, slots=True)
-class LogNow:
-    """What the log says of itself. `look_back` is the offset that the look-back policy asks for, None if behind it
-    there is no record. `refilled_at` is an offset that holds another record than was read there, None if none is known.
+class LogState:
+    """The state of the log. `look_back` is the offset of the look-back policy, None if there is no record after that
+    time. `refilled_at` is an offset that holds a different record than the one that was read there, None if none is
+    known.
     """
 
     topic_id: str
@@ -73,8 +74,8 @@ class LogNow:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What a person has accepted: the loss up to an offset, that the topic is another one, or that keys are lost with
-    damaged index buckets.
+    """What an operator has accepted: the loss of records up to an offset, that the topic is a different one, or the
+    loss of keys with damaged index buckets.
     """
 
     loss_to: int | None = None
@@ -83,16 +84,16 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class Resume:
     """Read from the checkpoint."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
-    """Commit a first cut row with from = to = this offset, marked as a reset, and the log's topic id, in one batch,
-    then read from it. The id too, since another one may be stored from a start that got no further.
+class StartFresh:
+    """Commit a first cut row with start = end = this offset, marked as a reset, and the log's topic id, in one batch.
+    Then read from the offset. The id is included because a start that was interrupted may have stored a different one.
     """
 
     offset: int
@@ -100,27 +101,27 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class RecordLoss:
-    """Commit `[first, behind)` as lost, then read from `behind`."""
+    """Commit `[first, end)` as lost, then read from `end`."""
 
     first: int
-    behind: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Commit the new topic id and a reset at this offset, in one batch, then read from it."""
+    """Commit the new topic id and a reset at this offset, in one batch, then read from the offset."""
 
     offset: int
 
 
-Decision = GoOn | Begin | RecordLoss | Reset
+Decision = Resume | StartFresh | RecordLoss | Reset
 
 
 def decide(
     where: str,
     checkpoint: int | None,
     stored_topic_id: str,
-    log: LogNow,
+    log: LogState,
     *,
     in_dataset: bool,
     first_start: FirstStart,
@@ -128,16 +129,18 @@ def decide(
     furthest: int = 0,
     was_read: bool = False,
 ) -> Decision:
-    """The one thing to do. Raises `DataLost`, `HistoryExpired` or `AnotherLog` where a person has to decide.
+    """What to do. Raises `DataLost`, `HistoryExpired` or `LogMismatch` if an operator has to decide.
 
-    `where` names the partition in errors; `in_dataset` says whether it existed when the dataset was made: one that did
-    not is new, and is read from its beginning whatever the policy. `furthest` is the end of the newest bucket that was
-    cut, which may lie behind the checkpoint. `was_read` says that the shard has stored keys, though no row of its
-    manifest is left: then it is no first start.
+    `where` names the partition in errors. `in_dataset` is whether the partition existed when the dataset was created: a
+    later one is read from its beginning, whatever the policy. `furthest` is the end of the newest cut, which may be
+    after the checkpoint. `was_read` is whether the shard has stored keys although its manifest has no rows: then this
+    is not a first start.
     """
     if checkpoint is None:
-        return _begin(where, log, in_dataset=in_dataset, first_start=first_start, accepted=accepted, was_read=was_read)
-    other = _what_is_other(where, checkpoint, stored_topic_id, log, furthest)
+        return _start_fresh(
+            where, log, in_dataset=in_dataset, first_start=first_start, accepted=accepted, was_read=was_read
+        )
+    other = _mismatch(where, checkpoint, stored_topic_id, log, furthest)
     if other is not None:
         if accepted.another_topic:
             return Reset(log.start)
@@ -146,49 +149,49 @@ def decide(
         if accepted.loss_to is not None and accepted.loss_to >= log.start:
             return RecordLoss(checkpoint, log.start)
         raise DataLost(where, checkpoint, log.start)
-    return GoOn(checkpoint)
+    return Resume(checkpoint)
 
 
-def _begin(
-    where: str, log: LogNow, *, in_dataset: bool, first_start: FirstStart, accepted: Accepted, was_read: bool
-) -> Begin:
+def _start_fresh(
+    where: str, log: LogState, *, in_dataset: bool, first_start: FirstStart, accepted: Accepted, was_read: bool
+) -> StartFresh:
     if not was_read:
-        return Begin(_first_offset(log, first_start) if in_dataset else log.start)
+        return StartFresh(_first_offset(log, first_start) if in_dataset else log.start)
     if accepted.loss_to is not None and accepted.loss_to >= log.start:
-        return Begin(log.start)
+        return StartFresh(log.start)
     raise HistoryExpired(where, log)
 
 
-def _what_is_other(where: str, checkpoint: int, stored_topic_id: str, log: LogNow, furthest: int) -> AnotherLog | None:
-    """How this log differs from the one that was read, if it does."""
+def _mismatch(where: str, checkpoint: int, stored_topic_id: str, log: LogState, furthest: int) -> LogMismatch | None:
+    """How this log differs from the one that was read; None if it does not."""
     if stored_topic_id != log.topic_id:
-        return AnotherLog(
+        return LogMismatch(
             f"{where} is another topic than the one that was read up to offset {checkpoint}: its id is {log.topic_id},"
             f" and {stored_topic_id} is stored",
-            remedy="If the topic was deleted and made again, accept that, and reading starts at its beginning, offset"
+            remedy="If the topic was deleted and recreated, accept that, and reading starts at its beginning, offset"
             f" {log.start}",
         )
     if max(checkpoint, furthest) > log.end:
-        return AnotherLog(
+        return LogMismatch(
             f"{where} ends at offset {log.end}, before {max(checkpoint, furthest)}, up to which it was read",
             remedy="The log was truncated or restored from an older copy: restore it, or accept a new beginning at"
             f" offset {log.start}",
         )
     if log.refilled_at is not None:
-        return AnotherLog(
-            f"{where} has another record at offset {log.refilled_at} than the one that was read there: the log was cut"
-            " short and filled again, as an unclean leader election does",
+        return LogMismatch(
+            f"{where} has a different record at offset {log.refilled_at} than the one that was read there: the log was"
+            " truncated and refilled, as by an unclean leader election",
             remedy=f"Restore the log, or accept a new beginning at offset {log.start}",
         )
     return None
 
 
-def _first_offset(log: LogNow, first_start: FirstStart) -> int:
+def _first_offset(log: LogState, first_start: FirstStart) -> int:
     match first_start.at:
         case StartAt.EARLIEST:
             return log.start
         case StartAt.LATEST:
             return log.end
         case StartAt.LOOK_BACK:
-            # The log moves on between the questions, and a checkpoint outside of it would be refused at the next start.
+            # The log may change between the lookups, and the next start would refuse a checkpoint outside of it.
             return log.end if log.look_back is None else max(log.start, min(log.look_back, log.end))

@@ -1,7 +1,7 @@
-"""Hours and days as people name them: in UTC, and in nothing else.
+"""Hours and days as text, always in UTC.
 
-An hour is "2026-11-15T10", a day "2026-11-15". A zone is refused, "Z" too: where one is allowed, sooner or later
-somebody leaves it out and means the local one.
+An hour is "2026-11-15T10", a day "2026-11-15". Zones are refused, including "Z": where a zone is optional, it is
+eventually left out by someone who means local time.
 """
 
 import re
@@ -22,27 +22,27 @@ _WITH_ZONE = re.compile(rf"{_DATE}T[\d:.]*(?:[zZ]|[+-]\d{{2}}(?::?\d{{2}})?|\s*[
 _WITH_MINUTES = re.compile(rf"{_DATE}[T ]\d{{2}}:.*", re.ASCII)
 
 
-class NotATime(Fatal):
-    """What was written is no hour, day or moment that can be understood."""
+class InvalidTime(Fatal):
+    """The text is not an hour, day or time in a known format."""
 
     exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Whole hours, counted since the epoch: one of them, or a day."""
+    """A number of whole hours since the epoch: one hour or a day."""
 
     first_hour: int
     hours: int = 1
 
     @property
     def start(self) -> int:
-        """Its first millisecond."""
+        """The first millisecond."""
         return self.first_hour * HOUR
 
     @property
     def end(self) -> int:
-        """The first millisecond behind it."""
+        """The first millisecond after the period."""
         return (self.first_hour + self.hours) * HOUR
 
     def each_hour(self) -> Iterator["Period"]:
@@ -55,39 +55,39 @@ class Period:
 
 
 def parse_period(text: str) -> Period:
-    """The hour or day that a text names. Raises `NotATime`."""
+    """Parse an hour or a day. Raises `InvalidTime`."""
     written = _PERIOD.fullmatch(text)
     if written is not None:
         day, hour = written.groups()
         first = _moment(text, f"{day}T{hour or '00'}:00:00") // HOUR
         return Period(first) if hour is not None else Period(first, HOURS_A_DAY)
-    remedy = "Write an hour of UTC as 2026-11-15T10, or a day as 2026-11-15"
+    remedy = "Write an hour in UTC as 2026-11-15T10, or a day as 2026-11-15"
     if _WITH_ZONE.fullmatch(text):
-        raise NotATime(f"{text!r} names a zone, and hours and days are those of UTC", remedy=remedy)
+        raise InvalidTime(f"{text!r} has a time zone, but hours and days are always in UTC", remedy=remedy)
     if _WITH_MINUTES.fullmatch(text):
-        raise NotATime(f"{text!r} has minutes, and only whole hours and days become ready", remedy=remedy)
-    raise NotATime(f"{text!r} is neither an hour nor a day", remedy=remedy)
+        raise InvalidTime(f"{text!r} has minutes, but only whole hours and days become ready", remedy=remedy)
+    raise InvalidTime(f"{text!r} is neither an hour nor a day", remedy=remedy)
 
 
 def parse_moment(text: str) -> int:
-    """The moment that a text names, to the second, in milliseconds. Raises `NotATime`."""
+    """Parse a time, to the second; return milliseconds. Raises `InvalidTime`."""
     if _MOMENT.fullmatch(text):
         return _moment(text, text + "T00:00:00"[len(text) - len("2026-11-15") :])
-    remedy = "Write a time of UTC as 2026-11-15T10:30, with seconds or without, or 2026-11-15T10, or 2026-11-15"
+    remedy = "Write a time in UTC as 2026-11-15T10:30, with or without seconds, or as 2026-11-15T10 or 2026-11-15"
     if _WITH_ZONE.fullmatch(text):
-        raise NotATime(f"{text!r} names a zone, and times are those of UTC", remedy=remedy)
-    raise NotATime(f"{text!r} is not a time", remedy=remedy)
+        raise InvalidTime(f"{text!r} has a time zone, but times are always in UTC", remedy=remedy)
+    raise InvalidTime(f"{text!r} is not a time", remedy=remedy)
 
 
 def utc_text(time: int) -> str:
-    """A moment as text, to the second: 2026-11-15T10:00:00Z."""
+    """A time as text, to the second: 2026-11-15T10:00:00Z."""
     moment = _EPOCH + timedelta(milliseconds=time)
     return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
-def _moment(written: str, whole: str) -> int:
+def _moment(text: str, iso: str) -> int:
     try:
-        moment = datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+        moment = datetime.strptime(iso, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
     except ValueError as error:
-        raise NotATime(f"{written!r} is no time that there is: {error}", remedy="Check the date and the hour") from None
+        raise InvalidTime(f"{text!r} is not a valid time: {error}", remedy="Check the date and the hour") from None
     return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -1,7 +1,8 @@
-"""The replay plan of a shard: which buckets of the log are whole, what has to be read again, and in which order.
+"""The replay plan of a shard: which buckets have to be read again, as jobs. Pure functions over the manifest's rows,
+Kafka's offsets and the existing jobs.
 
-Pure functions over the manifest's rows, Kafka's offsets and the jobs that are there. A plan is made durable in two
-steps: the owner commits the cuts, then `adopt` says how the jobs in the store become those that the cuts ask for.
+A plan becomes durable in two steps: the owner commits the cuts, then `adopt` decides how the jobs in the store become
+those that the cuts need.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,15 +10,15 @@ from dataclasses import dataclass, replace
 
 from strandline.recovery.checkpoints import Progress, designated_group
 from strandline.recovery.log_ends import LogEnds
-from strandline.recovery.offset_policy import AnotherLog, DataLost
+from strandline.recovery.offset_policy import DataLost, LogMismatch
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
 
 @dataclass(frozen=True, slots=True)
 class WantedJobs:
-    """What has to be read again, oldest bucket first. `empty` are the buckets that lack rows and hold no record: those
-    rows can be written without reading anything.
+    """What has to be read again, oldest bucket first. `empty` are the buckets that lack rows but have no records: their
+    rows can be written without reading.
     """
 
     jobs: tuple[Job, ...]
@@ -25,14 +26,14 @@ class WantedJobs:
 
     @property
     def records(self) -> int:
-        """How many offsets lie in the jobs; no fewer than there are records."""
+        """The number of offsets in the jobs, an upper bound of their records."""
         return sum(job.end - job.start for job in self.jobs)
 
 
 def jobs_for(done: Progress, shard: ShardId, *, plan: str, life: int, settings: str = "") -> WantedJobs:
-    """A job for each bucket that has a cut and lacks rows of some groups.
+    """A job for each bucket that has a cut and lacks the rows of some groups.
 
-    Keys are wanted from the index's open bucket on: below it the stored buckets are the truth about them.
+    Keys are wanted from the index's open bucket on. For earlier buckets, the stored index buckets are authoritative.
     """
     open_bucket = done.stored_up_to[designated_group(shard, len(done.stored_up_to))] + 1
     jobs: list[Job] = []
@@ -63,7 +64,7 @@ def jobs_for(done: Progress, shard: ShardId, *, plan: str, life: int, settings: 
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """How the jobs that are there become those that are wanted. `replace` holds pairs: the job, and what it becomes."""
+    """How the existing jobs become the wanted ones. `replace` has pairs: the existing job, and what it becomes."""
 
     keep: tuple[Job, ...]
     add: tuple[Job, ...]
@@ -72,18 +73,18 @@ class Adoption:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether all is as it should be."""
+        """Whether the existing jobs are the wanted ones already."""
         return not (self.add or self.replace or self.remove)
 
 
 def adopt(
-    existing: Iterable[Job], wanted: Iterable[Job], is_gone: Callable[[str], bool], *, starts: bool = True
+    existing: Iterable[Job], wanted: Iterable[Job], is_gone: Callable[[str], bool], *, is_start: bool = True
 ) -> Adoption:
-    """What a shard's owner does with the jobs of the owner before it.
+    """What a shard's owner does with the jobs of the previous owner.
 
-    What is done stays done, a lease that runs is left to its worker, and a job that is no longer the right one becomes
-    a new one. An epoch never falls: an attempt is a plan and an epoch, and no two leases may share one. With `starts`
-    failures are counted from zero again, since something was changed or restarted; what had failed is tried again.
+    Finished jobs stay done, valid leases are left to their workers, and a job that no longer satisfies what is needed
+    becomes a new one. Epochs never decrease: an attempt is a plan and an epoch, and no two leases may share one. With
+    `is_start`, failures are reset, because something was changed or restarted, and failed jobs become pending again.
     """
     there = {job.bucket: job for job in existing}
     keep: list[Job] = []
@@ -94,7 +95,7 @@ def adopt(
         if old is None:
             add.append(job)
             continue
-        new = _adopted(old, job, is_gone, starts=starts)
+        new = _adopted(old, job, is_gone, is_start=is_start)
         if new == old:
             keep.append(old)
         else:
@@ -102,8 +103,8 @@ def adopt(
     return Adoption(tuple(keep), tuple(add), tuple(changed), tuple(there.values()))
 
 
-def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], *, starts: bool) -> Job:
-    if not serves(old, wanted):
+def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], *, is_start: bool) -> Job:
+    if not satisfies(old, wanted):
         return replace(wanted, epoch=old.epoch)
     life = max(old.life, wanted.life)
     pending = replace(
@@ -114,27 +115,49 @@ def _adopted(old: Job, wanted: Job, is_gone: Callable[[str], bool], *, starts: b
         failures=0,
         reason="",
         life=life,
-        # As the owner would read it now. What is done was read as an owner before would have.
+        # As the owner would read it now. Finished jobs were read with the settings of an earlier owner.
         settings=wanted.settings,
     )
     match old.state:
         case JobState.DONE:
             return old
-        case JobState.LEASED if not starts or not is_gone(old.worker):
+        case JobState.LEASED if not is_start or not is_gone(old.worker):
             return old
         case _:
-            return pending if starts else old
+            return pending if is_start else old
 
 
-def serves(old: Job, wanted: Job) -> bool:
-    """Whether a job, once done, gives all that is wanted."""
+def satisfies(old: Job, wanted: Job) -> bool:
+    """Whether a job, once done, produces everything that is wanted."""
     same_range = (old.start, old.end) == (wanted.start, wanted.end)
     return same_range and old.groups >= wanted.groups and old.wants_keys >= wanted.wants_keys
 
 
+def covered_up_to(done: Progress, shard: ShardId, jobs: Iterable[Job], has_result: Callable[[Job], bool]) -> int:
+    """The first offset that is neither stored nor in a finished job that left its result. Kafka may delete the records
+    before it.
+
+    The manifest does not have the rows of finished jobs until the owner commits them. A start that finds the log's
+    start past its checkpoint uses this before it reports a loss.
+    """
+    wanted = {job.bucket: job for job in jobs_for(done, shard, plan="", life=0).jobs}
+    finished = {job.bucket: job for job in jobs if job.state is JobState.DONE}
+    offset = done.resume_at
+    for cut in done.cuts:
+        if cut.end <= offset:
+            continue
+        needed, job = wanted.get(cut.bucket), finished.get(cut.bucket)
+        if needed is not None and not (job is not None and satisfies(job, needed) and has_result(job)):
+            break
+        offset = cut.end
+    return offset
+
+
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """What was planned for a shard: up to which end of which log, and the jobs. To be checked again before it runs."""
+    """The plan of a shard: its jobs, and the log and end for which it was made. It has to be checked again before the
+    jobs run.
+    """
 
     shard: ShardId
     topic_id: str
@@ -143,18 +166,18 @@ class ShardPlan:
 
 
 def recheck(plan: ShardPlan, ends: LogEnds, topic_id: str) -> None:
-    """Raise what has become of the log since the plan was made: `DataLost` if it no longer has a job's first offset,
-    `AnotherLog` if it is another topic or ends before the plan does.
+    """Raise if the log has changed since the plan was made: `DataLost` if it no longer has a job's first offset,
+    `LogMismatch` if it belongs to another topic or ends before the plan does.
     """
     where = f"partition {plan.shard}"
     if topic_id != plan.topic_id:
-        raise AnotherLog(
+        raise LogMismatch(
             f"{where} is another topic than the one that the plan was made for: its id is {topic_id}, and it was"
             f" {plan.topic_id}",
-            remedy="The topic was deleted and made again meanwhile: accept that, or restore it, and plan again",
+            remedy="The topic was deleted and recreated meanwhile: accept that, or restore it, and plan again",
         )
     if ends.last_stable < plan.end:
-        raise AnotherLog(
+        raise LogMismatch(
             f"{where} ends at offset {ends.last_stable}, before {plan.end}, where the plan ends",
             remedy="The log was truncated or restored from an older copy meanwhile: restore it, or accept a new"
             " beginning, and plan again",

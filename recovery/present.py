@@ -1,8 +1,8 @@
-"""The present: the greatest time that at least two independent clocks have reached.
+"""The present: the latest time that at least two of three independent clocks have reached.
 
-There are three: the node's own, that of a server of the store, and the brokers'. One of them may be wrong by any
-amount: a clock that runs ahead is alone with its time, and one that is behind only delays what waits for the present.
-Nothing that can't be undone (closing a bucket, calling an hour ready, dropping what expired) follows from one alone.
+The clocks are the node's own, that of a server of the store, and the brokers'. Any one of them may be wrong by any
+amount: a clock that is ahead is outvoted, and a clock that is behind only delays what waits for the present.
+Irreversible steps (closing a bucket, marking an hour as ready, dropping expired data) never depend on one clock alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,26 +12,27 @@ import structlog
 
 from strandline.clock import Clock
 
-ASK_STORE_S = 30.0
-"""How often the store is asked for its time. In between its clock is taken to run as fast as the monotonic one."""
+STORE_POLL_INTERVAL_S = 30.0
+"""How often the store's clock is read. In between, it is assumed to run as fast as the monotonic clock."""
 
 SETTLED_AFTER_S = 60.0
-"""What expires counts as expired once the present has passed its date in two looks so far apart."""
+"""Data counts as expired once the present has passed its expiry time in two looks this far apart."""
 
 DISAGREEMENT_MS = 60_000
 """Clocks that differ by more than this are reported."""
 
-_LEAP_MS = 60_000
-_LEAP_BELIEVED_AFTER_S = 600.0
+_JUMP_MS = 60_000
+_JUMP_ACCEPTED_AFTER_S = 600.0
 _LOG = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReadings:
-    """What the clocks show at one moment, in milliseconds. `store` is None for a store without a server, and `broker`
-    until a record with a time was read. `written` is the newest time in the manifest, when that was read: it was the
-    present of an owner before, and decides nothing, but the present must not lie before it. `broker_behind` is by how
-    much the newest record's time lies before a present at which it was not in the log yet; it decides nothing either.
+    """The times of all clocks at one moment, in milliseconds. `store` is None for a store without a server, and
+    `broker` until a record with a time was read. `written` is the newest time in the manifest when it was read. It was
+    the present of an earlier owner and decides nothing, but the present should not be before it. `broker_behind` is how
+    far the newest record's time is before a present at which the record was not in the log yet. It decides nothing
+    either.
     """
 
     own: int
@@ -42,7 +43,7 @@ class ClockReadings:
 
     @property
     def present(self) -> int:
-        """The greatest time that two of the clocks have reached; the own clock's where the store has none."""
+        """The latest time that two of the clocks have reached; the own clock's time if the store has none."""
         if self.store is None:
             return self.own
         lower, upper = (self.own, self.store) if self.own < self.store else (self.store, self.own)
@@ -50,8 +51,9 @@ class ClockReadings:
 
     @property
     def differences(self) -> dict[str, int]:
-        """By how much each clock is ahead of the present. The newest record, or row, may be old: the manifest is never
-        behind, and the brokers only if the record is known to have come later than it says.
+        """How far each clock is ahead of the present; negative if behind. The newest record or row may be old. So the
+        manifest never counts as behind, and the brokers only if the record is known to have arrived later than its
+        time.
         """
         present = self.present
         found = {"node": self.own - present}
@@ -65,12 +67,12 @@ class ClockReadings:
 
     @property
     def disagreement(self) -> int:
-        """The difference of the clock that is furthest off."""
+        """The difference of the clock that is furthest from the present."""
         return max(self.differences.values(), key=abs)
 
 
-def wrong_clocks_in_words(differences: Mapping[str, int]) -> str:
-    """Which clocks are off by so much that it is reported; empty if none is."""
+def describe_wrong_clocks(differences: Mapping[str, int]) -> str:
+    """The clocks whose difference is large enough to be reported, as text; empty if there are none."""
     off = {name: ahead for name, ahead in differences.items() if abs(ahead) > DISAGREEMENT_MS}
     return "; ".join(
         f"the clock {name!r} is {abs(ahead) / 1000:,.0f} s {'ahead of' if ahead > 0 else 'behind'} the others"
@@ -79,37 +81,37 @@ def wrong_clocks_in_words(differences: Mapping[str, int]) -> str:
 
 
 class SteadyClock:
-    """The own clock without its leaps: after a leap of more than a minute it goes on from where it was, until the leap
+    """The own clock without jumps. After a jump of more than a minute it continues from the time before, until the jump
     has lasted for ten minutes.
 
-    A machine that was suspended looks the same, and is late for ten minutes.
+    A machine that was suspended looks the same, so its clock is late for ten minutes.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._offset = self._seen = clock.now_ms() - int(clock.monotonic() * 1000)
-        self._leapt_at: float | None = None
+        self._jumped_at: float | None = None
 
     def now_ms(self) -> int:
         """The time, in milliseconds since the epoch."""
         now = self._clock.monotonic()
         elapsed = int(now * 1000)
         current = self._clock.now_ms() - elapsed
-        if abs(current - self._seen) > _LEAP_MS:
-            _LOG.warning("the wall clock has leapt; it is not believed for ten minutes", by_ms=current - self._seen)
-            self._leapt_at = now
+        if abs(current - self._seen) > _JUMP_MS:
+            _LOG.warning("the wall clock has jumped; the jump is ignored for ten minutes", by_ms=current - self._seen)
+            self._jumped_at = now
         self._seen = current
-        if self._leapt_at is not None and now - self._leapt_at >= _LEAP_BELIEVED_AFTER_S:
-            self._leapt_at = None
-        # A leap and one back again leave nothing to wait for.
-        if self._leapt_at is None or abs(current - self._offset) <= _LEAP_MS:
-            self._leapt_at, self._offset = None, current
+        if self._jumped_at is not None and now - self._jumped_at >= _JUMP_ACCEPTED_AFTER_S:
+            self._jumped_at = None
+        # A jump that was reversed needs no waiting.
+        if self._jumped_at is None or abs(current - self._offset) <= _JUMP_MS:
+            self._jumped_at, self._offset = None, current
         return self._offset + elapsed
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """A clock's time, and what the monotonic clock showed then."""
+class _Reading:
+    """A clock's time, and the monotonic time when it was read."""
 
     time: int
     at: float
@@ -119,48 +121,50 @@ class _Heard:
 
 
 class Present:
-    """The present of one process. One thread may ask the store and another report records; any may read the time."""
+    """The present of one process. One thread may read the store's clock and another report records; any thread may read
+    the time.
+    """
 
     def __init__(self, clock: Clock, server_time: Callable[[], int | None]) -> None:
-        """`server_time` asks a server of the store for its time; None from a store without servers. It may wait, and
-        raises what the store raises.
+        """`server_time` returns the time of a server of the store, or None from a store without servers. It may block,
+        and raises the store's errors.
         """
         self._clock, self._server_time = clock, server_time
         self._own = SteadyClock(clock)
-        self._store: _Heard | None = None
-        self._broker: _Heard | None = None
-        self._written: _Heard | None = None
+        self._store: _Reading | None = None
+        self._broker: _Reading | None = None
+        self._written: _Reading | None = None
         self._broker_behind = 0
-        self._asked: float | None = None
-        self._first_look: _Heard | None = None
+        self._polled: float | None = None
+        self._first_look: _Reading | None = None
         self._settled = 0
-        self._complained = False
+        self._has_warned = False
 
-    def ask_store(self) -> None:
-        """Ask the store for its time, if that was not done lately."""
+    def poll_store_clock(self) -> None:
+        """Read the store's clock, unless that was done recently."""
         before = self._clock.monotonic()
-        if self._asked is not None and before - self._asked < ASK_STORE_S:
+        if self._polled is not None and before - self._polled < STORE_POLL_INTERVAL_S:
             return
         time = self._server_time()
         after = self._clock.monotonic()
-        self._asked = after
-        # Taken somewhere between the two. The earlier time is the careful choice.
-        self._store = _Heard(time, after) if time is not None else None
+        self._polled = after
+        # The server read its clock at some time between the two: the later one gives the earlier, safer present.
+        self._store = _Reading(time, after) if time is not None else None
 
-    def read_records(self, newest_time: int, came_after: int = 0) -> None:
-        """Records with this newest time were read: the brokers' clock had reached it. At the present `came_after` they
-        were not in the log yet: a clock that has given them an earlier time is behind.
+    def observe_records(self, newest_time: int, came_after: int = 0) -> None:
+        """Records with this newest time were read, so the brokers' clock has reached it. At the present `came_after`,
+        they were not in the log yet: if their times are earlier, the brokers' clock is behind.
         """
         if newest_time > 0:
-            self._broker = _Heard(newest_time, self._clock.monotonic())
+            self._broker = _Reading(newest_time, self._clock.monotonic())
             self._broker_behind = max(0, came_after - newest_time)
 
-    def read_manifest(self, newest_written: int) -> None:
+    def observe_manifest(self, newest_written: int) -> None:
         """A manifest with this newest time of writing was read: an owner's present had reached it."""
-        self._written = _Heard(newest_written, self._clock.monotonic())
+        self._written = _Reading(newest_written, self._clock.monotonic())
 
     def readings(self) -> ClockReadings:
-        """What the clocks show now."""
+        """The times of all clocks now."""
         now, store, broker, written = self._clock.monotonic(), self._store, self._broker, self._written
         return ClockReadings(
             self._own.now_ms(),
@@ -174,27 +178,27 @@ class Present:
         """The present, in milliseconds since the epoch."""
         readings = self.readings()
         present = readings.present
-        self._look(readings, present)
+        self._check(readings, present)
         return present
 
     def settled_ms(self) -> int:
-        """The latest time that the present had passed in two looks a minute apart; 0 before the second."""
+        """The latest time that the present had passed in two looks a minute apart; 0 before the second look."""
         self.now_ms()
         return self._settled
 
-    def _look(self, readings: ClockReadings, present: int) -> None:
+    def _check(self, readings: ClockReadings, present: int) -> None:
         now = self._clock.monotonic()
         first = self._first_look
         if first is None:
-            self._first_look = _Heard(present, now)
+            self._first_look = _Reading(present, now)
         elif now - first.at >= SETTLED_AFTER_S:
             self._settled = min(first.time, present)
-            self._first_look = _Heard(present, now)
+            self._first_look = _Reading(present, now)
         disagrees = abs(readings.disagreement) > DISAGREEMENT_MS
-        if disagrees and not self._complained:
+        if disagrees and not self._has_warned:
             _LOG.warning(
                 "clocks disagree",
                 ahead_ms=readings.differences,
                 remedy="Check time synchronisation of this machine, of Cassandra and of the brokers",
             )
-        self._complained = disagrees
+        self._has_warned = disagrees

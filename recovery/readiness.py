@@ -1,9 +1,9 @@
-"""When an hour or a day is complete, by the manifests of all partitions: pure functions over their rows.
+"""When an hour or a day is complete, computed from the manifests of all partitions: pure functions over their rows.
 
-Hour H is ready when every group of every partition is stored up to the bucket that holds H's last millisecond. If a
-loss closed that bucket before its time, the next one has to be stored, too. Samples of H that a later bucket brings are
-counted in that bucket's rows, and raise H's revision. What can't be told is never called ready: rows live for a
-history, and then they are gone.
+Hour H is ready when every group of every partition is stored up to the bucket that contains H's last millisecond. If a
+loss closed that bucket early, the next bucket has to be stored too. Samples of H in later buckets are counted in those
+buckets' rows and raise H's revision. What can't be determined is never reported as ready: manifest rows expire after
+`dataset.history`.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from strandline.store.late_samples import first_hour_on_time
 from strandline.store.rows import CutRow, GroupRow, LateSamples, ManifestRows, ShardId
 
 OLDER_THAN_HISTORY = "older than the history"
-NOBODY_READ_THEN = "no partition was read yet"
+NOT_READ_YET = "no partition was read yet"
 NOT_OVER = "it is not over yet"
 
 
 class Verdict(StrEnum):
-    """What there is to say of an hour or a day."""
+    """The answer for an hour or a day."""
 
     READY = "ready"
     NOT_READY = "not ready"
@@ -30,21 +30,21 @@ class Verdict(StrEnum):
 
 
 class LossReason(StrEnum):
-    """Why samples of an hour are missing for good: Kafka had deleted them, or the topic was made again before all of
-    it was stored. A person has accepted either.
+    """Why samples of an hour are missing permanently: Kafka had deleted them, or the topic was recreated before all of
+    it was stored. An operator has accepted either.
     """
 
     DELETED = "deleted"
-    TOPIC_MADE_AGAIN = "topic made again"
+    TOPIC_RECREATED = "topic made again"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDataset:
-    """What is stored of a dataset: the manifest of each partition that Kafka has, by its number; None for one that
-    nobody has taken yet.
+    """What is stored of a dataset. `manifests` has the manifest of each partition of the topic, by number; None for a
+    partition that no shard has taken yet.
 
-    Manifests may begin at any bucket below the one that is asked about. Of what happened before `known_since` rows may
-    have expired. `present` is the time that two clocks agree on: an hour is not over before it.
+    Manifests may start at any bucket before the one in question. Rows before `known_since` may have expired. `present`
+    is the time that two clocks have reached: an hour is not over before it.
     """
 
     dataset: str
@@ -56,12 +56,12 @@ class StoredDataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """A partition that keeps an hour or a day from being ready.
+class BehindPartition:
+    """A partition because of which an hour or a day is not ready.
 
-    All of its groups are stored up to `reached_bucket`, which is None if it was never read; `missing_groups` are those
-    that are not up to `needed_bucket`. `behind_ms` is how much time lies between what it has reached and the end of
-    the hour or day, or of the later bucket that completes it.
+    All of its groups are stored up to `reached_bucket`, which is None if it was never read. `missing_groups` are those
+    that are not stored up to `needed_bucket`. `behind_ms` is the time between what it has reached and the end of the
+    hour or day, or of the later bucket that completes it.
     """
 
     shard: int
@@ -73,10 +73,9 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedLoss:
-    """Offsets `[first, behind)` of a partition that were not read, and never will be, in these buckets.
+    """Offsets `[first, behind)` of a partition that were not and will never be read, in these buckets.
 
-    Groups that were stored before lost nothing. `behind` is None where nobody can tell any more how far the old topic
-    went.
+    Groups that were stored before the loss have lost nothing. `behind` is None if the end of the old topic is unknown.
     """
 
     shard: int
@@ -88,13 +87,12 @@ class AcceptedLoss:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether an hour or a day is complete, and what came after.
+    """Whether an hour or a day is complete, and what arrived later.
 
-    `revision` is how many rows of later buckets, one a bucket and group, have brought samples of it, and
-    `late_samples` how many those are; while the data lives neither falls. Where a row counts many hours together, each
-    of them counts as brought, with all of those samples. `rewound_samples` of them can't be read just
-    now: a rewind has them read again. `started_later` are the partitions that do not count, since they were not read
-    yet.
+    `revision` is the number of rows, one per bucket and group, of later buckets with samples of it. `late_samples` is
+    the number of those samples. Neither decreases while the data exists. A row that counts a range of hours counts for
+    each hour in it, with all of its samples. `rewound_samples` are those that can't be read now, because a rewind will
+    read them again. `started_later` are the partitions that do not count because they were not read yet.
     """
 
     period: str
@@ -106,15 +104,15 @@ class Readiness:
     revision: int
     late_samples: int
     rewound_samples: int
-    behind: tuple[Behind, ...]
+    behind: tuple[BehindPartition, ...]
     losses: tuple[AcceptedLoss, ...]
     started_later: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionStanding:
-    """How far a partition is stored with all of its groups, as numbers: the newest bucket, the time up to which that
-    is, and how long ago that was. All are None for one that was never read.
+class PartitionProgress:
+    """How far a partition is stored with all of its groups: the newest bucket, the time up to which it is stored, and
+    how long ago that was. All are None if it was never read.
     """
 
     shard: int
@@ -124,17 +122,17 @@ class PartitionStanding:
 
 
 def bucket_of_hour(hour: int, flush_interval: int) -> int:
-    """The bucket with which an hour is complete: the one that holds its last millisecond."""
+    """The bucket that completes an hour: the one that contains its last millisecond."""
     return ((hour + 1) * HOUR - 1) // flush_interval
 
 
 def readiness(stored: StoredDataset, period: Period) -> Readiness:
-    """Whether an hour or a day is complete. A day needs each of its hours. Raises `ManifestTorn`."""
+    """Whether an hour or a day is complete. A day is complete if all its hours are. Raises `ManifestInconsistent`."""
     partitions = _partitions(stored)
     hours = [(hour, _judge_hour(stored, partitions, hour)) for hour in period.each_hour()]
     verdicts = [judged.verdict for _, judged in hours]
     verdict = next((one for one in (Verdict.NOT_READY, Verdict.UNKNOWN) if one in verdicts), Verdict.READY)
-    # Whoever is behind for an hour is behind for each that follows: the last one tells of all, and by how much.
+    # A partition that is behind for one hour is behind for all later ones, so the last hour has all of them.
     *_, (_, last) = hours
     rows = [
         (row, late, hours_of_period)
@@ -151,7 +149,7 @@ def readiness(stored: StoredDataset, period: Period) -> Readiness:
         hours=period.hours,
         ready_hours=verdicts.count(Verdict.READY),
         first_not_ready=next((str(hour) for hour, judged in hours if judged.verdict is not Verdict.READY), None),
-        # Superseded rows too: each will be written again in its place, so that a revision never falls.
+        # Superseded rows count too: each will be written again, so a revision never decreases.
         revision=sum(of_period for _, _, of_period in rows),
         late_samples=sum(late.samples for _, late, _ in rows),
         rewound_samples=sum(late.samples for row, late, _ in rows if row.superseded),
@@ -162,7 +160,9 @@ def readiness(stored: StoredDataset, period: Period) -> Readiness:
 
 
 def _late_hours(row: GroupRow, late: LateSamples, period: Period, flush_interval: int) -> int:
-    """How many hours of a period a count is about. A range of hours may reach beyond those that can have been late."""
+    """How many hours of a period a count of late samples is about. A range of hours may extend past those that can have
+    been late.
+    """
     behind = late.hour + late.hours
     if late.hours > 1:
         behind = min(behind, first_hour_on_time(row.bucket, flush_interval))
@@ -170,29 +170,29 @@ def _late_hours(row: GroupRow, late: LateSamples, period: Period, flush_interval
 
 
 def newest_ready_hour(stored: StoredDataset) -> int | None:
-    """The newest hour that is ready, counted since the epoch; None while there is none."""
+    """The newest ready hour, counted since the epoch; None if there is none."""
     partitions = _partitions(stored)
     complete = [one.complete for one in partitions]
-    least = min((bucket for bucket in complete if bucket is not None), default=None)
-    if least is None or None in complete:
+    lowest = min((bucket for bucket in complete if bucket is not None), default=None)
+    if lowest is None or None in complete:
         return None
-    hour = min((least + 1) * stored.cutting.flush_interval, stored.present) // HOUR - 1
+    hour = min((lowest + 1) * stored.cutting.flush_interval, stored.present) // HOUR - 1
     return hour if _judge_hour(stored, partitions, Period(hour)).verdict is Verdict.READY else None
 
 
-def standings(stored: StoredDataset, now: int) -> tuple[PartitionStanding, ...]:
-    """How far each partition is stored, and how far behind now that is."""
-    told = []
+def partition_progress(stored: StoredDataset, now: int) -> tuple[PartitionProgress, ...]:
+    """How far each partition is stored, and how far that is behind `now`."""
+    found = []
     for one in _partitions(stored):
         until = (one.reached + 1) * stored.cutting.flush_interval if one.reached is not None else None
-        told.append(
-            PartitionStanding(one.shard, one.reached, until, max(0, now - until) if until is not None else None)
+        found.append(
+            PartitionProgress(one.shard, one.reached, until, max(0, now - until) if until is not None else None)
         )
-    return tuple(told)
+    return tuple(found)
 
 
-class _Finding(StrEnum):
-    """What one partition says of a bucket."""
+class _BucketState(StrEnum):
+    """The state of a bucket in one partition."""
 
     STORED = "stored"
     BEHIND = "behind"
@@ -201,28 +201,29 @@ class _Finding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Life:
-    """What was read of one topic: cut rows that join, oldest first. The first is a reset, unless that has expired."""
+class _TopicLife:
+    """What was read of one topic: contiguous cut rows, oldest first. The first is a reset, unless that has expired."""
 
     cuts: Sequence[CutRow]
 
     def holds(self, bucket: int) -> bool:
-        """Whether the bucket, or one that would have followed, belongs to it and not to what came before."""
+        """Whether the bucket, or its successor if it was never cut, belongs to this topic and not to an earlier one."""
         first = self.cuts[0]
         return bucket > first.bucket if first.reset else bucket >= first.bucket
 
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """One partition's manifest, made ready for questions. Of `lives`, oldest first, only the newest one goes on.
+    """One partition's manifest, prepared for lookups. `lives` has one element per topic, oldest first; only the newest
+    one continues.
 
-    `closed_early` are the buckets that may have been closed before their time: what came in the rest of it lies in the
-    next bucket.
+    `closed_early` are the buckets that may have been closed before their time: the records of the rest of their time
+    are in the next bucket.
     """
 
     shard: int
     manifest: ManifestRows | None
-    lives: Sequence[_Life]
+    lives: Sequence[_TopicLife]
     done: Progress | None
     closed_early: frozenset[int]
     stored: frozenset[tuple[int, int]] = field(repr=False)
@@ -241,37 +242,37 @@ class _Partition:
         return bucket
 
     def completed_by(self, bucket: int) -> int:
-        """The bucket that has to be stored for everything of this one's time to be."""
+        """The bucket up to which everything has to be stored for this bucket's time to be complete."""
         while bucket in self.closed_early:
             bucket += 1
         return bucket
 
-    def life_of(self, bucket: int) -> _Life | None:
+    def life_of(self, bucket: int) -> _TopicLife | None:
         return next((life for life in reversed(self.lives) if life.holds(bucket)), None)
 
     def missing(self, bucket: int) -> tuple[int, ...]:
-        """The groups that are not stored up to a bucket of the life that goes on."""
+        """The groups that are not stored up to a bucket of the newest topic."""
         if self.done is None:
             return ()
         return tuple(group for group, up_to in enumerate(self.done.stored_up_to) if up_to < bucket)
 
-    def finding(self, bucket: int, *, may_have_expired: bool) -> _Finding:
+    def state(self, bucket: int, *, may_have_expired: bool) -> _BucketState:
         if self.done is None:
-            return _Finding.BEHIND
+            return _BucketState.BEHIND
         life = self.life_of(bucket)
         if life is None:
             began = self.lives[0].cuts[0].reset and not may_have_expired
-            return _Finding.STARTED_LATER if began else _Finding.UNKNOWN
-        # The newest life begins behind all older ones: what was not stored of those never will be. That is a loss, and
-        # nothing to wait for.
-        return _Finding.BEHIND if self.missing(self.completed_by(bucket)) else _Finding.STORED
+            return _BucketState.STARTED_LATER if began else _BucketState.UNKNOWN
+        # The newest topic starts after all older ones. What was not stored of those never will be: that is a loss, and
+        # not worth waiting for.
+        return _BucketState.BEHIND if self.missing(self.completed_by(bucket)) else _BucketState.STORED
 
 
 @dataclass(frozen=True, slots=True)
 class _JudgedHour:
     verdict: Verdict
     reason: str
-    behind: tuple[Behind, ...]
+    behind: tuple[BehindPartition, ...]
     started_later: tuple[int, ...]
 
 
@@ -293,7 +294,7 @@ def _partition(shard: ShardId, manifest: ManifestRows | None, groups: int) -> _P
     return _Partition(
         shard.shard,
         manifest,
-        [_Life(cuts) for cuts in lives],
+        [_TopicLife(cuts) for cuts in lives],
         progress(manifest, groups, shard),
         _closed_early(lives),
         frozenset((row.bucket, row.group) for row in manifest.groups if not row.superseded),
@@ -301,8 +302,8 @@ def _partition(shard: ShardId, manifest: ManifestRows | None, groups: int) -> _P
 
 
 def _closed_early(lives: Sequence[Sequence[CutRow]]) -> frozenset[int]:
-    """The buckets that a loss has closed where it begins or ends, and those in which a topic was made again. Of one
-    that was lost as a whole the row does not tell whether its time was over, so it counts as well: at worst its hour is
+    """The buckets that a loss has closed at its start or end, and those in which a topic was recreated. For a bucket
+    that was lost completely, the row does not tell whether its time was over, so it counts too: at worst its hour is
     ready one bucket later.
     """
     closed = (cut for cuts in lives for cut in cuts if cut.closed_early or cut.lost_to == cut.end)
@@ -315,37 +316,37 @@ def _judge_hour(stored: StoredDataset, partitions: Sequence[_Partition], hour: P
     interval = stored.cutting.flush_interval
     bucket = bucket_of_hour(hour.first_hour, interval)
     may_have_expired = hour.end <= stored.known_since
-    found = [(one, one.finding(bucket, may_have_expired=may_have_expired)) for one in partitions]
+    found = [(one, one.state(bucket, may_have_expired=may_have_expired)) for one in partitions]
     behind = tuple(
-        Behind(
+        BehindPartition(
             one.shard,
             needed,
             one.reached,
             one.missing(needed) if one.done is not None else tuple(range(stored.groups)),
             hour.end + (needed - bucket - one.reached - 1) * interval if one.reached is not None else None,
         )
-        for one, finding in found
-        if finding is _Finding.BEHIND
+        for one, state in found
+        if state is _BucketState.BEHIND
         for needed in (one.completed_by(bucket),)
     )
-    findings = {finding for _, finding in found}
+    states = {state for _, state in found}
     if behind:
         verdict, reason = Verdict.NOT_READY, ""
     elif hour.end > stored.present:
         verdict, reason = Verdict.NOT_READY, NOT_OVER
-    elif _Finding.UNKNOWN in findings:
+    elif _BucketState.UNKNOWN in states:
         verdict, reason = Verdict.UNKNOWN, OLDER_THAN_HISTORY
-    elif _Finding.STORED not in findings:
-        verdict, reason = Verdict.UNKNOWN, NOBODY_READ_THEN
+    elif _BucketState.STORED not in states:
+        verdict, reason = Verdict.UNKNOWN, NOT_READ_YET
     else:
         verdict, reason = Verdict.READY, ""
-    later = tuple(one.shard for one, finding in found if finding is _Finding.STARTED_LATER)
+    later = tuple(one.shard for one, state in found if state is _BucketState.STARTED_LATER)
     return _JudgedHour(verdict, reason, behind, later)
 
 
 def _losses(stored: StoredDataset, partitions: Sequence[_Partition], period: Period) -> tuple[AcceptedLoss, ...]:
-    """What was accepted as lost of the buckets that hold a period's records: those of its beginning lie in the bucket
-    before, while that is still open for its grace.
+    """The accepted losses in the buckets that contain a period's records. The period's first records are in the bucket
+    before, which stays open during its grace.
     """
     cutting = stored.cutting
     first, last = cutting.bucket_of(period.start), (period.end - 1) // cutting.flush_interval
@@ -357,7 +358,7 @@ def _losses(stored: StoredDataset, partitions: Sequence[_Partition], period: Per
 
 
 def _deleted(one: _Partition, first: int, last: int) -> list[AcceptedLoss]:
-    """Ranges that join, over the border of a bucket, are one loss."""
+    """Records that Kafka had deleted. Contiguous ranges in successive buckets are one loss."""
     losses: list[AcceptedLoss] = []
     for cut in (cut for life in one.lives for cut in life.cuts if first <= cut.bucket <= last):
         if cut.lost_to is None:
@@ -372,16 +373,18 @@ def _deleted(one: _Partition, first: int, last: int) -> list[AcceptedLoss]:
 
 
 def _left_behind(one: _Partition, first: int, last: int, groups: int) -> list[AcceptedLoss]:
-    """What was not stored of a topic when another took its place: buckets that lack a group, and what was never cut."""
+    """What was not stored of a topic when another one replaced it: buckets that lack a group, and records that were
+    never cut.
+    """
     losses = []
     for life, following in zip(one.lives, one.lives[1:], strict=False):
         cuts = [cut for cut in life.cuts if not cut.reset]
-        whole = [all((cut.bucket, group) in one.stored for group in range(groups)) for cut in cuts]
+        is_complete = [all((cut.bucket, group) in one.stored for group in range(groups)) for cut in cuts]
         end, next_bucket = life.cuts[-1].end, life.cuts[-1].bucket + 1
-        if False in whole:
-            torn = cuts[whole.index(False)]
-            end, next_bucket = torn.start, torn.bucket
+        if False in is_complete:
+            first_incomplete = cuts[is_complete.index(False)]
+            end, next_bucket = first_incomplete.start, first_incomplete.bucket
         buckets = tuple(range(max(first, next_bucket), min(last, following.cuts[0].bucket) + 1))
         if buckets:
-            losses.append(AcceptedLoss(one.shard, end, None, buckets, LossReason.TOPIC_MADE_AGAIN))
+            losses.append(AcceptedLoss(one.shard, end, None, buckets, LossReason.TOPIC_RECREATED))
     return losses

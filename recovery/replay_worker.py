@@ -1,7 +1,7 @@
-"""A worker: takes the most urgent jobs of some shards, has them read, and says what became of them.
+"""A worker: takes the most urgent jobs of some shards, has them run, and records the results.
 
-Any number of workers may be at work on the same shards. Whatever a worker does under a lease that was lost changes
-nothing: it wrote under an attempt that nobody will name.
+Any number of workers may work on the same shards. Nothing that a worker does under a lost lease has an effect: what it
+wrote has an attempt that no row will reference.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,14 +11,14 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.errors import Retryable
+from strandline.recovery.failure_tracking import Backoff, FailureTracker
 from strandline.recovery.job_board import JobBoard
+from strandline.recovery.job_order import JobOrder
 from strandline.recovery.lease_keeper import LeaseKeeper
-from strandline.recovery.leasing import LeaseLost, LeasePolicy, is_open, nobody_is_gone, told, with_others
-from strandline.recovery.replay.job_settings import JobNotExact
+from strandline.recovery.leasing import LeaseLost, LeasePolicy, describe, is_open, never_gone, suspect_reason
+from strandline.recovery.replay.job_settings import IncompatibleJob
 from strandline.recovery.replay.runner import JobRunner, ReplayFailed, ReplayStalled, SessionLost
-from strandline.recovery.setbacks import Pause, Setbacks
-from strandline.recovery.urgency import Urgency
-from strandline.recovery.waves import MOST_JOBS, next_wave, without_followers
+from strandline.recovery.waves import MAX_JOBS, next_wave, without_followers
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
@@ -26,17 +26,17 @@ from strandline.store.rows import ShardId
 _LOG = structlog.get_logger(__name__)
 _POLL_S = 1.0
 STALL_S = 900.0
-"""A run of which no further part is done for so long is given up. A wave's tasks take seconds, or a few minutes."""
+"""A run of which no part finishes for this long is cancelled. A wave's tasks take seconds, or a few minutes."""
 
 
 class WorkerStopped(Retryable):
-    """Somebody wants the worker to end."""
+    """The worker was asked to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaveProgress:
-    """What a worker is doing: the jobs that it reads together, and how much of that is done. All of it is done, 1.0,
-    only of jobs that are marked as done.
+    """The jobs that a worker runs together, and the share of them that is done. The share is 1.0 only for jobs that are
+    marked as done.
     """
 
     jobs: tuple[Job, ...]
@@ -45,18 +45,18 @@ class WaveProgress:
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How much is read in one go, in offsets and in jobs, how leases are dealt with, and after how many seconds without
-    progress a run is given up.
+    """The size of a wave in offsets and in jobs, the policy of leases, and the seconds without progress after which a
+    run is cancelled.
     """
 
     wave_records: int = 2_000_000
     policy: LeasePolicy = field(default_factory=LeasePolicy)
-    wave_jobs: int = MOST_JOBS
+    wave_jobs: int = MAX_JOBS
     stall_s: float = STALL_S
 
 
 class ReplayWorker:
-    """One worker, driven by one thread."""
+    """One worker, for one thread."""
 
     def __init__(
         self,
@@ -66,26 +66,27 @@ class ReplayWorker:
         clock: Clock,
         name: str,
         *,
-        urgency: Urgency,
+        job_order: JobOrder,
         options: WorkerOptions | None = None,
-        is_gone: Callable[[str], bool] = nobody_is_gone,
+        is_gone: Callable[[str], bool] = never_gone,
         on_progress: Callable[[WaveProgress], None] = lambda _progress: None,
     ) -> None:
-        """`name` is that of this process, by which others tell whether it lives (see `worker_identity`)."""
+        """`name` identifies this process, so that others can determine whether it lives (see `worker_identity`)."""
         self._options = options or WorkerOptions()
         self._board = JobBoard(store, clock, self._options.policy, is_gone)
         self._shards, self._runner, self._clock, self._name = tuple(shards), runner, clock, name
-        self._urgency, self._on_progress = urgency, on_progress
-        self._setbacks = Setbacks(clock, self._options.policy.failures_allowed)
-        # For when the jobs themselves can't be read.
-        self._pause = Pause(clock)
+        self._job_order, self._on_progress = job_order, on_progress
+        self._failures = FailureTracker(clock, self._options.policy.failures_allowed)
+        # Used while the rows of the jobs can't be read.
+        self._backoff = Backoff(clock)
         self._left_to_others: set[tuple[ShardId, int]] = set()
 
     def run_until_done(self, stop: Callable[[], bool] = lambda: False, idle_s: float = 0.0) -> None:
-        """Work until nothing has been left to do for so long, or until told to stop.
+        """Work until there was nothing to do for `idle_s`, or until `stop` returns True.
 
-        Jobs that others have leased are waited for: they may come back. A shard with a job that failed for good has
-        nothing to do any more; its owner tells why. Raises `SessionLost` if the runner can't go on.
+        Jobs that others have leased are waited for, because they may become pending again. A shard with a permanently
+        failed job counts as having nothing to do; its owner reports why. Raises `SessionLost` if the runner can't
+        continue.
         """
         idle_since: float | None = None
         while not stop():
@@ -93,11 +94,11 @@ class ReplayWorker:
                 if self.step(stop):
                     idle_since = None
                     continue
-                is_idle = not self._is_something_open()
+                is_idle = not self._has_open_jobs()
             except Retryable as error:
-                _LOG.warning("the jobs can't be read", error=str(error))
+                _LOG.warning("can't read the replay jobs", error=str(error))
                 is_idle = False
-                self._pause.begin()
+                self._backoff.begin()
             now = self._clock.monotonic()
             if not is_idle:
                 idle_since = None
@@ -108,42 +109,42 @@ class ReplayWorker:
             self._clock.sleep(_POLL_S)
 
     def step(self, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Take one wave and run it; False if there was nothing to take, or it is too soon after a failure.
+        """Take one wave and run it; False if there is nothing to take, or it is too soon after a failure.
 
-        A job is run once under a lease: it may be divided in another way the next time, and what was left by the first
-        run must not be found beside the second's.
+        A job runs only once per lease: the next run may divide it differently, and the results of two runs must not
+        mix.
         """
-        if not self._pause.is_over:
+        if not self._backoff.is_over:
             return False
         wave = self._take_wave()
         if not wave:
             return False
-        # Twice the time: as long as the runner tells anything at all, the run itself is given up before.
-        keeper = LeaseKeeper(self._board, wave, most_silence_s=2 * self._options.stall_s)
+        # Twice the stall time: as long as the runner reports anything, the run is cancelled before that.
+        keeper = LeaseKeeper(self._board, wave, max_silence_s=2 * self._options.stall_s)
         try:
             with keeper.keeping():
                 self._run(wave, keeper, stop)
         finally:
-            # Whatever ended this: what was not done is free for others at once.
+            # However the run ended, unfinished jobs are available to others immediately.
             keeper.release_all()
         return True
 
     def _take_wave(self) -> list[Job]:
-        by_shard = {shard: self._board.take_back_lost(shard) for shard in self._shards}
-        self._setbacks.see(job for jobs in by_shard.values() for job in jobs)
+        by_shard = {shard: self._board.reclaim_lost(shard) for shard in self._shards}
+        self._failures.update(job for jobs in by_shard.values() for job in jobs)
         going = [
-            self._doable(jobs)
+            self._compatible(jobs)
             for shard, jobs in by_shard.items()
-            if not _has_stopped(jobs) and not self._setbacks.is_paused(shard)
+            if not _has_stopped(jobs) and not self._failures.is_backing_off(shard)
         ]
         wave = next_wave(
-            self._urgency.ordered(job for jobs in going for job in jobs),
+            self._job_order.ordered(job for jobs in going for job in jobs),
             self._options.wave_records,
             self._options.wave_jobs,
-            is_alone=self._setbacks.is_alone,
-            is_suspect=self._setbacks.is_suspect,
-            most_suspects=self._setbacks.most_suspects,
-            is_apart=self._setbacks.is_apart,
+            runs_alone=self._failures.runs_alone,
+            is_suspect=self._failures.is_suspect,
+            max_suspects=self._failures.max_suspects,
+            is_isolated=self._failures.is_isolated,
         )
         leased: list[Job] = []
         while wave:
@@ -153,19 +154,19 @@ class ReplayWorker:
             else:
                 leased.append(job)
                 wave = wave[1:]
-        # The store answers.
-        self._pause = Pause(self._clock)
+        # The store has answered.
+        self._backoff = Backoff(self._clock)
         return leased
 
-    def _doable(self, jobs: Sequence[Job]) -> list[Job]:
-        """Those jobs that the runner can do just as their owner would. The others are left to other workers."""
+    def _compatible(self, jobs: Sequence[Job]) -> list[Job]:
+        """The jobs that the runner can do exactly as their owner would. The others are left to other workers."""
         found: list[Job] = []
         for job in jobs:
             try:
                 self._runner.check(job)
-            except JobNotExact as error:
+            except IncompatibleJob as error:
                 if (job.shard, job.bucket) not in self._left_to_others:
-                    _LOG.warning("a job is left to another worker", error=str(error))
+                    _LOG.warning("left a job to another worker", error=str(error))
                 self._left_to_others.add((job.shard, job.bucket))
             else:
                 found.append(job)
@@ -173,35 +174,38 @@ class ReplayWorker:
 
     def _run(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], stop: Callable[[], bool]) -> None:
         if len(wave) > 1:
-            _LOG.info("a wave is read", jobs=len(wave), records=sum(job.end - job.start for job in wave))
-        error = self._try(wave, keeper, stop)
+            _LOG.info("running a wave", jobs=len(wave), records=sum(job.end - job.start for job in wave))
+        error = self._run_and_finish(wave, keeper, stop)
         if error is None or stop() or isinstance(error, LeaseLost):
             return
         try:
-            self._give_back(wave, keeper, error)
+            self._release_failed(wave, keeper, error)
         finally:
-            # Whether or not the store could be told.
+            # Even if the store could not be updated.
             if isinstance(error, SessionLost):
                 raise error
 
-    def _try(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], stop: Callable[[], bool]) -> Exception | None:
-        """Run jobs together and mark them as done, one by one; or what went wrong."""
-        most, risen = 0.0, self._clock.monotonic()
+    def _run_and_finish(
+        self, wave: Sequence[Job], keeper: LeaseKeeper[Job], stop: Callable[[], bool]
+    ) -> Exception | None:
+        """Run jobs together and mark them as done one by one; return the error if there was one."""
+        best, best_at = 0.0, self._clock.monotonic()
 
-        def heard(fraction: float) -> None:
-            nonlocal most, risen
+        def on_progress(fraction: float) -> None:
+            nonlocal best, best_at
             if stop():
-                raise WorkerStopped(f"worker {self._name} is to stop")
+                raise WorkerStopped(f"worker {self._name} was asked to stop")
             if not keeper.held(wave):
-                raise LeaseLost(f"{told(wave[0])} and all that was read with it is no longer leased to {self._name}")
+                raise LeaseLost(f"{describe(wave[0])} and the jobs run with it are no longer leased to {self._name}")
             now = self._clock.monotonic()
-            if fraction > most:
-                most, risen = fraction, now
+            if fraction > best:
+                best, best_at = fraction, now
                 keeper.note_progress()
-            elif now - risen >= self._options.stall_s:
+            elif now - best_at >= self._options.stall_s:
                 raise ReplayStalled(
-                    f"{told(wave[0])} and all that was read with it stood still at {most:.0%} for {now - risen:.0f} s",
-                    remedy="See what Spark, Kafka and the store are waiting for; it is tried again by itself",
+                    f"{describe(wave[0])} and the jobs run with it made no progress for {now - best_at:.0f} s,"
+                    f" at {best:.0%}",
+                    remedy="Check what Spark, Kafka and the store are waiting for. The jobs are retried automatically",
                 )
             if fraction < 1.0:
                 self._on_progress(WaveProgress(tuple(wave), fraction))
@@ -209,40 +213,40 @@ class ReplayWorker:
         done: list[Job] = []
         error: Exception | None = None
         try:
-            self._runner.run(wave, heard)
+            self._runner.run(wave, on_progress)
             done.extend(job for job in wave if keeper.finish(job))
-        except Exception as raised:  # noqa: BLE001 - a job may fail with anything, and that is told to its owner
+        except Exception as raised:  # noqa: BLE001 - a job may fail with any error, which is reported to its owner
             error = raised
         else:
-            self._setbacks.done(wave)
+            self._failures.done(wave)
         if done:
             self._on_progress(WaveProgress(tuple(done), 1.0))
         return error
 
-    def _give_back(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], error: Exception) -> None:
-        reason = _told_of(error)
-        if _may_pass(error):
-            # No fault of the jobs: they go back uncounted, and are tried again later.
-            _LOG.warning("jobs could not be read now", jobs=len(wave), error=reason)
-            self._setbacks.not_to_be_read(wave)
+    def _release_failed(self, wave: Sequence[Job], keeper: LeaseKeeper[Job], error: Exception) -> None:
+        reason = _describe_error(error)
+        if _is_temporary(error):
+            # Not caused by the jobs: they are released without counting a failure, and retried later.
+            _LOG.warning("could not run jobs for a temporary reason; they were released", jobs=len(wave), error=reason)
+            self._failures.unreachable(wave)
             keeper.release_all(reason)
         elif len(wave) > 1:
-            _LOG.warning("a wave has failed; one of its jobs is read alone next", jobs=len(wave), error=reason)
-            self._setbacks.failed_together(keeper.held(wave))
-            keeper.release_all(with_others(reason))
+            _LOG.warning("a wave failed; one of its jobs will run alone next", jobs=len(wave), error=reason)
+            self._failures.failed_together(keeper.held(wave))
+            keeper.release_all(suspect_reason(reason))
         else:
-            _LOG.warning("a job has failed", job=told(wave[0]), error=reason)
-            self._setbacks.failed_alone(wave[0])
+            _LOG.warning("a job failed", job=describe(wave[0]), error=reason)
+            self._failures.failed_alone(wave[0])
             keeper.fail(wave[0], reason)
 
-    def _is_something_open(self) -> bool:
+    def _has_open_jobs(self) -> bool:
         jobs = [jobs for jobs in map(self._board.jobs, self._shards) if not _has_stopped(jobs)]
         return any(is_open(job) for of_shard in jobs for job in of_shard)
 
 
-def _may_pass(error: Exception) -> bool:
-    """Whether what went wrong lies outside of the jobs: the store is out of reach, say. What a run itself gives up is
-    counted: it has tried for long, and whether it was the job can't be told from it.
+def _is_temporary(error: Exception) -> bool:
+    """Whether the cause of an error is unrelated to the jobs, for example if the store is unreachable. Runs that were
+    given up count as failures: they have tried for a long time, and it is unknown whether a job was the cause.
     """
     return isinstance(error, Retryable) and not isinstance(error, ReplayFailed)
 
@@ -251,5 +255,5 @@ def _has_stopped(jobs: Sequence[Job]) -> bool:
     return any(job.state is JobState.FAILED for job in jobs)
 
 
-def _told_of(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

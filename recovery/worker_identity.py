@@ -1,8 +1,7 @@
-"""A worker's name, and whether the process that goes by a name is known to be dead.
+"""The names of workers, and whether the process with a name is known to be dead.
 
-A name says on which host, since which boot and in which pid namespace a process runs, its pid, and when it started: no
-other process ever has the same. Only whoever sees the same processes can tell that one is gone; everybody else waits
-until its lease has run out.
+A name contains the host, boot id, PID namespace, PID and start time of a process, so no two processes share one. Only a
+process that sees the same processes can determine that one is dead; all others wait until its lease is lost.
 """
 
 import os
@@ -12,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-# In /proc/<pid>/stat behind the name, which may hold anything: the state, and the time of the start in clock ticks.
+# Fields of /proc/<pid>/stat after the name, which may contain anything: the state, and the start time in clock ticks.
 _STATE, _STARTED = 0, 19
 _DEAD = "ZXx"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerName:
-    """One process, of all that there ever were."""
+    """Identifies one process uniquely."""
 
     host: str
     boot: str
@@ -32,7 +31,7 @@ class WorkerName:
 
     @classmethod
     def parse(cls, name: str) -> "WorkerName | None":
-        """The process that goes by a name; None for a name of another kind."""
+        """Parse a name; None if it has another form."""
         match name.split("/"):
             case [host, boot, namespace, pid, started] if pid.isdecimal() and started.isdecimal():
                 return cls(host, boot, namespace, int(pid), int(started))
@@ -41,7 +40,7 @@ class WorkerName:
 
 
 def _exists(pid: int) -> bool:
-    """Whether there is such a process, also where /proc does not show those of other users."""
+    """Whether a process exists, even if /proc hides processes of other users."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -52,24 +51,24 @@ def _exists(pid: int) -> bool:
 
 
 class KnownProcesses(Protocol):
-    """What one process knows of others, by their names."""
+    """What one process knows about others, by their names."""
 
     def this_worker(self) -> str:
         """The name of this process."""
         ...
 
     def is_gone(self, worker: str) -> bool:
-        """Whether the process that goes by a name is dead for sure."""
+        """Whether the process with this name is known to be dead."""
         ...
 
     def is_alive(self, worker: str) -> bool:
-        """Whether the process that goes by a name runs for sure."""
+        """Whether the process with this name is known to run."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """The processes that this one sees."""
+    """The processes that this one can see."""
 
     host: str = field(default_factory=socket.gethostname)
     proc: Path = Path("/proc")
@@ -80,12 +79,12 @@ class Processes:
         return self.name_of(os.getpid())
 
     def name_of(self, pid: int) -> str:
-        """The name of a process that runs here."""
+        """The name of a process on this host."""
         return str(WorkerName(self.host, self._boot(), self._namespace(), pid, self._stat(pid)[1]))
 
     def is_gone(self, worker: str) -> bool:
-        """Whether the process that goes by a name is dead for sure: it ran here, and now there is none with its pid, or
-        that is another one. No for a process elsewhere, and wherever it can't be told.
+        """Whether the process with this name is known to be dead: it ran here, and its PID is unused now or belongs to
+        another process. False for processes elsewhere and if it can't be determined.
         """
         name = WorkerName.parse(worker)
         if name is None:
@@ -97,12 +96,12 @@ class Processes:
                 return True
             state, started = self._stat(name.pid)
         except (OSError, ValueError, IndexError):
-            # Not to be read, or not any more: next time it may be clear.
+            # Unreadable, or the process ended meanwhile: the next call may find out.
             return False
         return started != name.started or state in _DEAD
 
     def is_alive(self, worker: str) -> bool:
-        """Whether the process that goes by a name runs here for sure. No wherever it can't be told."""
+        """Whether the process with this name is known to run here. False if it can't be determined."""
         name = WorkerName.parse(worker)
         if name is None:
             return False
@@ -118,7 +117,7 @@ class Processes:
         return (self.proc / "sys/kernel/random/boot_id").read_text().strip()
 
     def _namespace(self) -> str:
-        """Where pids are counted: that of another container says nothing here, even if it has our host's name."""
+        """The PID namespace: PIDs of another container are meaningless here, even if it has our host's name."""
         return str((self.proc / "self/ns/pid").readlink()).removeprefix("pid:[").removesuffix("]")
 
     def _stat(self, pid: int) -> tuple[str, int]:

@@ -1,11 +1,11 @@
-"""The Spark data source `strandline`: stored samples as a data frame, and a data frame into the dataset.
+"""The Spark data source `strandline`: reads stored samples as a data frame, and writes a data frame to the dataset.
 
     spark.dataSource.register(StrandlineDataSource)
     spark.read.format("strandline").option("match", 'up{job="node"}').option("start", "2026-11-15").load()
 
-Spark makes the source in a Python process of its own and keeps it as it was made: so rows are pinned when it is made,
-and every action on the frame reads one state. Executors get their task and what opens the store; they need this
-package, but no settings. The module lies below `strandline.node`, and takes settings from there when it is used.
+Spark creates the source in a separate Python process and keeps it. Rows are pinned when it is created, so every action
+on the frame reads the same state. Executors receive their task and what opens the store; they need this package, but no
+settings. This module is below `strandline.node`, and imports settings from there only when it is used.
 """
 
 import pickle
@@ -32,14 +32,14 @@ from strandline.jobs.reading.resolving import resolve
 from strandline.jobs.reading.series_reading import read_slices
 from strandline.jobs.reading.series_task import SeriesTask
 from strandline.jobs.sources.files import require_no_credentials
-from strandline.spark.executor_store import StoreOpener, kept_store
+from strandline.spark.executor_store import StoreOpener, cached_store
 from strandline.spark.staging import StagedFile, is_importing, mark_importing, remove_staged, stage
 
 if TYPE_CHECKING:
     from strandline.node.bulk.spark_source import PinnedRead
 
 SCHEMA = "metric string, labels map<string, string>, time timestamp, value double"
-_ROWS_A_BATCH = 1 << 16
+_ROWS_PER_BATCH = 1 << 16
 
 
 class WriteRefused(Fatal):
@@ -49,8 +49,8 @@ class WriteRefused(Fatal):
 
 
 class StrandlineDataSource(DataSource):
-    """Reading: `match` and `start`, and `end`, `not_ready`, `task_samples`. Writing: `staging`. Both: `config`, the
-    settings' file, and settings themselves, such as `cassandra.contact_points`.
+    """Options for reading: `match`, `start`, `end`, `not_ready`, `task_samples`. For writing: `staging`. For both:
+    `config`, the settings file, and single settings such as `cassandra.contact_points`.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -63,22 +63,22 @@ class StrandlineDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name to pass to `format`."""
         return "strandline"
 
     def schema(self) -> str:
-        """The columns, which are always these."""
+        """The columns, which are always the same."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> "StoredReader":
-        """For a frame that is read."""
+        """The reader of a frame."""
         del schema
         if self._pinned is None:
-            raise WriteRefused("there is no option match", remedy="Give a selector: .option('match', 'up')")
+            raise WriteRefused("the option match is missing", remedy="Give a selector: .option('match', 'up')")
         return StoredReader(self._pinned, self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> "StagingWriter":
-        """For a frame that is written. Raises `WriteRefused` for one that can't be."""
+        """The writer of a frame. Raises `WriteRefused` if the frame can't be written."""
         if overwrite:
             raise WriteRefused(
                 "strandline can't overwrite: samples expire, and are replaced one by one",
@@ -88,60 +88,61 @@ class StrandlineDataSource(DataSource):
             raise WriteRefused(f"the frame has no column {', '.join(missing)}", remedy=f"It must have {SCHEMA}")
         if not self.options.get("staging"):
             raise WriteRefused(
-                "there is no option staging", remedy="Name a folder that executors can write and this process can read"
+                "the option staging is missing",
+                remedy="Name a folder that executors can write and this process can read",
             )
         require_no_credentials(self.options["staging"])
         return StagingWriter(self.options)
 
 
 class StoredPartition(InputPartition):
-    """A task and what opens the store, packed: label sets of many series compress well."""
+    """A task and what opens the store, compressed: label sets of many series compress well."""
 
     def __init__(self, task: SeriesTask, opener: StoreOpener) -> None:
         super().__init__(None)
         self.packed = bytes(cramjam.zstd.compress(pickle.dumps((task, opener)), level=3))
 
     def unpacked(self) -> tuple[SeriesTask, StoreOpener]:
-        """What it was made from."""
+        """The inverse of packing."""
         found: tuple[SeriesTask, StoreOpener] = pickle.loads(bytes(cramjam.zstd.decompress(self.packed)))  # noqa: S301
         return found
 
 
 class StoredReader(DataSourceReader):
-    """Reads what was pinned."""
+    """Reads the pinned rows."""
 
     def __init__(self, pinned: "PinnedRead", options: Mapping[str, str]) -> None:
         self._pinned, self._options = pinned, dict(options)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each task."""
+        """One partition per task."""
         from strandline.node.bulk.spark_source import opener_of  # noqa: PLC0415 - not on executors
 
         opener = opener_of(self._options)
         read = self._pinned
-        resolved = resolve(kept_store(opener), read.pins, read.matchers)
+        resolved = resolve(cached_store(opener), read.pins, read.matchers)
         return [StoredPartition(task, opener) for task in divide(read.pins, resolved, read.times, read.task_samples)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The samples of a task, in batches."""
         if not isinstance(partition, StoredPartition):
-            # Spark asks for one without a task if there is none.
+            # Spark passes an empty partition if there are no tasks.
             return
         task, opener = partition.unpacked()
-        for part in read_slices(kept_store(opener), task, SystemClock()):
-            yield from plain_batches(SampleColumns.of(part), _ROWS_A_BATCH)
+        for part in read_slices(cached_store(opener), task, SystemClock()):
+            yield from plain_batches(SampleColumns.of(part), _ROWS_PER_BATCH)
 
 
 @dataclass
 class StagedMessage(WriterCommitMessage):
-    """What a task has staged; None if it had no rows."""
+    """The file that a task has staged; None if it had no rows."""
 
     file: StagedFile | None
 
 
 class StagingWriter(DataSourceArrowWriter):
-    """Stages rows as Parquet files, and imports these once all are there: a partition that Spark computes again may
-    have other rows, and only the files of tasks that count are imported.
+    """Stages rows as Parquet files, and imports them once all are staged. Spark may compute a partition again with
+    other rows; only the files of the committed tasks are imported.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -149,11 +150,13 @@ class StagingWriter(DataSourceArrowWriter):
         self._folder = self._options["staging"]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedMessage:
-        """On an executor: one partition into one file."""
+        """On an executor: write one partition to one file."""
         return StagedMessage(stage(self._folder, iterator))
 
     def commit(self, messages: list[Any]) -> None:
-        """Import what was staged. Raises if not all of it has landed; its job needs the staged files then."""
+        """Import the staged files. Raises if not everything has landed; the import job still needs the staged files
+        then.
+        """
         from strandline.node.bulk.spark_source import import_staged  # noqa: PLC0415 - not on executors
 
         files = _staged(messages)
@@ -163,7 +166,9 @@ class StagingWriter(DataSourceArrowWriter):
         remove_staged(files)
 
     def abort(self, messages: list[Any]) -> None:
-        """Remove what was staged. Spark calls this after a commit that failed, too: then a job may need the files."""
+        """Remove the staged files. Spark also calls this after a failed commit, in which case a job may still need the
+        files.
+        """
         files = _staged(messages)
         if not is_importing(files):
             remove_staged(files)

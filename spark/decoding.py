@@ -1,4 +1,4 @@
-"""Decoding on Spark's executors: the same kernels that the shards use, over batches of records in Arrow form."""
+"""Decoding on Spark's executors, with the same kernels as the shards, in Arrow batches of records."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,7 @@ TALLY = "partition int, records long, samples long, faults long"
 
 
 def tally_records(records: DataFrame, limits: Limits) -> DataFrame:
-    """Decode remote-write records where they are read and count what is in them, by Kafka partition."""
+    """Decode remote-write records where they are read, and count their contents by Kafka partition."""
 
     def tally(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -28,7 +28,7 @@ def tally_records(records: DataFrame, limits: Limits) -> DataFrame:
 
 
 def _tally_batch(batch: pa.RecordBatch, limits: Limits) -> pa.RecordBatch:
-    # A batch is of one Kafka partition: the source makes each of its tasks from one range.
+    # A batch has one Kafka partition: each task of the source reads a single range.
     columns = decode_batch(batch.column("value").to_pylist(), limits)
     row = {
         "partition": [batch.column("partition")[0].as_py()],

@@ -1,4 +1,4 @@
-"""The store as executors see it: opened where the task runs, once a Python process."""
+"""The executors' access to the store: opened where a task runs, once per Python process."""
 
 import pickle
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from strandline.store.protocol import Store
 
 
 class StoreOpener(Protocol):
-    """Opens the store. It travels to the executors with all that it holds, passwords too: docs/spark.md says more."""
+    """Opens the store. It is sent to the executors with everything in it, including passwords (see docs/spark.md)."""
 
     def __call__(self) -> Store:
-        """A store of the caller's own."""
+        """Open a store, which the caller owns."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CassandraOpener:
-    """Opens the store in Cassandra, whose tables must be there. Files that the connection names, such as an
-    authority's certificate, must lie at the same place on every executor.
+    """Opens the store in Cassandra, whose tables must exist. Files that the connection names, such as a CA certificate,
+    must be at the same paths on every executor.
     """
 
     connection: CassandraConnection
@@ -30,9 +30,9 @@ class CassandraOpener:
         return open_cassandra_store(self.connection, SystemClock())
 
 
-class _Kept:
-    """The store of this process, with what opened it. A Python worker runs one task at a time, and many after another;
-    connecting anew for each would take longer than many a task.
+class _StoreCache:
+    """The store of this process and the opener that opened it. A Python worker runs many tasks, one at a time; a new
+    connection would take longer than many of them.
     """
 
     def __init__(self) -> None:
@@ -40,18 +40,18 @@ class _Kept:
         self._store: Store | None = None
 
     def get(self, opener: StoreOpener) -> Store:
-        told = pickle.dumps(opener)
-        if self._store is None or told != self._opened_by:
+        pickled = pickle.dumps(opener)
+        if self._store is None or pickled != self._opened_by:
             if self._store is not None:
                 self._store.close()
                 self._store = None
-            self._store, self._opened_by = opener(), told
+            self._store, self._opened_by = opener(), pickled
         return self._store
 
 
-_KEPT = _Kept()
+_CACHE = _StoreCache()
 
 
-def kept_store(opener: StoreOpener) -> Store:
-    """The store that an opener opens, kept for the next task of this process that asks with an equal one."""
-    return _KEPT.get(opener)
+def cached_store(opener: StoreOpener) -> Store:
+    """The store of an opener, cached for the next task of this process with an equal opener."""
+    return _CACHE.get(opener)

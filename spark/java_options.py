@@ -1,7 +1,7 @@
-"""Options of the JVM that a session's driver runs in."""
+"""Options for the JVM of a session's driver."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-"""The property of Spark that holds them."""
+"""The Spark property for these options."""
 
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-"""For a session that ends within a minute: it halves the processor time of its start, and would slow a long replay."""
+FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""For a session that ends within a minute: halves the CPU time of its start, but would slow down a long replay."""

@@ -1,8 +1,8 @@
-"""Reading exact offset ranges of a topic with Spark's official Kafka source.
+"""Reads exact offset ranges of a topic with Spark's official Kafka source.
 
-Three things about that source shape this module. A range whose start lies past its end is dropped without a word as
-soon as ranges are split, so it is refused here. The Java client reads uncommitted records unless told otherwise,
-unlike the shards' client. And a range must be explicit offsets: one given as "earliest" is never split.
+Three properties of that source determine this module. It silently drops a range whose start is after its end as soon as
+ranges are split, so such ranges are refused here. The Java client reads uncommitted records by default, unlike the
+shards' client. And ranges must be explicit offsets: one given as "earliest" is never split.
 """
 
 import json
@@ -15,12 +15,12 @@ from strandline.errors import Fatal
 
 
 class BadRange(Fatal):
-    """An offset range that can't be read as it was meant."""
+    """An invalid offset range."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """The records of one partition from `start` up to, not including, `end`."""
+    """The records of one partition from `start` up to, but not including, `end`."""
 
     partition: int
     start: int
@@ -35,10 +35,10 @@ def source_options(
     max_records_per_task: int,
     client: Mapping[str, str],
 ) -> dict[str, str]:
-    """The options that make the source read just these ranges. `client` has the Java client's own properties."""
+    """The options with which the source reads exactly these ranges. `client` has the Java client's own properties."""
     _check(topic, ranges)
     return {
-        # The caller's properties come first: none of them may undo what follows.
+        # The caller's properties come first, so that they can't override the ones below.
         **{f"kafka.{key}": value for key, value in client.items()},
         "kafka.bootstrap.servers": bootstrap_servers,
         "kafka.isolation.level": "read_committed",
@@ -52,21 +52,21 @@ def source_options(
 
 
 def read_ranges(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """The records of the ranges that the options name, as the Kafka source's columns."""
+    """The records of the ranges in the options, with the columns of the Kafka source."""
     return session.read.format("kafka").options(**options).load()
 
 
 def _check(topic: str, ranges: Sequence[OffsetRange]) -> None:
     if not ranges:
-        raise BadRange(f"no offset range of {topic} was given")
+        raise BadRange(f"no offset range of {topic} was passed")
     seen: set[int] = set()
     for one in ranges:
         if one.partition in seen:
-            raise BadRange(f"partition {one.partition} of {topic} is named twice")
+            raise BadRange(f"partition {one.partition} of {topic} has more than one range")
         seen.add(one.partition)
         # Negative offsets mean "earliest" and "latest" to the source.
         if not 0 <= one.start <= one.end:
             raise BadRange(
-                f"the range [{one.start}, {one.end}) of {topic}, partition {one.partition}, is not one: "
+                f"the range [{one.start}, {one.end}) of {topic}, partition {one.partition}, is invalid: "
                 "0 <= start <= end must hold"
             )

@@ -1,15 +1,15 @@
-"""What an executor and the driver say to each other about a part that is being run, and how it travels.
+"""The messages between an executor and the driver about a running part of a bulk job, and their framing.
 
-An executor asks, and the driver answers each question at once: for how long Kafka may be used, how long to wait before
-a chunk lands, or that the part is to be given up. Accumulators would arrive with the end of a task only, and nothing of
-Spark's reaches a task that runs.
+An executor sends requests, and the driver answers each immediately: for how long Kafka may be used, how long to wait
+before a chunk lands, or that the part is stopped. Spark has no channel for this: accumulators arrive only when a task
+ends, and nothing reaches a running task.
 
-A grant is a number of seconds, which count from before the question was asked: clocks of different hosts can't be
-compared. So it ends on the executor no later than the driver reckons.
+A grant is a number of seconds, counted from before the request was sent, because clocks of different hosts can't be
+compared. So it ends on the executor no later than the driver assumes.
 
-Each message is JSON in a frame with its length and a code (HMAC-SHA-256) under a key that only the tasks have. The code
-covers a number of the connection's own, the direction and the position, so that no frame can be made, changed, repeated
-or sent back by others. What is said is not encrypted: counts, and the first bad records of a part.
+Each message is JSON in a frame with its length and an HMAC-SHA-256 under a key that only the tasks have. The HMAC
+covers a nonce of the connection, the direction and the position, so frames can't be forged, changed, replayed or
+reflected. Messages are not encrypted: they contain counts and the first bad records of a part.
 """
 
 import hashlib
@@ -30,15 +30,15 @@ from strandline.jobs.running import PartStopped
 NONCE_BYTES: Final = 16
 _LENGTH = struct.Struct(">I")
 _CODE_BYTES = 32
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 
 
 class ChannelBroken(Retryable):
-    """The other side is gone, or is none of ours."""
+    """The connection was lost, or the other side is not authenticated."""
 
 
 class PartFailed(Fatal):
-    """A part has failed on an executor, for a reason that stays."""
+    """A part has failed on an executor for a reason that is not temporary."""
 
 
 class PartDelayed(Retryable):
@@ -46,9 +46,9 @@ class PartDelayed(Retryable):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A question of an executor. The first one of a connection names the part and the epoch of its lease. `counts` is
-    what was counted by now, `samples` how many are to land, and `confirm` asks for what the store says.
+class TaskRequest:
+    """A request of an executor. The first one on a connection names the part and the epoch of its lease. `counts` are
+    the counts so far, `samples` is how many are to land, and `confirm` requests a check against the store.
     """
 
     part: tuple[str, str, int, int] | None = None
@@ -56,25 +56,26 @@ class Ask:
     samples: int | None = None
     confirm: bool = False
     outcome: str = ""
-    """Of a part that is done."""
+    """The outcome of a finished part."""
     error: tuple[str, str, str] | None = None
-    """Which kind of error a part has ended with, its message and its remedy."""
+    """The kind of error with which a part ended, its message and its remedy."""
 
     @property
     def is_end(self) -> bool:
-        """Whether nothing of the part is done after this."""
+        """Whether the task does nothing for the part after this request."""
         return bool(self.outcome) or self.error is not None
 
     @property
     def reported(self) -> AttemptCounts | None:
-        """What was counted, if this tells."""
+        """The counts, if the request has any."""
         return AttemptCounts.from_json(self.counts) if self.counts else None
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The driver's answer. Kafka may be used for `seconds` from before the question was asked. `wait_s`: ask again
-    after so long, be it for the samples, or for a part that another task still has. `stop`: give the part up, and why.
+class DriverReply:
+    """The driver's reply. Kafka may be used for `seconds` from before the request was sent. If `wait_s` is positive,
+    the task has to repeat the request after that time, because of the rate or because another task has the part. If
+    `stop` is not empty, the task must stop the part for this reason.
     """
 
     seconds: float = 0.0
@@ -89,23 +90,23 @@ _KINDS: dict[str, Callable[..., StrandlineError]] = {
 }
 
 
-def ended_with(end: PartOutcome | StrandlineError) -> Ask:
-    """What an executor says last."""
+def end_request(end: PartOutcome | StrandlineError) -> TaskRequest:
+    """The last request of an executor."""
     if isinstance(end, PartOutcome):
-        return Ask(outcome=end.to_json())
+        return TaskRequest(outcome=end.to_json())
     kind = "stopped" if isinstance(end, PartStopped) else "retryable" if isinstance(end, Retryable) else "fatal"
-    return Ask(error=(kind, end.message, end.remedy))
+    return TaskRequest(error=(kind, end.message, end.remedy))
 
 
-def end_of(ask: Ask) -> PartOutcome | StrandlineError:
-    """What an executor has said last."""
-    if ask.error is None:
-        return PartOutcome.from_json(ask.outcome)
-    kind, message, remedy = ask.error
+def parse_end(request: TaskRequest) -> PartOutcome | StrandlineError:
+    """How the part ended, from the last request of an executor."""
+    if request.error is None:
+        return PartOutcome.from_json(request.outcome)
+    kind, message, remedy = request.error
     return _KINDS[kind](message, remedy=remedy)
 
 
-class Frames:
+class SignedFrames:
     """One side of a connection. For one thread."""
 
     def __init__(self, connection: socket.socket, key: bytes, nonce: bytes, *, is_driver: bool) -> None:
@@ -113,7 +114,7 @@ class Frames:
         self._mine, self._theirs = (b"driver", b"executor") if is_driver else (b"executor", b"driver")
         self._sent = self._received = 0
 
-    def send(self, message: Ask | Answer) -> None:
+    def send(self, message: TaskRequest | DriverReply) -> None:
         """Raises `ChannelBroken`."""
         body = orjson.dumps(message)
         code = self._code(self._mine, self._sent, body)
@@ -125,12 +126,12 @@ class Frames:
 
     def receive(self) -> dict[str, Any]:
         """The fields of the next message. Raises `ChannelBroken`."""
-        (length,) = _LENGTH.unpack(received(self._connection, _LENGTH.size))
-        if length > _MOST_BYTES:
-            raise ChannelBroken(f"a message has {length} bytes, more than {_MOST_BYTES}")
-        code, body = received(self._connection, _CODE_BYTES), received(self._connection, length)
+        (length,) = _LENGTH.unpack(receive_exactly(self._connection, _LENGTH.size))
+        if length > _MAX_BYTES:
+            raise ChannelBroken(f"a message has {length} bytes, more than {_MAX_BYTES}")
+        code, body = receive_exactly(self._connection, _CODE_BYTES), receive_exactly(self._connection, length)
         if not hmac.compare_digest(code, self._code(self._theirs, self._received, body)):
-            raise ChannelBroken("a message has a wrong code: its sender does not know the key")
+            raise ChannelBroken("a message has a wrong HMAC: its sender does not know the key")
         self._received += 1
         fields: dict[str, Any] = orjson.loads(body)
         return fields
@@ -140,8 +141,8 @@ class Frames:
         return hmac.digest(self._key, place + body, hashlib.sha256)
 
 
-def received(connection: socket.socket, size: int) -> bytes:
-    """So many bytes. Raises `ChannelBroken`."""
+def receive_exactly(connection: socket.socket, size: int) -> bytes:
+    """Receive `size` bytes. Raises `ChannelBroken`."""
     found = bytearray()
     while len(found) < size:
         try:
@@ -154,10 +155,10 @@ def received(connection: socket.socket, size: int) -> bytes:
     return bytes(found)
 
 
-def ask_of(fields: dict[str, Any]) -> Ask:
-    """An executor's message."""
+def parse_request(fields: dict[str, Any]) -> TaskRequest:
+    """An executor's request from its JSON fields."""
     part, error = fields["part"], fields["error"]
-    return Ask(
+    return TaskRequest(
         tuple(part) if part is not None else None,
         fields["counts"],
         fields["samples"],

@@ -1,4 +1,4 @@
-"""Where executors ask the driver about the parts that they run: a port of the driver, and a thread a connection."""
+"""The driver's port for executors that run parts, with one thread per connection."""
 
 import os
 import socket
@@ -9,28 +9,30 @@ from typing import Self
 
 import structlog
 
-from strandline.spark.part_channel import NONCE_BYTES, Answer, ChannelBroken, Frames, ask_of
+from strandline.spark.part_channel import NONCE_BYTES, ChannelBroken, DriverReply, SignedFrames, parse_request
 from strandline.spark.part_slots import PartSlot
 from strandline.store.bulk_jobs import BulkPart
 
 _LOG = structlog.get_logger(__name__)
 _KEY_BYTES = 32
-# A task asks before and after each chunk, and while it waits. One that says nothing for so long has lost its host.
+# A task sends requests before and after each chunk, and while it waits. After a silence this long, its host is lost.
 _SILENCE_S = 600.0
-# How long the end of the listener takes at most.
+# Closing the listener takes at most this long.
 _POLL_S = 0.05
 _SlotKey = tuple[str, str, int, int]
 
 
 class PartListener:
-    """Answers executors while its block lasts."""
+    """Answers executors until its block ends."""
 
     def __init__(self, host: str, port: int = 0, *, bind: str = "") -> None:
-        """Executors reach it by `host`. Port 0 is any free one. `bind` is the address to listen on, if that differs."""
+        """Executors connect to `host`. Port 0 is any free port. `bind` is the address to listen on, if it differs from
+        `host`.
+        """
         self.key = os.urandom(_KEY_BYTES)
         self._host, self._slots = host, dict[_SlotKey, PartSlot]()
         self.changed = threading.Event()
-        """Set when something was heard that may have ended a part."""
+        """Set when a message or a lost connection may have ended a part."""
         listener = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -44,7 +46,7 @@ class PartListener:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where executors reach it."""
+        """The address that executors connect to."""
         return self._host, int(self._server.server_address[1])
 
     def __enter__(self) -> Self:
@@ -61,39 +63,43 @@ class PartListener:
         self._slots[_key(slot.leased.part)] = slot
 
     def remove(self, slot: PartSlot) -> None:
-        """Tell all tasks of a part that its lease is over."""
+        """Tell all tasks of a part that its lease has ended."""
         self._slots.pop(_key(slot.leased.part), None)
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer one task until it ends. `connection` tells it from others."""
+        """Answer one task until it ends. `connection` identifies the task."""
         connection.settimeout(_SILENCE_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         slot: PartSlot | None = None
         try:
             nonce = os.urandom(NONCE_BYTES)
             connection.sendall(nonce)
-            frames = Frames(connection, self.key, nonce, is_driver=True)
+            frames = SignedFrames(connection, self.key, nonce, is_driver=True)
             while True:
-                ask = ask_of(frames.receive())
-                if ask.part is not None:
-                    slot = self._slots.get(ask.part)
-                answer = slot.answer(connection, ask) if slot is not None else Answer(stop="the part's lease is over")
+                request = parse_request(frames.receive())
+                if request.part is not None:
+                    slot = self._slots.get(request.part)
+                answer = (
+                    slot.answer(connection, request)
+                    if slot is not None
+                    else DriverReply(stop="the part's lease is over")
+                )
                 frames.send(answer)
-                if ask.is_end:
+                if request.is_end:
                     self.changed.set()
                     return
         except (ChannelBroken, OSError) as error:
             if slot is not None:
-                slot.lost(connection, str(error))
+                slot.connection_lost(connection, str(error))
                 self.changed.set()
             else:
-                _LOG.warning("a connection of no task was refused", error=str(error))
+                _LOG.warning("refused a connection that belongs to no task", error=str(error))
 
 
 class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
-    # Threads are not waited for: each ends with its task, or with the process.
+    # Closing does not wait for threads: each ends with its task, or with the process.
     block_on_close = False
     request_queue_size = 256
 

@@ -1,8 +1,8 @@
-"""Parts of bulk jobs on Spark: each is a Spark job of its own with one task.
+"""Parts of bulk jobs on Spark: each part is a Spark job with one task.
 
-So a task that is lost takes no other part with it, and a part begins as soon as a core is free: there is no wave whose
-slowest part the others wait for. The worker leases twice as many parts as there are cores, so that the next task is
-there when one ends.
+A lost task does not affect other parts, and a part starts as soon as a core is free, instead of waiting for the slowest
+part of a wave. The worker leases twice as many parts as there are cores, so that the next task is available when one
+ends.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,32 +24,30 @@ from strandline.spark.watching import is_answering, reason_of
 from strandline.store.bulk_jobs import BulkPart
 
 _LOG = structlog.get_logger(__name__)
-PARTS_A_CORE: Final = 2
-_LOOK_EVERY_S = 0.5
-# So long after it was to stop, a task is cancelled by Spark, which ends its process.
+PARTS_PER_CORE: Final = 2
+_POLL_INTERVAL_S = 0.5
+# A task that has not stopped after this time is cancelled in Spark, which ends its process.
 _CANCEL_AFTER_S = 3.0
-Over = Callable[[str], None]
+OnEnd = Callable[[str], None]
 
 
 class TaskLauncher(Protocol):
-    """Spark, as the runner needs it."""
+    """What the runner needs from Spark."""
 
     def cores(self) -> int:
         """How many tasks run at once."""
         ...
 
-    def launch(self, name: str, task: PartTask, over: Over) -> None:
-        """Have a task run. `over` is called once Spark has nothing left to do for it, by another thread: with the
-        reason, if it failed.
-        """
+    def launch(self, name: str, task: PartTask, on_end: OnEnd) -> None:
+        """Run a task. Another thread calls `on_end` once Spark has finished with it, with the reason if it failed."""
         ...
 
     def cancel(self, name: str) -> None:
-        """End a task. Does nothing to one that has ended, or not begun."""
+        """Cancel a task. Does nothing if it has ended or not started."""
         ...
 
     def require_alive(self) -> None:
-        """Raises `SessionLost` if nothing can be run any more."""
+        """Raises `SessionLost` if the session can no longer run tasks."""
         ...
 
 
@@ -62,7 +60,7 @@ class SparkLauncher:
     def cores(self) -> int:
         return self._context.defaultParallelism
 
-    def launch(self, name: str, task: PartTask, over: Over) -> None:
+    def launch(self, name: str, task: PartTask, on_end: OnEnd) -> None:
         def run() -> None:
             failure = ""
             try:
@@ -71,7 +69,7 @@ class SparkLauncher:
             except (Py4JError, OSError, PySparkException) as error:
                 failure = reason_of(str(error)) or type(error).__name__
             finally:
-                over(failure)
+                on_end(failure)
 
         InheritableThread(target=run, name=name, daemon=True).start()
 
@@ -82,7 +80,7 @@ class SparkLauncher:
         if not is_answering(self._context):
             raise SessionLost(
                 "the Spark session is gone",
-                remedy="Start the worker again. If this happens again, look at the JVM's memory",
+                remedy="Restart the worker. If this happens again, check the JVM's memory",
             )
 
 
@@ -98,14 +96,14 @@ class SparkPartRunner:
         *,
         grant_s: float = GRANT_S,
     ) -> None:
-        """`openers` are those of the kinds of jobs whose parts may be run."""
+        """`openers` has one for each kind of job whose parts may run."""
         self._launcher, self._listener, self._openers = launcher, listener, openers
         self._clock, self._grant_s = clock, grant_s
         self._slots: dict[str, PartSlot] = {}
         self._stopping: dict[str, float] = {}
 
     def width(self) -> int:
-        return PARTS_A_CORE * max(1, self._launcher.cores())
+        return PARTS_PER_CORE * max(1, self._launcher.cores())
 
     def start(self, leased: LeasedPart) -> None:
         slot = PartSlot(leased, self._clock, self._grant_s)
@@ -117,14 +115,14 @@ class SparkPartRunner:
             leased.job, leased.part, leased.first_begun_ms, opener, self._listener.address, self._listener.key
         )
 
-        def over(reason: str) -> None:
-            slot.over(reason)
+        def on_end(reason: str) -> None:
+            slot.task_ended(reason)
             self._listener.changed.set()
 
-        self._launcher.launch(name, task, over)
+        self._launcher.launch(name, task, on_end)
 
     def ended(self, look: Callable[[], None]) -> Sequence[PartEnd]:
-        self._listener.changed.wait(_LOOK_EVERY_S)
+        self._listener.changed.wait(_POLL_INTERVAL_S)
         self._listener.changed.clear()
         look()
         found = []
@@ -141,17 +139,19 @@ class SparkPartRunner:
     def close(self) -> None:
         now = self._clock.monotonic()
         for name, slot in self._slots.items():
-            slot.close(PartStopped("the worker gives it up"))
+            slot.close(PartStopped("the worker stops"))
             self._stopping[name] = now
         while self._slots:
             for name, slot in list(self._slots.items()):
                 if slot.ended() is not None:
                     self._forget(name, slot)
-            self._listener.changed.wait(_LOOK_EVERY_S)
+            self._listener.changed.wait(_POLL_INTERVAL_S)
             self._listener.changed.clear()
 
     def _stop_if_due(self, name: str, slot: PartSlot) -> None:
-        """End a task that is to stop: by its next question, or if that does not come, by Spark."""
+        """Stop a task if its part is to stop: with the reply to its next request, or by cancelling it in Spark if no
+        request arrives.
+        """
         try:
             slot.leased.check()
         except PartStopped as stopped:
@@ -174,8 +174,8 @@ class SparkPartRunner:
         try:
             self._launcher.cancel(name)
         except (Py4JError, OSError) as error:
-            # A JVM that is gone has ended it.
-            _LOG.warning("a task could not be cancelled", task=name, error=str(error))
+            # If the JVM is gone, so is the task.
+            _LOG.warning("could not cancel a task", task=name, error=str(error))
 
 
 def _name(part: BulkPart) -> str:

@@ -1,4 +1,6 @@
-"""A part that is with Spark, as the driver sees it: which task has it, until when that may use Kafka, how it ended."""
+"""The driver's state of a part that runs on Spark: which task has it, until when that task may use Kafka, and how it
+ended.
+"""
 
 import math
 import threading
@@ -7,23 +9,23 @@ from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import GRANT_S, LeasedPart, PartEnd, PartStopped
-from strandline.spark.part_channel import Answer, Ask, PartFailed, end_of
+from strandline.spark.part_channel import DriverReply, PartFailed, TaskRequest, parse_end
 
-# Of a grant, for clocks that run at different speeds, and for what was begun just before its end.
+# Share of a grant that is added for clocks that run at different speeds, and for operations in flight at its end.
 _SLACK = 0.1
-# A task that Spark runs beside another one asks again after so long.
-_TWIN_S = 0.5
+# A task that Spark runs concurrently with another one repeats its request after this time.
+_DUPLICATE_RETRY_S = 0.5
 
 
 class TaskNotRun(Retryable):
-    """Spark did not run the task of a part. That is no fault of the part."""
+    """Spark did not run the task of a part. The part is not at fault."""
 
 
 class PartSlot:
-    """One part under one lease. Used by the thread of its connection and by that of the runner.
+    """One part under one lease. Used by the threads of its connections and by the runner's thread.
 
-    One task may have it, ever: a task that Spark runs again, or beside another one, gets no grant. A retry is a new
-    lease. Once the slot is closed nothing is granted, and the part has ended when the last grant is over.
+    Only one task ever gets the part: a task that Spark repeats or runs concurrently gets no grant. A retry is a new
+    lease. Once the slot is closed, nothing is granted, and the part has ended when its last grant has expired.
     """
 
     def __init__(self, leased: LeasedPart, clock: Clock, grant_s: float = GRANT_S) -> None:
@@ -37,17 +39,17 @@ class PartSlot:
 
     @property
     def is_taken(self) -> bool:
-        """Whether a task has begun the part."""
+        """Whether a task has started the part."""
         return self._task is not None
 
-    def answer(self, task: object, ask: Ask) -> Answer:
-        """What the driver has to say to a task. `task` is what tells it from any other."""
-        counts = ask.reported
+    def answer(self, task: object, request: TaskRequest) -> DriverReply:
+        """The reply to a task's request. `task` identifies the task."""
+        counts = request.reported
         if counts is not None:
             self.leased.report(counts)
         try:
             self.leased.check()
-            if ask.confirm:
+            if request.confirm:
                 self.leased.confirm()
         except StrandlineError as error:
             self.close(error)
@@ -56,43 +58,47 @@ class PartSlot:
                 self._task = task
             if task is not self._task:
                 is_over = self._closed is not None or self._end is not None
-                return Answer(stop="the part's lease is over") if is_over else Answer(wait_s=_TWIN_S)
-            if ask.is_end:
-                self._end = end_of(ask)
-                return Answer()
+                return (
+                    DriverReply(stop="the part's lease is over") if is_over else DriverReply(wait_s=_DUPLICATE_RETRY_S)
+                )
+            if request.is_end:
+                self._end = parse_end(request)
+                return DriverReply()
             if self._closed is not None:
-                return Answer(stop=self._closed.message)
-            wait_s = self.leased.wait_s(ask.samples) if ask.samples is not None else 0.0
+                return DriverReply(stop=self._closed.message)
+            wait_s = self.leased.wait_s(request.samples) if request.samples is not None else 0.0
             seconds = min(self._grant_s, self.leased.remaining_s())
             self._granted_until = self._clock.monotonic() + (1 + _SLACK) * seconds
-            return Answer(seconds, wait_s)
+            return DriverReply(seconds, wait_s)
 
     def close(self, why: StrandlineError) -> None:
-        """Grant nothing from now on. The first reason counts."""
+        """Stop granting. The first reason counts."""
         with self._lock:
             self._closed = self._closed or why
 
-    def lost(self, task: object, why: str) -> None:
-        """The connection of a task is over."""
+    def connection_lost(self, task: object, why: str) -> None:
+        """The connection of a task was lost."""
         if task is self._task:
-            # It counts as a failure, as that of a worker does: a part that ends its process every time must not be
-            # tried for ever.
+            # A failure, like the loss of a worker: a part that kills its process every time must not be retried
+            # forever.
             self.close(PartFailed(f"its task on an executor was lost: {why}"))
 
-    def over(self, why: str) -> None:
-        """Spark has nothing left to do for it."""
+    def task_ended(self, why: str) -> None:
+        """Spark has finished with the task."""
         if not self.is_taken:
-            self.close(TaskNotRun(f"Spark did not run it: {why or 'the task has ended'}", remedy="It is tried again"))
+            self.close(
+                TaskNotRun(f"Spark did not run it: {why or 'the task has ended'}", remedy="It is retried automatically")
+            )
         else:
             self.close(PartFailed(f"its task on an executor was lost: {why or 'the task has ended'}"))
 
     def ended(self) -> PartEnd | None:
-        """How the part has ended, if it has: nothing of it lands under this lease after that."""
+        """How the part has ended, None if it has not. Nothing of it lands under this lease after that."""
         with self._lock:
             if isinstance(self._end, PartOutcome):
                 return PartEnd(self.leased.part, self._end)
             if self._end is not None:
-                # A task that was stopped does not know why.
+                # A stopped task does not know the reason.
                 stopped = self._closed if isinstance(self._end, PartStopped) else None
                 return PartEnd(self.leased.part, error=stopped or self._end)
             if self._closed is not None and self._clock.monotonic() >= self._granted_until:
@@ -101,5 +107,5 @@ class PartSlot:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether its task is to end, and has not said yet that it has."""
+        """Whether its task has to stop, and has not reported its end yet."""
         return self._closed is not None and self._end is None

@@ -1,4 +1,4 @@
-"""A Spark session as this project uses one: quiet, on loopback unless told otherwise, with the Kafka source's jars."""
+"""Spark sessions with this project's defaults: quiet, on loopback by default, with the jars of the Kafka source."""
 
 import os
 import re
@@ -23,15 +23,17 @@ _LOG = structlog.get_logger(__name__)
 LOOPBACK = "127.0.0.1"
 LOGGING = Path(__file__).with_name("log4j2.properties").resolve()
 
-# Spark hides the values of options whose names match this when it logs or shows them. Its own pattern does not know the
-# two that hold a private key and a password for Kafka.
+# Spark redacts the values of options whose names match this in logs and pages. Its default pattern does not match the
+# two options with a private key and a password for Kafka.
 REDACTED = "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
 
 WORKER_DAEMON = "strandline.spark.worker_daemon"
-"""What executors fork their Python workers from. By name: imported, it would load the workers' modules here, too."""
+"""The module from which executors fork their Python workers. By name, because importing it would load the workers'
+modules here too.
+"""
 
-# How often a task may fail on a local master before all is given up: as often as on a cluster. By default it may not at
-# all, and one killed Python process would end a replay.
+# How often a task may fail on a local master: as often as on a cluster. Spark's default for local masters is one
+# failure, so a single killed Python process would end a replay.
 TASK_FAILURES = 4
 
 
@@ -40,13 +42,13 @@ class SparkUnavailable(Fatal):
 
 
 def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
-    """Every property that a session is made with; `spark.master` has to be chosen.
+    """All properties of a session; `chosen` must have `spark.master`.
 
-    What was chosen wins, and Java options are added to ours.
+    Chosen properties override the defaults. Java options are added to ours.
     """
     found = sorted(jars.glob("*.jar"))
     if not found:
-        raise SparkUnavailable(f"there are no jars of Spark's Kafka source in {jars}", remedy="Run `make setup`")
+        raise SparkUnavailable(f"no jars of Spark's Kafka source were found in {jars}", remedy="Run `make setup`")
     properties = {
         "spark.jars": ",".join(map(str, found)),
         "spark.redaction.regex": REDACTED,
@@ -57,18 +59,18 @@ def session_properties(chosen: Mapping[str, str], jars: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
     }
     if _is_local(chosen):
-        # Without these the driver listens on whatever address the host's name resolves to.
+        # Otherwise the driver listens on the address that the host's name resolves to.
         properties |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    # Quoted: Spark splits them at spaces, which a path may have.
+    # Quoted, because Spark splits them at spaces, which a path may contain.
     classes = "".join(f'"{option}" ' for option in archive_options(SPARK))
     options = f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {classes}{chosen.get(JAVA_OPTIONS, '')}".rstrip()
-    fixed = {"spark.master": forgiving_master(chosen["spark.master"]), JAVA_OPTIONS: options}
+    fixed = {"spark.master": with_task_retries(chosen["spark.master"]), JAVA_OPTIONS: options}
     return properties | dict(chosen) | fixed
 
 
-def forgiving_master(master: str, failures: int = TASK_FAILURES) -> str:
-    """A local master that runs a task so often before it has failed; any other one, and one that says how often, as it
-    is.
+def with_task_retries(master: str, failures: int = TASK_FAILURES) -> str:
+    """A local master that allows `failures` attempts per task. Other masters, and local ones that set a number of
+    attempts, are returned unchanged.
     """
     found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
     return f"local[{found[1] or 1},{failures}]" if found else master
@@ -76,13 +78,13 @@ def forgiving_master(master: str, failures: int = TASK_FAILURES) -> str:
 
 @contextmanager
 def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_home: Path) -> Iterator[SparkSession]:
-    """A session that ends with the block. A process has one at a time: a second one would share, and end, the first.
-    Raises `SparkUnavailable`, or `DiskFull` if there is no room for what Spark writes.
+    """A session that ends with the block. A process can have only one at a time: a second one would share, and stop,
+    the first. Raises `SparkUnavailable`, or `DiskFull` if the disk that Spark writes to is full.
     """
     if SparkSession.getActiveSession() is not None:
-        raise SparkUnavailable("this process has a Spark session already", remedy="End that one first")
-    # spark-submit reads these from the environment; the workers must be an interpreter that has our packages: this one,
-    # unless executors have another, such as that of an archive.
+        raise SparkUnavailable("this process already has a Spark session", remedy="Stop that session first")
+    # spark-submit reads these from the environment. Workers need an interpreter with our packages: this one, unless
+    # executors have another, such as that of an archive.
     python = properties.get("spark.pyspark.python", sys.executable)
     os.environ |= {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": python}
     if _is_local(properties):
@@ -93,13 +95,13 @@ def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_
     try:
         session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
-        # A JVM that could not start has said why on stderr only.
+        # A JVM that could not start reports the reason on stderr only.
         scratch = scratch_folder(properties)
         if lacks_room(scratch) or any(text in str(error) for text in NO_SPACE):
             raise DiskFull(scratch) from error
         raise SparkUnavailable(
             f"Spark can't be started with master {properties['spark.master']}: {reason_of(str(error))}",
-            remedy="What Spark wrote to stderr says more; check [spark] in the settings",
+            remedy="See Spark's output on stderr, and check [spark] in the settings",
         ) from error
     try:
         yield session
@@ -108,17 +110,19 @@ def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_
 
 
 def scratch_folder(properties: Mapping[str, str]) -> Path:
-    """The first folder that Spark's driver on this machine spills and shuffles to."""
+    """The first folder to which Spark's driver on this machine spills and shuffles."""
     chosen = os.environ.get("SPARK_LOCAL_DIRS") or properties.get("spark.local.dir") or tempfile.gettempdir()
     return Path(chosen.split(",")[0])
 
 
 def _stop(session: SparkSession) -> None:
-    """End a session. One whose JVM is gone has ended; what the block raised must not be hidden by that."""
+    """Stop a session. An error is only logged: if the JVM is gone, the session has ended, and the block's own exception
+    must not be hidden.
+    """
     try:
         session.stop()
     except (Py4JError, OSError) as error:
-        _LOG.warning("the Spark session could not be ended", error=str(error))
+        _LOG.warning("could not stop the Spark session", error=str(error))
 
 
 def _is_local(properties: Mapping[str, str]) -> bool:

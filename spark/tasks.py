@@ -1,7 +1,7 @@
-"""What runs on the executors: batches of records to blocks, and the blocks of units into the store.
+"""The tasks of a replay on the executors: batches of records to blocks, and the blocks of units into the store.
 
-Both give the same for the same input and write under the job's attempt alone. So a task that is lost and run again, or
-run twice at once by speculation, changes nothing.
+Both return the same output for the same input, and write only under the job's attempt. So a task that is repeated after
+a loss, or runs twice because of speculation, changes nothing.
 """
 
 from collections import defaultdict
@@ -15,16 +15,16 @@ from strandline.recovery.replay.mapping import Mapper
 from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.reducing import StoreOutput, reduce_unit
 from strandline.recovery.replay.replay_input import ReplayInput
-from strandline.spark.executor_store import StoreOpener, kept_store
+from strandline.spark.executor_store import StoreOpener, cached_store
 from strandline.wire.record_headers import TIMES_CHECKED, TIMES_HEADER
 
-_IS_MARK = f"header -> header.key = '{TIMES_HEADER}' AND header.value = X'{TIMES_CHECKED.hex()}'"
+_IS_TIMES_CHECKED = f"header -> header.key = '{TIMES_HEADER}' AND header.value = X'{TIMES_CHECKED.hex()}'"
 RECORD_COLUMNS = (
     "partition",
     "offset",
     "unix_millis(timestamp) AS time",
-    # A record without headers has a null.
-    f"coalesce(exists(headers, {_IS_MARK}), false) AS times_checked",
+    # `headers` is null for a record without headers.
+    f"coalesce(exists(headers, {_IS_TIMES_CHECKED}), false) AS times_checked",
     "value",
 )
 BLOCKS = "slot int, unit int, kind int, flush_group int, first_offset long, data binary"
@@ -41,29 +41,29 @@ _BLOCKS = pa.schema(
     ]
 )
 _OUTCOMES = pa.schema([("outcome", pa.binary())])
-# Of one Arrow batch of blocks, about.
+# The approximate size of an Arrow batch of blocks.
 _BATCH_BYTES = 16 << 20
 
 ArrowTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def map_task(given: ReplayInput, slots: Sequence[int]) -> ArrowTask:
-    """The task that reads a range of one partition. `slots` has for each unit the number that it is shuffled by."""
+def map_task(wave_input: ReplayInput, slots: Sequence[int]) -> ArrowTask:
+    """The task that reads a range of one partition. `slots` has, for each unit, the number by which it is shuffled."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        mapper = Mapper(given)
+        mapper = Mapper(wave_input)
         for batch in batches:
             if batch.num_rows:
-                # The source makes each of its tasks from one range: a batch is of one partition, in order.
+                # Each task of the source reads a single range, so a batch has records of one partition, in order.
                 mapper.take(batch.column("partition")[0].as_py(), _records(batch))
-                yield from _block_batches(mapper.made_blocks(), slots)
+                yield from _block_batches(mapper.take_blocks(), slots)
         yield from _block_batches(mapper.blocks(), slots)
 
     return read
 
 
-def reduce_task(given: ReplayInput, opener: StoreOpener) -> ArrowTask:
-    """The task that writes units, all of whose blocks it is given."""
+def reduce_task(wave_input: ReplayInput, opener: StoreOpener) -> ArrowTask:
+    """The task that writes units. It receives all blocks of its units."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         blocks: dict[int, list[Block]] = defaultdict(list)
@@ -73,8 +73,8 @@ def reduce_task(given: ReplayInput, opener: StoreOpener) -> ArrowTask:
             ):
                 blocks[unit].append(Block(unit, BlockKind(kind), group, first_offset, data))
         for unit in sorted(blocks):
-            output = StoreOutput(kept_store(opener), given.job_of_unit(unit))
-            outcome = reduce_unit(given, unit, blocks.pop(unit), output)
+            output = StoreOutput(cached_store(opener), wave_input.job_of_unit(unit))
+            outcome = reduce_unit(wave_input, unit, blocks.pop(unit), output)
             yield pa.RecordBatch.from_arrays([pa.array([outcome.to_bytes()], type=pa.binary())], schema=_OUTCOMES)
 
     return write
@@ -85,7 +85,7 @@ def _records(batch: pa.RecordBatch) -> RecordBatch:
         np.asarray(batch.column("offset")),
         np.asarray(batch.column("time")),
         np.asarray(batch.column("times_checked")),
-        # A record without a value is one that can't be decoded.
+        # A record without a value can't be decoded.
         [value or b"" for value in batch.column("value").to_pylist()],
     )
 

@@ -1,5 +1,8 @@
-"""The wire: remote-write bodies as they travel through Kafka, bytes in and bytes out.
+"""The format of records: encodes, decodes and splits Prometheus remote-write 1.0 requests as they are stored in Kafka.
 
-In come the bytes of Prometheus remote-write 1.0 requests in snappy's block format; out go plain values, and the other
-way round. It knows the protocol and nothing else: no Kafka, no index, no store, no settings.
+Inputs are requests in snappy's block format; outputs are columns of series and samples (`decode.Decoder` returns
+`columns.Columns`), and the reverse (`encoding.encode_request`). `splitting.split_request` divides a request by
+partition without decoding it. `kernels` does the work over bytes.
+
+It must know only the protocol: no Kafka client, index, store or settings.
 """

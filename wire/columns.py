@@ -1,4 +1,4 @@
-"""What decoding gives: columns, one row a series of a record, and the samples behind them."""
+"""The output of decoding: columns with one row per series of a record, and columns of the samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.wire.kernels.labels import Verdict
-from strandline.wire.kernels.walk import Count
+from strandline.wire.kernels.records import Count
 
-# Going through the class itself makes its members anew.
+# Iterating over the class creates its members again each time.
 _VERDICTS = tuple(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A record that could not be decoded: its number in the batch, and why, in words."""
+    """A record that could not be decoded: its number in the batch, and the reason."""
 
     record: int
     reason: str
@@ -23,7 +23,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What sound records held that gives no row: data that is not stored yet, and series dropped, by reason."""
+    """Contents of valid records that produced no row: data that is not stored yet, and dropped series by reason."""
 
     exemplars: int
     histograms: int
@@ -32,7 +32,7 @@ class Skipped:
 
     @classmethod
     def of(cls, counts: Sequence[int]) -> "Skipped":
-        """As the kernels count."""
+        """From the kernels' array of counts."""
         return cls(
             exemplars=counts[Count.EXEMPLARS],
             histograms=counts[Count.HISTOGRAMS],
@@ -45,10 +45,10 @@ class Skipped:
 class Columns:
     """A decoded batch.
 
-    Row i of the series columns is one series of one record; its samples are rows `first_sample[i]` up to, not
-    including, `first_sample[i + 1]` of the sample columns. Rows stand in the order of records and, within a record, of
-    the message. A series' labels, in canonical form, are `data[labels_start[i] : labels_start[i] + labels_length[i]]`;
-    `key_low` and `key_high` are the two words of their hash, which stands for the part key everywhere.
+    Row i of the series columns is one series of one record. Its samples are rows `first_sample[i]` up to, but not
+    including, `first_sample[i + 1]` of the sample columns. Rows are in the order of records and, within a record, of
+    the message. A series' labels, in canonical form, are `data[labels_start[i] : labels_start[i] + labels_length[i]]`.
+    `key_low` and `key_high` are the two words of their hash, which identifies the part key everywhere.
     """
 
     data: npt.NDArray[np.uint8]
@@ -65,6 +65,6 @@ class Columns:
     skipped: Skipped
 
     def labels(self, row: int) -> bytes:
-        """The labels of one row. For people and tests: hot paths use the columns."""
+        """The labels of one row. For messages and tests: hot paths use the columns."""
         start = int(self.labels_start[row])
         return self.data[start : start + int(self.labels_length[row])].tobytes()

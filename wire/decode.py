@@ -1,7 +1,7 @@
-"""Remote-write requests to columns: a whole batch of records at a time.
+"""Decodes remote-write requests into columns, a batch of records at a time.
 
-A record that can't be decoded contributes no row at all and leaves a fault that says what is wrong and where; the
-others are not disturbed. A series whose labels can't be a part key is dropped and counted by reason.
+A record that can't be decoded adds no rows but a fault with the reason and the position; other records are not
+affected. A series whose labels can't be a part key is dropped and counted by reason.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,21 +13,23 @@ import numpy.typing as npt
 
 from strandline.wire.columns import Columns, Fault, Skipped
 from strandline.wire.kernels.labels import MAX_LABELS, MAX_TEXT
-from strandline.wire.kernels.walk import COUNTS, walk_records
+from strandline.wire.kernels.records import COUNTS, decode_records
 from strandline.wire.snappy import BadBlock, decompress_into, unpacked_length
 
 # Column types in the order in which the kernel fills them.
 SERIES_TYPES = ("i4", "i8", "i4", "u8", "u8", "u8", "i8")
 SAMPLE_TYPES = ("i8", "f8")
 Arrays = tuple[npt.NDArray[Any], ...]
-# Rows and unpacked bytes of memory that is kept from batch to batch. One strange record may need far more, and is alone
-# with it.
-_MOST_KEPT, _MOST_BYTES_KEPT = 1 << 21, 1 << 27
+# Rows and decompressed bytes of memory that a decoder keeps between batches. A single unusual record may need far more,
+# which is not kept.
+_MAX_ROWS_KEPT, _MAX_BYTES_KEPT = 1 << 21, 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a record and its labels may measure. A record past the first is a fault, a series past the others drops."""
+    """The maximum sizes of a record and its labels. A record above the first limit is a fault; a series above the
+    others is dropped.
+    """
 
     record_bytes: int = 32 << 20
     labels: int = 64
@@ -42,8 +44,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """Records that are no longer compressed: record i is `data[bounds[i] : bounds[i + 1]]`, empty if it could not be
-    unpacked, and then `reasons` says why.
+    """Decompressed records: record i is `data[bounds[i] : bounds[i + 1]]`. It is empty if it could not be decompressed,
+    and `reasons` has the reason.
     """
 
     data: npt.NDArray[np.uint8]
@@ -52,9 +54,9 @@ class Unpacked:
 
 
 class Decoder:
-    """Decodes batch after batch in the same memory: what it gives holds until it is called again.
+    """Decodes one batch after another in the same memory: its results are valid until it is called again.
 
-    Fresh memory for each batch would cost about as much as unpacking into it, since the system clears every page.
+    New memory for each batch would cost about as much as decompressing into it, because the system clears every page.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -67,7 +69,7 @@ class Decoder:
         return self.decode_unpacked(self.unpack(bodies))
 
     def unpack(self, bodies: Sequence[bytes]) -> Unpacked:
-        """The first half of it: undo the compression."""
+        """The first half of decoding: decompress."""
         reasons: dict[int, str] = {}
         bounds = np.zeros(len(bodies) + 1, dtype=np.int64)
         for record, body in enumerate(bodies):
@@ -76,7 +78,7 @@ class Decoder:
             except BadBlock as error:
                 reasons[record] = error.message
         np.cumsum(bounds, out=bounds)
-        if not bounds[-1] <= len(self._data) <= _MOST_BYTES_KEPT:
+        if not bounds[-1] <= len(self._data) <= _MAX_BYTES_KEPT:
             self._data = np.empty(bounds[-1] * 5 // 4, dtype=np.uint8)
         data = self._data[: bounds[-1]]
         for record, body in enumerate(bodies):
@@ -88,24 +90,24 @@ class Decoder:
         return Unpacked(data, bounds, reasons)
 
     def decode_unpacked(self, unpacked: Unpacked) -> Columns:
-        """The second half of it: find series and samples."""
+        """The second half of decoding: find series and samples."""
         data, limits, reasons = unpacked.data, self._limits, dict(unpacked.reasons)
         records = len(unpacked.bounds) - 1
         fault_at = np.full(records, -1, dtype=np.int64)
         fault_at[list(reasons)] = 0
-        if len(self._series[0]) > _MOST_KEPT:
+        if len(self._series[0]) > _MAX_ROWS_KEPT:
             self._series, self._samples = _arrays(SERIES_TYPES), _arrays(SAMPLE_TYPES)
         counts = np.zeros(COUNTS, dtype=np.int64)
         bounded = (limits.labels, limits.label_name, limits.label_value)
         done = n_series = n_samples = 0
         while True:
-            done, n_series, n_samples = walk_records(
+            done, n_series, n_samples = decode_records(
                 data, unpacked.bounds, done, fault_at, bounded, self._series, n_series, self._samples, n_samples, counts
             )
             if done == records:
                 break
-            self._series = _twice_as_long(self._series, n_series)
-            self._samples = _twice_as_long(self._samples, n_samples)
+            self._series = _doubled(self._series, n_series)
+            self._samples = _doubled(self._samples, n_samples)
         for record in np.flatnonzero(fault_at >= 0).tolist():
             reasons.setdefault(record, f"no remote-write request: malformed in the field at byte {fault_at[record]}")
         record_of, labels_start, labels_length, key_low, key_high, metric, first_sample = (
@@ -128,9 +130,10 @@ class Decoder:
         )
 
 
-def pieces_within(bodies: Sequence[bytes], most_bytes: int, limits: Limits) -> Iterator[tuple[int, int]]:
-    """Places [first, behind) of pieces of a batch, in order, each of which unpacks to at most so many bytes or is one
-    record. Nothing is unpacked: a block begins with its length. One that will not be unpacked counts nothing.
+def batches_within(bodies: Sequence[bytes], max_bytes: int, limits: Limits) -> Iterator[tuple[int, int]]:
+    """Ranges [first, behind) of a batch, in order, each of which has at most `max_bytes` decompressed bytes or is a
+    single record. Nothing is decompressed, because a block starts with its decompressed length. Records that will not
+    be decompressed count as 0 bytes.
     """
     first = size = 0
     for record, body in enumerate(bodies):
@@ -138,7 +141,7 @@ def pieces_within(bodies: Sequence[bytes], most_bytes: int, limits: Limits) -> I
             length = unpacked_length(body, limit=limits.record_bytes)
         except BadBlock:
             length = 0
-        if size + length > most_bytes and record > first:
+        if size + length > max_bytes and record > first:
             yield first, record
             first, size = record, 0
         size += length
@@ -147,7 +150,7 @@ def pieces_within(bodies: Sequence[bytes], most_bytes: int, limits: Limits) -> I
 
 
 def decode_batch(bodies: Sequence[bytes], limits: Limits) -> Columns:
-    """Decode one batch, in memory of its own."""
+    """Decode one batch, with separate memory."""
     return Decoder(limits).decode(bodies)
 
 
@@ -155,7 +158,7 @@ def _arrays(kinds: Sequence[str]) -> Arrays:
     return tuple(np.empty(16, dtype=kind) for kind in kinds)
 
 
-def _twice_as_long(columns: Arrays, used: int) -> Arrays:
+def _doubled(columns: Arrays, used: int) -> Arrays:
     longer = tuple(np.empty(2 * len(column), dtype=column.dtype) for column in columns)
     for new, old in zip(longer, columns, strict=True):
         new[:used] = old[:used]

@@ -20,14 +20,14 @@ FIELD_2_VARINT = 0x10
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One series of a request: labels by name, samples as (milliseconds, value)."""
+    """One series of a request: labels as (name, value) pairs, samples as (milliseconds, value)."""
 
     labels: Sequence[tuple[str, str]]
     samples: Sequence[tuple[int, float]]
 
 
 def encode_request(series: Iterable[Series]) -> bytes:
-    """A `WriteRequest`, not compressed. Labels and samples stay in the order that they are given in."""
+    """A `WriteRequest`, not compressed. Labels and samples stay in the given order."""
     return b"".join(field(FIELD_1_BYTES, _encode_series(one)) for one in series)
 
 
@@ -44,15 +44,15 @@ def _encode_series(series: Series) -> bytes:
 
 
 def field(tag: int, content: bytes) -> bytes:
-    """A field of bytes: its tag, its length, its content."""
+    """A field of bytes: tag, length and content."""
     return bytes([tag]) + varint(len(content)) + content
 
 
 def varint(number: int) -> bytes:
-    """A number in groups of seven bits."""
+    """A number as a protobuf varint: groups of seven bits."""
     if 0 <= number < 0x80:
         return bytes((number,))
-    rest = number & 0xFFFF_FFFF_FFFF_FFFF  # A negative int64 travels as its two's complement.
+    rest = number & 0xFFFF_FFFF_FFFF_FFFF  # A negative int64 is encoded as its two's complement.
     out = bytearray()
     while rest >= 0x80:
         out.append(rest & 0x7F | 0x80)

@@ -1,11 +1,11 @@
-"""The labels of a series, as a person can read them: for messages, not for many. They may be of any size."""
+"""The labels of a series as text for messages. They may have any size."""
 
 import json
 import re
 from collections.abc import Iterator
 from itertools import islice
 
-# A series may have millions of fields: so many are looked at.
+# A series may have millions of fields; only this many are read.
 _FIELDS = 64
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*", re.ASCII)
 _TAG_LABEL, _TAG_NAME, _TAG_VALUE = 0x0A, 0x0A, 0x12
@@ -13,7 +13,7 @@ _BYTES, _VARINT, _FIXED = 2, 0, {1: 8, 5: 4}
 
 
 def labels_text(series: bytes, *, labels: int = 4, characters: int = 40) -> str:
-    """The first labels of an encoded series, each cut off where it gets long. All in ASCII, on one line."""
+    """The first labels of an encoded series, each truncated if it is long. ASCII only, on one line."""
     shown: list[str] = []
     for tag, label in islice(_fields(series), _FIELDS):
         if tag != _TAG_LABEL:
@@ -28,7 +28,7 @@ def labels_text(series: bytes, *, labels: int = 4, characters: int = 40) -> str:
 
 
 def content_of(field: bytes) -> bytes:
-    """What a sound field with a length holds."""
+    """The content of a valid length-delimited field."""
     _, at = _varint(field, 0)
     _, at = _varint(field, at)
     return field[at:]
@@ -41,7 +41,7 @@ def _cut(text: bytes, characters: int) -> str:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tags and contents of a sound message's fields, one after the other; of fields that have a length only."""
+    """Tags and contents of the length-delimited fields of a valid message, in order."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)

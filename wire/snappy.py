@@ -1,6 +1,6 @@
-"""Snappy's block format, with a limit on what a body may unpack to.
+"""Snappy's block format, with a limit on the decompressed size.
 
-The block begins with its unpacked length, so a body that would be too large is refused before any of it is unpacked.
+A block starts with its decompressed length, so a block that is too large is refused before it is decompressed.
 """
 
 import cramjam
@@ -13,7 +13,7 @@ MAX_LENGTH_BYTES = 5  # A 32-bit length in groups of seven bits.
 
 
 class BadBlock(Fatal):
-    """These bytes are no snappy block, or one that unpacks to more than is allowed."""
+    """The bytes are not a snappy block, or its decompressed size is above the limit."""
 
 
 def compress(data: bytes) -> bytes:
@@ -22,24 +22,24 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(block: bytes, *, limit: int) -> bytes:
-    """The data of a block, if that is at most `limit` bytes long."""
+    """The data of a block, if it has at most `limit` bytes."""
     data = np.empty(unpacked_length(block, limit=limit), dtype=np.uint8)
     decompress_into(block, data)
     return data.tobytes()
 
 
 def decompress_into(block: bytes, data: npt.NDArray[np.uint8]) -> None:
-    """Unpack a block into an array that is just as long as the block's header says."""
+    """Decompress a block into an array of exactly the length in the block's header."""
     try:
         written = cramjam.snappy.decompress_raw_into(block, data.data)
     except cramjam.DecompressionError as error:
         raise BadBlock(f"a snappy block of {len(block)} bytes is damaged: {error}") from error
     if written != len(data):
-        raise BadBlock(f"a snappy block promised {len(data)} bytes and held {written}")
+        raise BadBlock(f"a snappy block has {written} bytes, but its header states {len(data)}")
 
 
 def unpacked_length(block: bytes, *, limit: int) -> int:
-    """The length that the block's header promises, if it is within the limit."""
+    """The decompressed length in the block's header, if it is within the limit."""
     length = 0
     for position, byte in enumerate(block[:MAX_LENGTH_BYTES]):
         length |= (byte & 0x7F) << (7 * position)

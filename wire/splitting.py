@@ -1,18 +1,17 @@
-"""Splitting a remote-write request by series into one request, or a few, for each partition.
+"""Splits a remote-write request by series into one or a few requests for each partition.
 
 The partitioner is the key hash's low word modulo the number of partitions (`key_low % partitions`), over the labels in
-canonical form: the same series goes to the same partition, however its labels were ordered. Series are not decoded
-and encoded: the bytes of each one's field are copied as they came, in their order. Only labels that are not canonical
-are written anew, with the series' other fields as they came behind them.
+canonical form: the same series always goes to the same partition, whatever the order of its labels. Series are not
+decoded and encoded again: the bytes of their fields are copied unchanged and in order. Only labels that are not
+canonical are rewritten, followed by the series' other fields unchanged.
 
-What decoding would drop is dropped here, and counted in the same way. Two kinds of field end here as well:
+What decoding would drop is dropped here, and counted in the same way. Two kinds of field are dropped as well:
 
-- A series without a sample. Its labels alone store nothing, so it would only cost room in Kafka. It is counted apart,
-  because nothing is wrong with it; one that has only histograms or exemplars is of this kind as long as those are
-  skipped.
-- What stands in a request beside its series: metadata, which is counted, and fields that the protocol does not know.
+- A series without samples. Its labels alone store nothing and would only use space in Kafka. It is counted separately,
+  because it is not a fault; a series with only histograms or exemplars is of this kind as long as those are skipped.
+- Fields of a request other than its series: metadata, which is counted, and unknown fields.
 
-So what is skipped here and what decoding the parts skips is together what decoding the whole request would skip.
+Together, what is skipped here and what decoding the parts skips is what decoding the whole request would skip.
 """
 
 import json
@@ -30,7 +29,7 @@ from strandline.wire.columns import Skipped
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.kernels.split import (
     HEADER,
-    SHORTEST_KEPT,
+    MIN_KEPT_BYTES,
     SPLIT_COUNTS,
     WITHOUT_SAMPLES,
     copy_series,
@@ -39,8 +38,7 @@ from strandline.wire.kernels.split import (
 )
 from strandline.wire.snappy import compress
 
-# A million bytes is what Kafka's clients send at most, unless told otherwise; bytes that snappy can't make shorter it
-# makes longer, by up to a sixth.
+# By default, Kafka's clients send at most a million bytes. Snappy makes incompressible bytes longer, by up to a sixth.
 MAX_PART_BYTES = 800_000
 
 # Column types in the order in which the kernels fill them.
@@ -48,20 +46,20 @@ ROW_TYPES = ("i4", "i8", "i8", "i8")
 PART_TYPES = ("i4", "i8", "i8", "i8")
 Arrays = tuple[npt.NDArray[Any], ...]
 
-NAME_SHOWN = 300  # Characters of a series' labels in an error: they may be a quarter of a megabyte.
+MAX_NAME_CHARS = 300  # Characters of a series' labels in an error: they may have a quarter of a megabyte.
 
 
 class BadRequest(Fatal):
-    """A request that will never be taken. The message is the reason, in the words of decoding where it is malformed."""
+    """A request that will never be accepted. The message has the reason, as decoding reports it if it is malformed."""
 
 
 class SeriesTooLarge(BadRequest):
-    """One series of the request is larger than a part may be, and a series is never divided."""
+    """One series of the request is larger than the limit of a part. A series is never divided."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A `WriteRequest`, not compressed, that holds series of one partition, and how much it holds."""
+    """An uncompressed `WriteRequest` with series of one partition, and its numbers of series and samples."""
 
     partition: int
     body: bytes
@@ -71,12 +69,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A request in parts, and what no part holds.
+    """A request in parts, and what no part contains.
 
-    Parts stand in the order of partitions; those of one partition follow each other as their series do in the request.
-    A partition that gets no series has no part. `skipped` counts exemplars and histograms only of series that were
-    dropped: the others travel in the parts. `without_samples` counts the series that were dropped for that alone.
-    The times of all samples lie in `times`; its end lies before its beginning if there is none.
+    Parts are ordered by partition; those of one partition are in the order of their series in the request. A partition
+    without series has no part. `skipped` counts exemplars and histograms only of dropped series: the others are in the
+    parts. `without_samples` counts the series that were dropped only for that reason. `times` contains the times of all
+    samples; its end is before its start if there are none.
     """
 
     parts: tuple[Part, ...]
@@ -86,10 +84,10 @@ class Split:
 
 
 def split_request(body: bytes, partitions: int, limits: Limits, *, max_bytes: int = MAX_PART_BYTES) -> Split:
-    """Split an unpacked `WriteRequest`; parts have at most `max_bytes`, before they are compressed.
+    """Split a decompressed `WriteRequest`; parts have at most `max_bytes` before compression.
 
-    A request that comes out as one part with nothing changed is handed back itself. Raises `BadRequest` for a request
-    that decoding would refuse, and `SeriesTooLarge` where a single series passes `max_bytes`.
+    If the result is a single unchanged part, the request itself is returned. Raises `BadRequest` for a request that
+    decoding would refuse, and `SeriesTooLarge` if a single series exceeds `max_bytes`.
     """
     if partitions < 1 or max_bytes < 1:
         raise ValueError(f"partitions = {partitions} and max_bytes = {max_bytes} must both be 1 or more")
@@ -99,8 +97,8 @@ def split_request(body: bytes, partitions: int, limits: Limits, *, max_bytes: in
             remedy="Send fewer series in one request",
         )
     data = np.frombuffer(body, dtype=np.uint8)
-    # Arrays for the worst case: memory that is not written to costs nothing.
-    rows: Arrays = tuple(np.empty(len(body) // SHORTEST_KEPT, dtype=kind) for kind in ROW_TYPES)
+    # Arrays for the worst case: untouched memory costs nothing.
+    rows: Arrays = tuple(np.empty(len(body) // MIN_KEPT_BYTES, dtype=kind) for kind in ROW_TYPES)
     spare = np.empty(2 * len(body) + HEADER, dtype=np.uint8)
     counts = np.zeros(SPLIT_COUNTS, dtype=np.int64)
     bounded = (limits.labels, limits.label_name, limits.label_value)
@@ -140,17 +138,17 @@ def _bodies(rows: Arrays, part: npt.NDArray[np.int32], sizes: I64s, order: I64s)
     """The bytes of each part, in the given order of parts."""
     ends = np.cumsum(sizes[order])
     starts = ends - sizes[order]
-    place = np.empty(len(sizes), dtype=np.int64)
-    place[order] = starts
+    position = np.empty(len(sizes), dtype=np.int64)
+    position[order] = starts
     packed = np.empty(sizes.sum(), dtype=np.uint8)
-    copy_series(rows, part, place, packed)
+    copy_series(rows, part, position, packed)
     return [packed[start:end].tobytes() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def _name(series: bytes, limits: Limits) -> str:
-    """The labels of a request's one series, as people write them; cut off where they are too many to read."""
+    """The labels of a request's only series, in PromQL's notation; truncated if they are long."""
     labels = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in _labels(series, limits))
-    return f"{{{labels}}}" if len(labels) <= NAME_SHOWN else f"{{{labels[:NAME_SHOWN]}...}}"
+    return f"{{{labels}}}" if len(labels) <= MAX_NAME_CHARS else f"{{{labels[:MAX_NAME_CHARS]}...}}"
 
 
 def _labels(series: bytes, limits: Limits) -> Iterator[tuple[str, str]]:
@@ -161,7 +159,7 @@ def _labels(series: bytes, limits: Limits) -> Iterator[tuple[str, str]]:
 
 
 def _fields(message: bytes) -> Iterator[bytes]:
-    """The contents of a sound message's fields, all of which have one byte of tag and a length."""
+    """The contents of a valid message's fields, all of which have a tag of one byte and a length."""
     at = 0
     while at < len(message):
         length, shift, at = 0, 0, at + 1

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.errors import Fatal
-from strandline.recovery.checkpoints import LEAVING_MS, designated_group, index_rows
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS, designated_group, index_rows
 from strandline.store.rows import GroupRow, ManifestRows, ShardId
 from strandline.time_range import TimeRange
 
@@ -112,7 +112,7 @@ def pin(dataset: str, groups: int, manifests: Mapping[int, ManifestRows], times:
     indexes: list[PinnedIndex] = []
     for shard, manifest in sorted(manifests.items()):
         designated = designated_group(ShardId(dataset, shard), groups)
-        named = index_rows(manifest, designated, now + LEAVING_MS)
+        named = index_rows(manifest, designated, now + EXPIRY_SKEW_MS)
         # Index buckets that have expired, too: rows up to them must not be left out silently.
         stored = (row.bucket for row in manifest.groups if row.group == designated and row.index and not row.superseded)
         newest = max(stored, default=None)
@@ -132,7 +132,7 @@ def require_unexpired(rows: Iterable[PinnedRow], now: int) -> None:
     servers may differ by a minute.
     """
     for one in rows:
-        if one.data_expires <= now + LEAVING_MS:
+        if one.data_expires <= now + EXPIRY_SKEW_MS:
             raise PinnedRowExpired(
                 f"the samples of {one.name} have expired, or expire within a minute",
                 remedy="Begin at a later time: what has expired can't be read",
@@ -147,6 +147,6 @@ def expired_rows(ids: Iterable[RowId], manifests: Mapping[int, ManifestRows], no
         (shard, row.bucket, row.group)
         for shard, manifest in manifests.items()
         for row in manifest.groups
-        if row.data_expires > now + LEAVING_MS
+        if row.data_expires > now + EXPIRY_SKEW_MS
     }
     return [one for one in ids if one.place not in there]

@@ -42,7 +42,7 @@ from strandline.node.steps import Step, Steps
 from strandline.recovery.plan_id import new_plan_id
 from strandline.recovery.replay.runner import JobRunner
 from strandline.setup.installation import Installation
-from strandline.spark.replay import KafkaTopic, ReplayPlaces, SparkRunner
+from strandline.spark.replay import KafkaTopic, ReplayEndpoints, SparkRunner
 from strandline.spark.session import spark_session
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
@@ -325,7 +325,7 @@ class RecoveryBench:
                 java_home=installed.java_home,
             ) as session,
         ):
-            places = ReplayPlaces(
+            places = ReplayEndpoints(
                 KafkaTopic(servers, topic, java_kafka_options(settings.kafka)),
                 sampler,
                 place.store,

@@ -15,7 +15,7 @@ from strandline.node.offsets.deployment import Deployment
 from strandline.node.output import Block, Table
 from strandline.node.recovering.formatting import count
 from strandline.recovery.periods import HOUR, HOURS_A_DAY, Period, parse_period
-from strandline.recovery.readiness import NOBODY_READ_THEN, Readiness, StoredDataset, Verdict, readiness
+from strandline.recovery.readiness import NOT_READ_YET, Readiness, StoredDataset, Verdict, readiness
 from strandline.store.bulk_jobs import BulkJob
 
 
@@ -65,7 +65,7 @@ def hours_not_ready(stored: StoredDataset, start: int, end: int) -> Sequence[Rea
         period = Period(hour, min(HOURS_A_DAY, end_hour - hour))
         if readiness(stored, period).verdict is not Verdict.READY:
             found += [readiness(stored, each) for each in period.each_hour()]
-    return [one for one in found if one.verdict is not Verdict.READY and one.reason != NOBODY_READ_THEN]
+    return [one for one in found if one.verdict is not Verdict.READY and one.reason != NOT_READ_YET]
 
 
 def planned_export(

@@ -10,7 +10,7 @@ from strandline.node.settings.sections import Settings
 from strandline.setup.installation import Installation
 from strandline.spark.part_listener import PartListener
 from strandline.spark.part_runner import SparkLauncher, SparkPartRunner
-from strandline.spark.session import SparkUnavailable, forgiving_master, spark_session
+from strandline.spark.session import SparkUnavailable, spark_session, with_task_retries
 
 
 @contextmanager
@@ -46,4 +46,4 @@ def job_properties(settings: Settings) -> dict[str, str]:
     """The properties of replays, except that tasks are not retried: a retry of a part needs a new lease."""
     properties = spark_properties(settings.spark)
     once = {"spark.task.maxFailures": "1", "spark.speculation": "false"}
-    return {**properties, **once, "spark.master": forgiving_master(settings.spark.master, failures=1)}
+    return {**properties, **once, "spark.master": with_task_retries(settings.spark.master, failures=1)}

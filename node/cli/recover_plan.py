@@ -22,8 +22,8 @@ from strandline.node.shard.kafka_topics import check_topic
 from strandline.node.shard.options import ShardOptions
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.estimates import Rates
-from strandline.recovery.offset_policy import AnotherLog, DataLost
-from strandline.recovery.urgency import Urgency
+from strandline.recovery.job_order import JobOrder
+from strandline.recovery.offset_policy import DataLost, LogMismatch
 from strandline.store.protocol import Store
 
 
@@ -56,13 +56,13 @@ def command(context: Context, *, shards: tuple[int, ...]) -> ExitCode:
         for shard in _chosen(shards, facts.partitions, dataset.topic_name)
     ]
     cutting = Cutting(dataset.flush_interval.milliseconds, dataset.grace.milliseconds)
-    urgency, rates = Urgency(cutting, facts.retention_ms), Rates()
+    job_order, rates = JobOrder(cutting, facts.retention_ms), Rates()
     with closing(open_store(settings, data_folder, context.clock)) as store, context.output.steps("Planning") as steps:
         found: list[PlannedShard] = []
         for options in wanted:
             with steps.step(f"Shard {options.shard.shard}"):
-                found.append(_planned(settings, options, store, urgency, rates=rates, clock=context.clock))
-    report = PlanReport.of(dataset.name, dataset.topic_name, urgency, rates, found)
+                found.append(_planned(settings, options, store, job_order, rates=rates, clock=context.clock))
+    report = PlanReport.of(dataset.name, dataset.topic_name, job_order, rates, found)
     context.output.result(report)
     return report.exit_code
 
@@ -75,7 +75,7 @@ def _chosen(shards: Sequence[int], partitions: int, topic: str) -> list[int]:
 
 
 def _planned(
-    settings: Settings, options: ShardOptions, store: Store, urgency: Urgency, *, rates: Rates, clock: Clock
+    settings: Settings, options: ShardOptions, store: Store, job_order: JobOrder, *, rates: Rates, clock: Clock
 ) -> PlannedShard:
     shard, dataset = options.shard, settings.dataset
     log = KafkaLog(
@@ -84,9 +84,9 @@ def _planned(
     with closing(log):
         try:
             found = find_plan(options, log, store, clock)
-        except (DataLost, AnotherLog) as error:
+        except (DataLost, LogMismatch) as error:
             # The other shards are still planned.
             return PlannedShard.refused(shard.shard, error)
     heap_mb = settings.shard.java_heap.bytes >> 20
     source = index_source(shard, options.folder / "index", found.topic_id, found.index_rows, heap_mb=heap_mb)
-    return PlannedShard.of(shard.shard, found, source, urgency, rates=rates, now=clock.now_ms())
+    return PlannedShard.of(shard.shard, found, source, job_order, rates=rates, now=clock.now_ms())

@@ -27,7 +27,7 @@ from strandline.node.shard.options import ShardOptions
 from strandline.node.shard.ownership import ensure_dataset
 from strandline.node.steps import Step
 from strandline.node.supervisor.partitions import count_partitions
-from strandline.recovery.verification.findings import Counts, Finding, Note, Remark, counted
+from strandline.recovery.verification.findings import Counts, Finding, Note, NoteKind, counted
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.recovery.verification.shard import Scope, Verification, verify_shard
 from strandline.store.protocol import Store
@@ -167,7 +167,7 @@ def _verify(
 ) -> Verification:
     manifest = store.manifest(options.shard)
     if manifest is None:
-        never = Note(Remark.NEVER_READ, None, None, "no node has ever read it")
+        never = Note(NoteKind.NEVER_READ, None, None, "no node has ever read it")
         return Verification(Counts(), (), (never,))
     with tempfile.TemporaryDirectory(prefix="strandline-verify-") as name:
         folder = Path(name)
@@ -179,7 +179,7 @@ def _verify(
             ShardLayout(options.shard, options.groups, options.policy),
             clock,
             scope=Scope(samples=samples, scratch=folder / "scratch", copy=copy),
-            heard=on_progress,
+            on_progress=on_progress,
         )
     return replace(found, notes=(*found.notes, *notes))
 
@@ -200,7 +200,7 @@ def _copied(shard_folder: Path, target: Path) -> tuple[Path | None, Sequence[Not
         why = f"it can't be read: {error}"
     else:
         return target, ()
-    return None, (Note(Remark.COPY_NOT_CHECKED, None, None, f"the local copy in {source} was not checked: {why}"),)
+    return None, (Note(NoteKind.COPY_NOT_CHECKED, None, None, f"the local copy in {source} was not checked: {why}"),)
 
 
 def _counted_partitions(settings: Settings) -> tuple[int | None, str]:

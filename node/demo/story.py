@@ -35,7 +35,7 @@ from strandline.node.settings.writing import write_settings
 from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.node.stack.stack import Stack
 from strandline.node.steps import Step, Steps
-from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
+from strandline.spark.java_options import FAST_START, JAVA_OPTIONS
 from strandline.time_range import TimeRange
 
 PARTITIONS = 2
@@ -277,7 +277,7 @@ def _write_settings(folder: Path, stack: Stack, addresses: Addresses, flush_s: i
             },
             "shard": {"data_dir": str(folder / "data"), "flush_spread": 0.2},
             "replay": {"mode": "spark", "worker_idle": "5s"},
-            "spark.properties": {f'"{JAVA_OPTIONS}"': QUICK_START},
+            "spark.properties": {f'"{JAVA_OPTIONS}"': FAST_START},
             "http": {"node_address": addresses.node, "gateway_address": addresses.gateway},
             "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
             "cassandra": {

@@ -7,7 +7,7 @@ from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.query.coverage import unserved, unserved_in_words
 from strandline.node.status.processes import NodeShards, ShardProcessStatus
-from strandline.recovery.present import wrong_clocks_in_words
+from strandline.recovery.present import describe_wrong_clocks
 
 
 def health_routes(node: NodeShards) -> tuple[Route, ...]:
@@ -59,7 +59,7 @@ def _line(shard: ShardProcessStatus) -> str:
     behind = _behind_s(shard)
     if behind is not None and shard.is_active:
         told += f", {behind:,.0f} s behind"
-    wrong = wrong_clocks_in_words(shard.report.clocks) if shard.report is not None else ""
+    wrong = describe_wrong_clocks(shard.report.clocks) if shard.report is not None else ""
     return f"{told}, {wrong}" if wrong else told
 
 

@@ -19,7 +19,7 @@ from strandline.node.offsets.hours import ReadyReport, check_ready
 from strandline.node.page.hours import HourReadiness, hours_between
 from strandline.node.throttled_warning import ThrottledWarning
 from strandline.recovery.periods import HOUR, Period
-from strandline.recovery.readiness import PartitionStanding, StoredDataset, newest_ready_hour, standings
+from strandline.recovery.readiness import PartitionProgress, StoredDataset, newest_ready_hour, partition_progress
 
 Opener = Callable[[], AbstractContextManager[Deployment]]
 
@@ -44,7 +44,7 @@ class ReadinessFigures:
     looked_at: int | None = None
     began_at: int | None = None
     newest_ready_hour: int | None = None
-    partitions: tuple[PartitionStanding, ...] = ()
+    partitions: tuple[PartitionProgress, ...] = ()
     flush_interval: int | None = None
     kafka_retention: int | None = None
     failures: int = 0
@@ -117,11 +117,11 @@ class ReadinessWatch:
     def _read(self, deployment: Deployment) -> ReadinessFigures:
         now, topic, first = self._clock.now_ms(), deployment.topic.now(), self._first
         stored = deployment.stored(topic, first)
-        found = standings(stored, now)
+        found = partition_progress(stored, now)
         if first is not None and any(bucket < first for bucket in _reached(found)):
             # After a rewind, or with a newly read partition, earlier rows are needed.
             stored = deployment.stored(topic)
-            found = standings(stored, now)
+            found = partition_progress(stored, now)
         hour = newest_ready_hour(stored)
         self._first = first_bucket_needed(_reached(found), stored, hour)
         return replace(
@@ -172,5 +172,5 @@ def first_bucket_needed(reached: list[int], stored: StoredDataset, ready: int | 
     return min(lowest, cutting.bucket_of(hour * HOUR) - 1)
 
 
-def _reached(found: tuple[PartitionStanding, ...]) -> list[int]:
+def _reached(found: tuple[PartitionProgress, ...]) -> list[int]:
     return [one.reached_bucket for one in found if one.reached_bucket is not None]

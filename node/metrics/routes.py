@@ -16,7 +16,7 @@ from strandline.node.metrics.readiness_watch import ReadinessWatch
 from strandline.node.offsets.hours import ReadyReport
 from strandline.node.plain import plain
 from strandline.node.workers import Workers
-from strandline.recovery.periods import NotATime, Period, parse_period
+from strandline.recovery.periods import InvalidTime, Period, parse_period
 
 Collect = Callable[[], Sequence[Family]]
 
@@ -53,5 +53,5 @@ def readiness_routes(watch: ReadinessWatch, workers: Workers) -> tuple[Route, ..
 def _period(written: str) -> Period:
     try:
         return parse_period(written[:100])
-    except NotATime as error:
+    except InvalidTime as error:
         raise BadParameter(f'the parameter "period": {error.message}', remedy=error.remedy) from error

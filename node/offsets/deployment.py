@@ -12,7 +12,7 @@ from strandline.node.settings.dataset import DatasetSettings
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.units import Duration
 from strandline.node.shard.assembling import open_store
-from strandline.recovery.checkpoints import LEAVING_MS
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.present import Present
 from strandline.recovery.readiness import StoredDataset
@@ -72,8 +72,8 @@ class Deployment:
     def manifest(self, shard: ShardId, first: int | None = None) -> ManifestRows | None:
         """The rows of a shard, from bucket `first` on, that have not expired."""
         found = self.store.manifest(shard, first=first)
-        self.present.ask_store()
-        return found.unexpired(self.present.now_ms() + LEAVING_MS) if found is not None else None
+        self.present.poll_store_clock()
+        return found.unexpired(self.present.now_ms() + EXPIRY_SKEW_MS) if found is not None else None
 
     def _manifest(self, shard: ShardId, first: int | None) -> ManifestRows | None:
         found = self.manifest(shard, first)

@@ -9,7 +9,7 @@ from strandline.node.offsets.deployment import Deployment
 from strandline.node.offsets.texts import ranges, span
 from strandline.node.output import Block, Table
 from strandline.recovery.periods import Period
-from strandline.recovery.readiness import AcceptedLoss, Behind, Readiness, Verdict, readiness
+from strandline.recovery.readiness import AcceptedLoss, BehindPartition, Readiness, Verdict, readiness
 
 _ASK_AGAIN_S = 2.0
 
@@ -74,7 +74,7 @@ def wait_for(deployment: Deployment, period: Period, seconds: float) -> ReadyRep
     return report
 
 
-def _behind(one: Behind) -> tuple[str, ...]:
+def _behind(one: BehindPartition) -> tuple[str, ...]:
     if one.reached_bucket is None or one.behind_ms is None:
         return (str(one.shard), "never read", str(one.needed_bucket), "all", "-")
     groups = ranges(one.missing_groups)

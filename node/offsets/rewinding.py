@@ -7,7 +7,7 @@ from strandline.errors import ExitCode, Fatal
 from strandline.node.offsets.deployment import Deployment
 from strandline.node.output import Block, Table
 from strandline.node.shard.ownership import take_shard
-from strandline.recovery.offset_policy import LogNow
+from strandline.recovery.offset_policy import LogState
 from strandline.recovery.periods import utc_text
 from strandline.recovery.rewinding import RewindPlan, RewindRefused, Target, ToBucket, plan_rewind, rewind
 from strandline.store.protocol import Fenced
@@ -102,7 +102,7 @@ def _planned(deployment: Deployment, shard: ShardId, target: Target) -> RewindPl
 
 def _plan(deployment: Deployment, shard: ShardId, manifest: ManifestRows, target: Target) -> RewindPlan:
     topic_id, ends = deployment.topic.now().topic_id, deployment.topic.ends(shard.shard)
-    log = LogNow(topic_id, ends.start, ends.last_stable)
+    log = LogState(topic_id, ends.start, ends.last_stable)
     return plan_rewind(shard, manifest, target, log, groups=deployment.groups, cutting=deployment.cutting)
 
 
@@ -115,7 +115,7 @@ def _report(deployment: Deployment, plan: RewindPlan, *, done: bool) -> RewindRe
         time=utc_text(plan.bucket * interval),
         until=utc_text((plan.last_bucket + 1) * interval),
         offset=plan.offset,
-        behind=plan.behind,
+        behind=plan.end,
         buckets=plan.buckets,
         records=plan.records,
         samples=plan.samples,

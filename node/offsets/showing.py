@@ -9,10 +9,10 @@ from strandline.node.offsets.topic import TopicNow
 from strandline.node.output import Block, Table
 from strandline.recovery.checkpoints import Progress, designated_group, progress
 from strandline.recovery.cutting import Cutting
+from strandline.recovery.job_order import JobOrder
 from strandline.recovery.log_ends import LogEnds
 from strandline.recovery.periods import Period, utc_text
 from strandline.recovery.readiness import AcceptedLoss, LossReason, newest_ready_hour
-from strandline.recovery.urgency import Urgency
 from strandline.store.rows import ManifestRows, ShardId
 
 
@@ -111,7 +111,7 @@ def _shard_offsets(
         log_end=ends.last_stable,
         lag=max(0, ends.last_stable - comparable.resume_at) if comparable is not None else None,
         deleted_records=max(0, ends.start - comparable.resume_at) if comparable is not None else 0,
-        deleted_in_ms=_deleted_in(comparable, ends, Urgency(deployment.cutting, topic.retention_ms), now),
+        deleted_in_ms=_deleted_in(comparable, ends, JobOrder(deployment.cutting, topic.retention_ms), now),
         losses=_losses(shard, manifest),
     )
 
@@ -122,10 +122,10 @@ def _checkpoints(done: Progress, shard: ShardId, cutting: Cutting, now: int) -> 
     return Checkpoints(done.lowest, max(done.checkpoints), index, until, utc_text(until), behind_ms=max(0, now - until))
 
 
-def _deleted_in(done: Progress | None, ends: LogEnds, urgency: Urgency, now: int) -> int | None:
+def _deleted_in(done: Progress | None, ends: LogEnds, job_order: JobOrder, now: int) -> int | None:
     if done is None or done.resume_at >= ends.last_stable:
         return None
-    left = urgency.time_left(min(done.stored_up_to) + 1, now)
+    left = job_order.time_left(min(done.stored_up_to) + 1, now)
     return max(0, left) if left is not None else None
 
 

@@ -58,7 +58,7 @@ class CachedHours:
 
 
 def hours_between(stored: StoredDataset, first: int, last: int) -> tuple[HourReadiness, ...]:
-    """The same, by manifests that reach back to the bucket before the first hour's. Raises `ManifestTorn`."""
+    """The same, by manifests that reach back to the bucket before the first hour's. Raises `ManifestInconsistent`."""
     return tuple(_standing(Period(hour), readiness(stored, Period(hour))) for hour in range(first, last + 1))
 
 

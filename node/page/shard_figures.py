@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from strandline.node.shard.phases import lag_seconds, phase_seconds, seconds_left
 from strandline.node.status.processes import ProcessStatus, ShardProcessStatus
-from strandline.recovery.present import wrong_clocks_in_words
+from strandline.recovery.present import describe_wrong_clocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def figures_of(process: ShardProcessStatus, now_ms: int) -> ShardFigures:
         process.starts_in_s,
         process.exit_code,
         # Why a process ended says more than what it last complained about.
-        process.reason or status.reason or status.stuck or wrong_clocks_in_words(report.clocks) or report.topic_warning,
+        process.reason or status.reason or status.stuck or describe_wrong_clocks(report.clocks) or report.topic_warning,
         phase=status.phase.value,
         progress=status.fraction,
         time_left_s=seconds_left(status, now_ms),

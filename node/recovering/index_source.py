@@ -6,13 +6,13 @@ from pathlib import Path
 from strandline.index.local_copy import CopyIdentity, CopyUnusable, lucene_folder, saved_identity
 from strandline.index.pylucene.failures import IndexInUse
 from strandline.index.vm import start_vm
-from strandline.recovery.estimates import Source
+from strandline.recovery.estimates import IndexSource
 from strandline.store.rows import GroupRow, ShardId
 
 
 def index_source(
     shard: ShardId, folder: Path, topic_id: str, index_rows: Sequence[GroupRow], *, heap_mb: int
-) -> Source:
+) -> IndexSource:
     """The local copy if the manifest names its bucket with its attempt; else the stored buckets, if there are any.
 
     By the copy's own word: whether each byte of it is right is found out only as it is opened.
@@ -21,12 +21,12 @@ def index_source(
         start_vm(heap_mb)
         try:
             if is_in_manifest(saved_identity(folder), shard, topic_id, index_rows):
-                return Source.LOCAL_COPY
+                return IndexSource.LOCAL_COPY
         except IndexInUse:
-            return Source.IN_USE
+            return IndexSource.IN_USE
         except CopyUnusable:
             pass
-    return Source.BUCKETS if index_rows else Source.REPLAY
+    return IndexSource.BUCKETS if index_rows else IndexSource.REPLAY
 
 
 def is_in_manifest(copy: CopyIdentity, shard: ShardId, topic_id: str, index_rows: Sequence[GroupRow]) -> bool:

@@ -7,9 +7,9 @@ from strandline.errors import ExitCode, StrandlineError
 from strandline.node.output import Block, Table
 from strandline.node.recovering.formatting import count, duration, moment, size
 from strandline.node.recovering.shard_plan import FoundPlan
-from strandline.recovery.estimates import NOTHING, Estimate, Rates, Source, estimate, whole_time
-from strandline.recovery.offset_policy import Begin, DataLost
-from strandline.recovery.urgency import Urgency, least_time_left
+from strandline.recovery.estimates import NOTHING, Estimate, IndexSource, Rates, estimate, total_seconds
+from strandline.recovery.job_order import JobOrder, min_time_left
+from strandline.recovery.offset_policy import DataLost, StartFresh
 
 _MAX_SHOWN = 50
 
@@ -42,7 +42,7 @@ class PlannedShard:
     reads_from: int | None
     log_start: int | None
     log_end: int | None
-    source: Source | None
+    source: IndexSource | None
     new_cuts: int
     empty_buckets: int
     jobs: tuple[PlannedJob, ...]
@@ -57,25 +57,25 @@ class PlannedShard:
 
     @classmethod
     def of(
-        cls, shard: int, found: FoundPlan, source: Source, urgency: Urgency, *, rates: Rates, now: int
+        cls, shard: int, found: FoundPlan, source: IndexSource, job_order: JobOrder, *, rates: Rates, now: int
     ) -> "PlannedShard":
         """The plan of a shard."""
         left = found.estimate(rates)
         return cls(
             shard=shard,
-            first_start=isinstance(found.decision, Begin),
+            first_start=isinstance(found.decision, StartFresh),
             reads_from=found.decision.offset,
             log_start=found.ends.start,
             log_end=found.ends.last_stable,
             source=source,
             new_cuts=found.new_cuts,
             empty_buckets=len(found.empty),
-            jobs=_jobs(shard, found, urgency, rates, now),
+            jobs=_jobs(shard, found, job_order, rates, now),
             records=left.records,
             bytes=left.bytes,
             seconds=left.seconds,
             tail=found.tail,
-            time_left_seconds=_seconds(least_time_left(found.to_do(), urgency, now)),
+            time_left_seconds=_seconds(min_time_left(found.to_do(), job_order, now)),
         )
 
     @classmethod
@@ -121,18 +121,18 @@ class PlanReport:
 
     @classmethod
     def of(
-        cls, dataset: str, topic: str, urgency: Urgency, rates: Rates, shards: Sequence[PlannedShard]
+        cls, dataset: str, topic: str, job_order: JobOrder, rates: Rates, shards: Sequence[PlannedShard]
     ) -> "PlanReport":
         """All shards together: one session reads for all of them."""
         total = sum((shard.estimate for shard in shards), NOTHING)
         return cls(
             dataset=dataset,
             topic=topic,
-            kafka_retention_seconds=_seconds(urgency.retention),
+            kafka_retention_seconds=_seconds(job_order.retention),
             shards=tuple(shards),
             records=total.records,
             bytes=total.bytes,
-            seconds=whole_time(total, rates),
+            seconds=total_seconds(total, rates),
         )
 
     @property
@@ -165,8 +165,8 @@ class PlanReport:
             yield "There is nothing to replay. Nothing was changed."
 
 
-def _jobs(shard: int, found: FoundPlan, urgency: Urgency, rates: Rates, now: int) -> tuple[PlannedJob, ...]:
-    interval = urgency.cutting.flush_interval
+def _jobs(shard: int, found: FoundPlan, job_order: JobOrder, rates: Rates, now: int) -> tuple[PlannedJob, ...]:
+    interval = job_order.cutting.flush_interval
     return tuple(
         PlannedJob(
             shard=shard,
@@ -178,10 +178,10 @@ def _jobs(shard: int, found: FoundPlan, urgency: Urgency, rates: Rates, now: int
             wants_keys=job.wants_keys,
             records=job.end - job.start,
             bytes=estimate([job], found.bytes_per_record, rates).bytes,
-            time_left_seconds=_seconds(urgency.time_left(job.bucket, now)),
+            time_left_seconds=_seconds(job_order.time_left(job.bucket, now)),
             is_done=job.bucket in found.done,
         )
-        for job in urgency.ordered(found.jobs)
+        for job in job_order.ordered(found.jobs)
     )
 
 

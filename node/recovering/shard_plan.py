@@ -10,18 +10,18 @@ from strandline.clock import Clock
 from strandline.node.shard.log import PartitionLog
 from strandline.node.shard.log_times import log_times
 from strandline.node.shard.options import ShardOptions
-from strandline.recovery.checkpoints import Progress, designated_group, index_rows, progress, without_remains
+from strandline.recovery.checkpoints import Progress, designated_group, index_rows, progress, without_expired_cuts
 from strandline.recovery.cut_planning import planned_cuts
 from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.estimates import Estimate, Rates, estimate, sample_offsets
-from strandline.recovery.leasing import nobody_is_gone
+from strandline.recovery.leasing import never_gone
 from strandline.recovery.log_ends import LogEnds
 from strandline.recovery.offset_policy import (
     Accepted,
-    Begin,
-    GoOn,
-    LogNow,
+    LogState,
+    Resume,
     StartAt,
+    StartFresh,
     decide,
 )
 from strandline.recovery.planning import adopt, jobs_for
@@ -41,7 +41,7 @@ class FoundPlan:
     whole bucket. `bytes_per_record` is None if no record could be sampled.
     """
 
-    decision: GoOn | Begin
+    decision: Resume | StartFresh
     ends: LogEnds
     topic_id: str
     index_rows: Sequence[GroupRow]
@@ -62,18 +62,18 @@ class FoundPlan:
 
 
 def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clock) -> FoundPlan:
-    """Look at a shard. Raises `DataLost` and `AnotherLog` as a start does, where a person has to decide."""
+    """Look at a shard. Raises `DataLost` and `LogMismatch` as a start does, where a person has to decide."""
     shape = store.dataset(options.shard.dataset) or options.shape
     manifest = store.manifest(options.shard) or ManifestRows(_NO_STATE, (), ())
     asked_at = clock.now_ms()
-    manifest = without_remains(manifest, asked_at)
+    manifest = without_expired_cuts(manifest, asked_at)
     known, topic_id = progress(manifest, options.groups, options.shard), log.topic_id()
     ends = log.ends()
-    log_now = LogNow(topic_id, ends.start, ends.last_stable, _look_back(options, log, asked_at))
+    log_now = LogState(topic_id, ends.start, ends.last_stable, _look_back(options, log, asked_at))
     decision = _decision(options, manifest, known, log_now, partitions=shape.partitions)
     cutting = Cutting(options.policy.flush_interval, options.grace)
     cuts = list(manifest.cuts)
-    if isinstance(decision, Begin):
+    if isinstance(decision, StartFresh):
         cuts.append(_first_cut(cutting, log, decision.offset, ends, asked_at))
     newest = max(cuts, key=lambda cut: cut.bucket)
     new = planned_cuts(newest, ends, asked_at, log_times(log), cutting)
@@ -82,7 +82,7 @@ def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clo
     if done is None:
         raise ValueError(f"no cut counts in {options.shard}")
     wanted = jobs_for(done, options.shard, plan="planned", life=0)
-    kept = adopt(store.jobs(options.shard), wanted.jobs, nobody_is_gone).keep
+    kept = adopt(store.jobs(options.shard), wanted.jobs, never_gone).keep
     done_already = frozenset(job.bucket for job in kept if job.state is JobState.DONE)
     left = [job for job in wanted.jobs if job.bucket not in done_already]
     return FoundPlan(
@@ -111,8 +111,8 @@ def mean_record_size(log: PartitionLog, jobs: Sequence[Job], ends: LogEnds) -> f
 
 
 def _decision(
-    options: ShardOptions, manifest: ManifestRows, known: Progress | None, now: LogNow, *, partitions: int
-) -> GoOn | Begin:
+    options: ShardOptions, manifest: ManifestRows, known: Progress | None, now: LogState, *, partitions: int
+) -> Resume | StartFresh:
     decision = decide(
         f"partition {options.shard}",
         known.resume_at if known is not None else None,
@@ -123,7 +123,7 @@ def _decision(
         accepted=Accepted(),
         furthest=known.cuts[-1].end if known is not None else 0,
     )
-    if not isinstance(decision, GoOn | Begin):
+    if not isinstance(decision, Resume | StartFresh):
         raise TypeError(f"{decision} needs somebody's consent, and nobody gave any")
     return decision
 

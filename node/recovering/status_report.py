@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from strandline.errors import ExitCode
 from strandline.node.output import Block, Table
 from strandline.node.recovering.formatting import count, duration, moment
-from strandline.recovery.checkpoints import LEAVING_MS, designated_group, progress
-from strandline.recovery.job_board import Standing
-from strandline.recovery.present import wrong_clocks_in_words
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS, designated_group, progress
+from strandline.recovery.job_board import JobProgress
+from strandline.recovery.present import describe_wrong_clocks
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, ShardId
@@ -76,11 +76,11 @@ class ShardStatus:
 def shard_status(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
     """What the store says of a shard."""
     found = store.manifest(shard)
-    manifest = found.unexpired(now + LEAVING_MS) if found is not None else None
+    manifest = found.unexpired(now + EXPIRY_SKEW_MS) if found is not None else None
     state = manifest.state if manifest is not None else None
     known = progress(manifest, groups, shard) if manifest is not None else None
     jobs = store.jobs(shard)
-    standing = Standing.of(jobs)
+    standing = JobProgress.of(jobs)
     seen_at = state.seen_at if state is not None else None
     return ShardStatus(
         shard=shard.shard,
@@ -137,7 +137,7 @@ class RecoverStatus:
             yield Table(of_jobs, tuple(rows[:_MAX_SHOWN]))
         if len(rows) > _MAX_SHOWN:
             yield f"and {count(len(rows) - _MAX_SHOWN)} more, which --output json shows."
-        if wrong := wrong_clocks_in_words(self.clocks_ahead_ms):
+        if wrong := describe_wrong_clocks(self.clocks_ahead_ms):
             yield f"Clocks differ: {wrong}. Check time synchronisation."
         for shard in self.shards:
             for job in shard.stopped:

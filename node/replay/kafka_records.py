@@ -50,7 +50,7 @@ class LogSampler:
 class CheckedRunner:
     """A `JobRunner` that looks at the log again before each run: a plan may be days old by then.
 
-    Raises `DataLost` or `AnotherLog` where the log has not got what was planned any more.
+    Raises `DataLost` or `LogMismatch` where the log has not got what was planned any more.
     """
 
     def __init__(self, runner: JobRunner, store: Store, logs: LogSampler) -> None:
@@ -59,13 +59,13 @@ class CheckedRunner:
     def check(self, job: Job) -> None:
         self._runner.check(job)
 
-    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
+    def run(self, jobs: Sequence[Job], on_progress: Callable[[float], None]) -> Mapping[Job, JobResult]:
         by_shard: dict[ShardId, list[Job]] = {}
         for job in jobs:
             by_shard.setdefault(job.shard, []).append(job)
         for shard, some in by_shard.items():
             self._recheck(shard, some)
-        return self._runner.run(jobs, heard)
+        return self._runner.run(jobs, on_progress)
 
     def _recheck(self, shard: ShardId, jobs: Sequence[Job]) -> None:
         log, state = self._logs.log(shard.shard), self._store.state(shard)

@@ -17,13 +17,13 @@ from strandline.node.shard.folder_lock import locked
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.kafka_topics import TopicFacts, check_topic
 from strandline.recovery.cutting import Cutting
+from strandline.recovery.job_order import JobOrder
 from strandline.recovery.leasing import LeasePolicy, is_open
 from strandline.recovery.replay.replay_input import ReplaySettings as ReplayInputSettings
 from strandline.recovery.replay_worker import ReplayWorker, WaveProgress, WorkerOptions
-from strandline.recovery.urgency import Urgency
 from strandline.recovery.worker_identity import Processes
 from strandline.setup.installation import Installation
-from strandline.spark.replay import KafkaTopic, ReplayPlaces, SparkRunner
+from strandline.spark.replay import KafkaTopic, ReplayEndpoints, SparkRunner
 from strandline.spark.session import spark_session
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
@@ -78,7 +78,7 @@ def work(context: WorkerContext, stop: Callable[[], bool], on_progress: Callable
     ):
         kafka = settings.kafka
         topic = KafkaTopic(",".join(kafka.bootstrap_servers), settings.dataset.topic_name, java_kafka_options(kafka))
-        places = ReplayPlaces(topic, sampler, context.store, store_opener(settings, context.folder))
+        places = ReplayEndpoints(topic, sampler, context.store, store_opener(settings, context.folder))
         runner = SparkRunner(session, places, replay_settings(context), context.clock)
         processes = Processes()
         worker = ReplayWorker(
@@ -87,7 +87,7 @@ def work(context: WorkerContext, stop: Callable[[], bool], on_progress: Callable
             CheckedRunner(runner, context.store, sampler),
             context.clock,
             processes.this_worker(),
-            urgency=urgency(context),
+            job_order=job_order(context),
             options=WorkerOptions(settings.replay.wave_records, lease_policy(settings)),
             is_gone=processes.is_gone,
             on_progress=on_progress,
@@ -107,10 +107,12 @@ def replay_settings(context: WorkerContext) -> ReplayInputSettings:
     return options.replay_settings
 
 
-def urgency(context: WorkerContext) -> Urgency:
+def job_order(context: WorkerContext) -> JobOrder:
     """How soon Kafka deletes what jobs read."""
     dataset = context.settings.dataset
-    return Urgency(Cutting(dataset.flush_interval.milliseconds, dataset.grace.milliseconds), context.facts.retention_ms)
+    return JobOrder(
+        Cutting(dataset.flush_interval.milliseconds, dataset.grace.milliseconds), context.facts.retention_ms
+    )
 
 
 def lease_policy(settings: Settings) -> LeasePolicy:

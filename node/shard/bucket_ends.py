@@ -42,7 +42,7 @@ class BucketEnds:
         present, pinned = self._present.now_ms(), self._pinned
         if pinned is not None and not self._cutting.ends_at(bucket, pinned):
             pinned = None
-        place = self._cutting.place_of_cut(bucket, records.times, present)
+        place = self._cutting.index_of_cut(bucket, records.times, present)
         if place is None or (pinned is not None and records.offsets[place] >= pinned.offset):
             return _place_of(pinned.offset, records) if pinned is not None else None
         offset = int(records.offsets[place])

@@ -4,7 +4,7 @@ from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.urgency import Urgency
+from strandline.recovery.job_order import JobOrder
 
 
 class CheckpointPublisher:
@@ -13,7 +13,7 @@ class CheckpointPublisher:
     def __init__(self, parts: ShardParts, view: ManifestView, status: Status) -> None:
         options = parts.options
         self._parts, self._view, self._status = parts, view, status
-        self._urgency = Urgency(Cutting(options.policy.flush_interval, options.grace), options.kafka_retention)
+        self._job_order = JobOrder(Cutting(options.policy.flush_interval, options.grace), options.kafka_retention)
         self._mirrored = -1
 
     def publish(self) -> None:
@@ -21,7 +21,7 @@ class CheckpointPublisher:
         done = self._view.progress()
         if done is None:
             return
-        self._status.time_left = self._urgency.time_left(min(done.stored_up_to) + 1, self._parts.clock.now_ms())
+        self._status.time_left = self._job_order.time_left(min(done.stored_up_to) + 1, self._parts.clock.now_ms())
         if done.lowest != self._mirrored:
             self._mirrored = done.lowest
             self._parts.log.mirror(done.lowest)

@@ -181,7 +181,7 @@ class Flusher:
         self._heartbeat_at = now
         self._heartbeats += 1
         try:
-            self._present.ask_store()
+            self._present.poll_store_clock()
             self._store.touch(self._ownership, self._clock.now_ms(), self._heartbeats)
         except Retryable as error:
             self._counters.store_retries += 1

@@ -20,9 +20,9 @@ from strandline.node.shard.ownership import attempt_prefix
 from strandline.node.shard.parts import ShardParts
 from strandline.recovery.checkpoints import designated_group, index_rows
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.offset_policy import Accepted, LogNow
+from strandline.recovery.keyless_series import salvage_attempt
+from strandline.recovery.offset_policy import Accepted, LogState
 from strandline.recovery.rewinding import ToBucket, mark_superseded, plan_rewind
-from strandline.recovery.unnamed_series import salvage_attempt
 from strandline.store.rows import GroupRow, IndexBucketOf, IndexBucketRows, Lifetime, ManifestWrite, Ownership
 
 _LOG = structlog.get_logger(__name__)
@@ -98,9 +98,9 @@ class IndexRepair:
         cut = next((one for one in done.cuts if one.bucket == bucket), None) if done is not None else None
         return cut is not None and not cut.reset and cut.start >= self._log().start
 
-    def _log(self) -> LogNow:
+    def _log(self) -> LogState:
         ends = self.parts.log.ends()
-        return LogNow(self.parts.log.topic_id(), ends.start, ends.last_stable)
+        return LogState(self.parts.log.topic_id(), ends.start, ends.last_stable)
 
     def _counted_loss(self, newest: int) -> IndexLoss:
         """What is lost with the damaged buckets, of which the newest was met."""

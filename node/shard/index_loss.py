@@ -12,7 +12,7 @@ import numpy as np
 from strandline.arrays import U64s
 from strandline.index.bucket_codec import BucketDamaged, StoredBucket, decode_bucket, salvage_bucket
 from strandline.index.key_table import MISSING, KeyTable
-from strandline.recovery.unnamed_series import SegmentSeries, Unnamed, UnnamedSeries
+from strandline.recovery.keyless_series import KeylessSeries, KeylessSeriesCounter, SegmentSeries
 from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, IndexBucketOf, SegmentsOf, ShardId
 from strandline.store.segment_codec import SegmentDamaged, decode_directory
@@ -29,7 +29,7 @@ class IndexLoss:
 
     buckets: tuple[int, ...]
     scanned: int
-    unnamed: Unnamed
+    unnamed: KeylessSeries
     unread: int
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class LossSurvey:
         for row in group_rows:
             if row.bucket in rows_of and not row.superseded:
                 rows_of[row.bucket].append(row)
-        unnamed, unread, scanned, budget = UnnamedSeries(known.find), 0, 0, MAX_SEGMENTS
+        unnamed, unread, scanned, budget = KeylessSeriesCounter(known.find), 0, 0, MAX_SEGMENTS
         for rows in rows_of.values():
             budget -= sum(row.segments for row in rows)
             if scanned and budget < 0:
@@ -89,7 +89,7 @@ class LossSurvey:
             known.assign(low, high, next_row=len(known), max_keys=MISSING)
         return is_whole
 
-    def _scan_segments(self, row: GroupRow, unnamed: UnnamedSeries) -> int:
+    def _scan_segments(self, row: GroupRow, unnamed: KeylessSeriesCounter) -> int:
         """Take in the series of a row's segments; how many of those can't be read."""
         unread = 0
         for segment in self.store.segments(SegmentsOf(self.shard, row.bucket, row.group, row.attempt)):

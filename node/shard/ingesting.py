@@ -19,7 +19,7 @@ from strandline.node.shard.stages import Stage, Stages
 from strandline.node.shard.status import Counters
 from strandline.store.buffer.write_buffer import WriteBuffer
 from strandline.wire.columns import Columns
-from strandline.wire.decode import Decoder, pieces_within
+from strandline.wire.decode import Decoder, batches_within
 
 MAX_UNPACKED = 32 << 20
 """A piece of a batch has at most so many unpacked bytes, or is one record."""
@@ -60,7 +60,7 @@ class Ingest:
         """Take records of the bucket, in the order of their offsets. However large they are, little more is unpacked at
         a time than `MAX_UNPACKED`.
         """
-        for first, behind in pieces_within(records.values, MAX_UNPACKED, self._parts.options.record_limits):
+        for first, behind in batches_within(records.values, MAX_UNPACKED, self._parts.options.record_limits):
             self._take(records.part(first, behind))
 
     def _take(self, records: Records) -> None:

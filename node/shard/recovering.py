@@ -51,7 +51,7 @@ def recover(
     options = parts.options
     status.enter(Phase.ACQUIRING, parts.clock.now_ms())
     shape = ensure_dataset(parts.store, options.shape)
-    parts.present.ask_store()
+    parts.present.poll_store_clock()
     progress = AcquireProgress(parts, status, stopping)
     ownership = take_shard(
         parts.store,
@@ -66,7 +66,7 @@ def recover(
     with released_on_failure(parts.store, ownership):
         while True:
             view = read_manifest(parts.store, ownership, options.groups, parts.present.now_ms())
-            parts.present.read_manifest(view.newest_written)
+            parts.present.observe_manifest(view.newest_written)
             plan = settle_offsets(parts, ownership, view, partitions=shape.partitions, accepted=accepted)
             plan, replay = plan_replay(parts, ownership, view, plan, status)
             status.enter(Phase.RECOVERING_INDEX, parts.clock.now_ms(), 0.0)

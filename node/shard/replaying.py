@@ -12,9 +12,9 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.recovery.job_board import PlanStopped
-from strandline.recovery.leasing import LeasePolicy, counted
+from strandline.recovery.leasing import LeasePolicy, count_failure
 from strandline.recovery.plan_id import new_plan_id, planned_at
-from strandline.recovery.planning import serves
+from strandline.recovery.planning import satisfies
 from strandline.recovery.replay.job_result import JobResult
 from strandline.recovery.replay.result_codec import read_result
 from strandline.recovery.replay.sections import ResultDamaged
@@ -113,7 +113,7 @@ class Replay:
         job = self._jobs.get(bucket.cut.bucket)
         if job is None:
             self._recreate(bucket.job)
-        elif job.state is JobState.DONE and serves(job, bucket.job):
+        elif job.state is JobState.DONE and satisfies(job, bucket.job):
             try:
                 result = read_result(self._store, job)
             except ResultDamaged as error:
@@ -122,13 +122,13 @@ class Replay:
             if result is not None:
                 return DoneBucket(bucket, job, result)
             self.retry_job(job, "its result is gone")
-        # One that serves something else is another owner's: ours has ended, as the next write will tell.
+        # One that satisfies something else is another owner's: ours has ended, as the next write will tell.
         return None
 
     def retry_job(self, job: Job, reason: str) -> None:
         """What a job left can't be used: it is done again, under another attempt, unless that was so too often."""
         _LOG.warning("a job is done again", shard=str(self._shard), bucket=job.bucket, reason=reason)
-        self._store.replace_job(job, counted(job, reason, self._lease_policy))
+        self._store.replace_job(job, count_failure(job, reason, self._lease_policy))
         self._polled_at = float("-inf")
 
     def _recreate(self, job: Job) -> None:

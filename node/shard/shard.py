@@ -118,7 +118,7 @@ class Shard:
         """Take the shard and load its index; from then on `step` reads. Workers replay meanwhile what is theirs.
         With `take` it is taken from an owner that lives; without, a live one is left alone.
 
-        Raises what a person has to decide (`DataLost`, `AnotherLog`, `AnotherShape`, `StillOwned`), whatever keeps the
+        Raises what a person has to decide (`DataLost`, `LogMismatch`, `AnotherShape`, `StillOwned`), whatever keeps the
         store or the log from being read, and `StartStopped` once `stopping` says so.
         """
         recovered = recover(parts, status, take=take, accepted=accepted, stopping=stopping)
@@ -245,7 +245,7 @@ class Shard:
         if len(records):
             # What was in the log at this present was read before.
             came_after = self.horizon.now().complete_at
-            self.parts.present.read_records(int(records.times.max()), came_after)
+            self.parts.present.observe_records(int(records.times.max()), came_after)
         rest = records
         while (cut := self._bucket_ends.next_cut(self.bucket, self._bucket_start, rest)) is not None:
             place, offset = cut

@@ -19,20 +19,20 @@ from strandline.node.shard.log_identity import find_refilled
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
-from strandline.recovery.checkpoints import Progress, designated_group, index_rows, without_remains
-from strandline.recovery.covering import covered_up_to
+from strandline.recovery.checkpoints import Progress, designated_group, index_rows, without_expired_cuts
 from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.offset_policy import (
     Accepted,
-    Begin,
     Decision,
-    GoOn,
-    LogNow,
+    LogState,
     RecordLoss,
     Reset,
+    Resume,
     StartAt,
+    StartFresh,
     decide,
 )
+from strandline.recovery.planning import covered_up_to
 from strandline.recovery.replay.result_codec import read_result
 from strandline.store.protocol import Store
 from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite, Ownership
@@ -84,7 +84,7 @@ def read_manifest(store: Store, ownership: Ownership, groups: int, present: int)
     rows = store.manifest(ownership.shard)
     if rows is None:
         raise ManifestUnread(f"the manifest of {ownership.shard} is gone, though the shard was just taken")
-    return ManifestView(ownership.shard, groups, without_remains(rows, present))
+    return ManifestView(ownership.shard, groups, without_expired_cuts(rows, present))
 
 
 def settle_offsets(
@@ -98,7 +98,7 @@ def settle_offsets(
         f"partition {options.shard}",
         _checkpoint(parts, done, ends) if done is not None else None,
         view.topic_id,
-        LogNow(topic_id, ends.start, ends.last_stable, _look_back(parts), refilled_at),
+        LogState(topic_id, ends.start, ends.last_stable, _look_back(parts), refilled_at),
         in_dataset=options.shard.shard < partitions,
         first_start=options.first_start,
         accepted=accepted,
@@ -111,8 +111,8 @@ def settle_offsets(
         view.committed(write)
     lost_to = None
     if isinstance(decision, RecordLoss):
-        lost_to = decision.behind
-        _LOG.warning("a loss is recorded", shard=str(options.shard), first=decision.first, behind=decision.behind)
+        lost_to = decision.end
+        _LOG.warning("a loss is recorded", shard=str(options.shard), first=decision.first, end=decision.end)
     done = view.progress()
     if done is None:
         raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
@@ -241,12 +241,12 @@ def _write_of(
 ) -> ManifestWrite | None:
     """What has to be in the manifest before the first record is read."""
     done = view.progress()
-    first = _time_of_first_record(parts, ends, decision.offset) if isinstance(decision, Begin | Reset) else None
+    first = _time_of_first_record(parts, ends, decision.offset) if isinstance(decision, StartFresh | Reset) else None
     present = parts.present.now_ms()
     match decision:
-        case GoOn():
+        case Resume():
             return None
-        case Begin(offset):
+        case StartFresh(offset):
             cut = _first_cut(parts, view, offset, present, first)
             return ManifestWrite(cuts=(cut,), topic_id=topic_id, present=present)
         case Reset(offset):
@@ -273,7 +273,7 @@ def _time_of_first_record(parts: ShardParts, ends: LogEnds, offset: int) -> int 
     """
     time = _time_of_first(parts.log, offset, ends.last_stable) if offset < ends.last_stable else None
     if time is not None:
-        parts.present.read_records(time)
+        parts.present.observe_records(time)
     return time
 
 

@@ -1,11 +1,11 @@
-"""What goes from the tasks that read records to those that write units."""
+"""The blocks that tasks that read records pass to the tasks that write units."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 
 class BlockKind(IntEnum):
-    """What a block holds."""
+    """The contents of a block."""
 
     SAMPLES = 0
     KEYS = 1
@@ -15,11 +15,10 @@ class BlockKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a unit, from records that nothing else of the same kind and group comes from.
+    """A part of a unit. No other block of the same kind and group contains data of the same records.
 
-    `unit` is the wave's number. Blocks of one kind and group are in order by the offset of the first record that they
-    were made from: of two samples of one series and time, the one in the later block counts. `group` has a meaning for
-    samples only.
+    `unit` is its number in the wave. Blocks of one kind and group are ordered by the offset of their first record: if
+    two samples have the same series and time, the one in the later block counts. `group` is only used for samples.
     """
 
     unit: int

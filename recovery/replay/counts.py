@@ -1,4 +1,4 @@
-"""Adding up what was read, and its form in bytes."""
+"""Sums of what was read, and their JSON form."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _NUMBERS = tuple(name for name in _FIELDS if name != "dropped_series")
 
 
 def counts_of(columns: Columns, *, records: int, nbytes: int, too_old: int, too_far_ahead: int) -> RecordCounts:
-    """What a decoded batch adds, as a shard counts it: samples are those before any was left out for its time."""
+    """The counts of a decoded batch, counted as a shard does: `samples` includes those dropped for their time."""
     skipped = columns.skipped
     return RecordCounts(
         records=records,
@@ -29,8 +29,8 @@ def counts_of(columns: Columns, *, records: int, nbytes: int, too_old: int, too_
     )
 
 
-def added(some: Iterable[RecordCounts]) -> RecordCounts:
-    """The sum."""
+def sum_counts(some: Iterable[RecordCounts]) -> RecordCounts:
+    """The sum of some counts."""
     numbers = dict.fromkeys(_NUMBERS, 0)
     dropped: Counter[str] = Counter()
     for one in some:
@@ -42,11 +42,11 @@ def added(some: Iterable[RecordCounts]) -> RecordCounts:
 
 
 def counts_to_json(counts: RecordCounts) -> dict[str, Any]:
-    """For `json`."""
+    """Counts as a JSON object."""
     return {name: getattr(counts, name) for name in _FIELDS}
 
 
 def counts_from_json(found: dict[str, Any]) -> RecordCounts:
-    """What `counts_to_json` was given. Raises `TypeError` or `ValueError` for anything else."""
+    """The inverse of `counts_to_json`. Raises `TypeError` or `ValueError` for anything else."""
     dropped = tuple((str(name), int(count)) for name, count in found["dropped_series"])
     return RecordCounts(**(found | {"dropped_series": dropped}))

@@ -1,4 +1,4 @@
-"""Records of a job that could not be decoded: for the dead-letter topic, which only the node writes to."""
+"""Records of a job that could not be decoded. The owner writes them to the dead-letter topic."""
 
 import struct
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ _HEAD = struct.Struct("<qqII")
 
 @dataclass(frozen=True, slots=True)
 class FaultyRecord:
-    """A record that is no request: where it lies, its record time, why, and what it held."""
+    """A record that could not be decoded: its offset, record time, reason and value."""
 
     offset: int
     time: int
@@ -20,7 +20,7 @@ class FaultyRecord:
 
 
 def encode_faults(faults: Iterable[FaultyRecord]) -> bytes:
-    """Records one behind the other: the bytes of some and then of others are those of all."""
+    """Encode records one after the other. Concatenated encodings are the encoding of all the records."""
     return b"".join(
         part
         for fault in faults
@@ -30,7 +30,7 @@ def encode_faults(faults: Iterable[FaultyRecord]) -> bytes:
 
 
 def decode_faults(chunks: Iterable[bytes], *, named: str) -> Iterator[FaultyRecord]:
-    """The records in bytes that come in pieces, cut anywhere; `ResultDamaged` if they end in the midst of one."""
+    """The records in a stream of bytes, split anywhere. Raises `ResultDamaged` if the stream ends within a record."""
     left = bytearray()
     for chunk in chunks:
         left += chunk
@@ -39,7 +39,7 @@ def decode_faults(chunks: Iterable[bytes], *, named: str) -> Iterator[FaultyReco
             yield fault
             del left[:size]
     if left:
-        raise ResultDamaged(named, f"its faults end {len(left)} bytes behind the beginning of one")
+        raise ResultDamaged(named, f"its faults are cut off, {len(left)} bytes into a record")
 
 
 def _first(data: bytearray) -> tuple[FaultyRecord, int] | None:

@@ -1,7 +1,7 @@
-"""What a job leaves for the node: which segments it wrote, and what its records say of their keys.
+"""What a job leaves for the shard's owner: which segments it wrote, and what it found about their keys.
 
-It lies in the store as rows under the job's attempt. The row of kind `RESULT` is written last: a job whose result can't
-be found is not done, whatever else it wrote.
+It is stored as rows under the job's attempt. The row of kind `RESULT` is written last: a job without it is not done,
+whatever else it wrote.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ RESULT, SUMMARY, KEYS, FAULTS = "result", "summary", "keys", "faults"
 
 @dataclass(frozen=True, slots=True)
 class RecordCounts:
-    """What was read, and what was left out of it. As the shard counts the same."""
+    """What was read, and what was dropped from it, counted as a shard does."""
 
     records: int = 0
     bytes: int = 0
@@ -32,9 +32,9 @@ class RecordCounts:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """A job that is done. `groups` has each group that it was to write, those without a sample too. `data_expires` is
-    when its segments go. `keys` is how many keys its summaries tell of, in `key_rows` rows of each kind; faults lie in
-    `fault_rows` rows.
+    """The result of a finished job. `groups` has each group that the job had to write, including those without samples.
+    `data_expires` is when its segments expire. `keys` is the number of keys in its summaries, which are in `key_rows`
+    rows of each kind; undecodable records are in `fault_rows` rows.
     """
 
     groups: tuple[StoredGroup, ...]
@@ -46,5 +46,5 @@ class JobResult:
 
 
 def attempt_of(job: Job) -> str:
-    """The attempt under which a leased job writes: no other lease of it, and no other plan, has the same."""
+    """The attempt under which a leased job writes. No other lease of it and no other plan has the same."""
     return f"{job.plan}.{job.epoch}"

@@ -1,7 +1,7 @@
-"""What the outcome of a replay job depends on, carried by the job itself.
+"""The settings that determine the output of a replay job. The job carries them.
 
-The owner of a shard writes down how it would read the records: groups, limits, lifetimes and formats. A worker reads
-them just so, whatever its own settings file says, or leaves the job to another.
+The owner of a shard stores how it would read the records: groups, limits, lifetimes and formats. A worker reads them in
+exactly that way, whatever its own settings file contains, or leaves the job to another worker.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 from strandline.errors import Fatal
 from strandline.index.sample_limits import SampleLimits
-from strandline.recovery.leasing import told
+from strandline.recovery.leasing import describe
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.recovery.replay.sections import VERSION as RESULT_VERSION
 from strandline.store.jobs import Job
@@ -22,21 +22,22 @@ _FORMATS = {"key_hash": "xxh3-128", "segment_version": SEGMENT_VERSION, "result_
 _FIELDS = {"groups", "flush_interval", "record_limits", "sample_limits", "time_to_live"}
 
 
-class JobNotExact(Fatal):
-    """A worker can't do a job as its owner would."""
+class IncompatibleJob(Fatal):
+    """The worker can't do a job exactly as its owner would."""
 
 
 def settings_text(settings: ReplaySettings) -> str:
-    """Settings as a job carries them."""
+    """Settings in the form that a job carries."""
     fields = asdict(settings)
-    del fields["unit_samples"]  # How a job is divided does not change what comes of it.
+    del fields["unit_samples"]  # How a job is divided does not change its output.
     return json.dumps(_FORMATS | fields, sort_keys=True)
 
 
 def settings_of(job: Job, own: ReplaySettings) -> ReplaySettings:
-    """The settings to do a job with; a job of the version before carries none, and is done with the worker's `own`.
+    """The settings to use for a job. A job of an older version carries none and is done with the worker's `own`
+    settings.
 
-    Raises `JobNotExact` for formats that this version does not write, and for settings that it does not know.
+    Raises `IncompatibleJob` for formats that this version does not write, and for unknown settings.
     """
     if not job.settings:
         return own
@@ -44,14 +45,14 @@ def settings_of(job: Job, own: ReplaySettings) -> ReplaySettings:
     for name, here in _FORMATS.items():
         wanted = fields.pop(name, None)
         if wanted != here:
-            raise JobNotExact(
-                f"{told(job)} asks for {name} = {wanted}, and this worker writes {here}",
+            raise IncompatibleJob(
+                f"{describe(job)} needs {name} = {wanted}, but this worker writes {here}",
                 remedy="Run workers of the same version as the node",
             )
     if fields.keys() != _FIELDS:
         unknown = sorted(fields.keys() ^ _FIELDS)
-        raise JobNotExact(
-            f"{told(job)} differs in what it sets from what this worker knows: {', '.join(unknown)}",
+        raise IncompatibleJob(
+            f"{describe(job)} has other settings than this worker knows: {', '.join(unknown)}",
             remedy="Run workers of the same version as the node",
         )
     return replace(
@@ -64,8 +65,8 @@ def settings_of(job: Job, own: ReplaySettings) -> ReplaySettings:
     )
 
 
-def by_settings(jobs: Sequence[Job], own: ReplaySettings) -> Iterator[tuple[ReplaySettings, list[Job]]]:
-    """Jobs that are to be done with the same settings, together."""
+def group_by_settings(jobs: Sequence[Job], own: ReplaySettings) -> Iterator[tuple[ReplaySettings, list[Job]]]:
+    """Jobs grouped by their settings."""
     for text in dict.fromkeys(job.settings for job in jobs):
         some = [job for job in jobs if job.settings == text]
         yield settings_of(some[0], own), some

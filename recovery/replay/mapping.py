@@ -1,9 +1,9 @@
-"""The first half of a replay: records of some task, in order of their offsets, become blocks for units.
+"""The first half of a replay: a task's records, in order of their offsets, become blocks of units.
 
-A record counts for the job whose range its offset lies in, and just as it would on the shard: the same limits, the same
-keys, the same counts. Samples are kept as columns until the task ends, its bucket does, or there are too many; then
-they are sorted by counting, divided by unit and group, and encoded as segments are. Records that can't be decoded are
-kept as they are, and of those, too, no more than so many bytes.
+A record counts for the job whose range contains its offset, exactly as on the shard: with the same limits, keys and
+counts. Samples are kept as columns until the task ends, the job changes, or there are too many. Then they are sorted by
+counting, divided by unit and group, and encoded as segments. Undecodable records are kept as they are, up to a number
+of bytes.
 """
 
 import json
@@ -17,7 +17,7 @@ from strandline.index.key_table import MISSING
 from strandline.index.numbering import BucketNumbering
 from strandline.index.sample_limits import Kept, keep_timely
 from strandline.recovery.replay.blocks import Block, BlockKind
-from strandline.recovery.replay.counts import added, counts_of, counts_to_json
+from strandline.recovery.replay.counts import counts_of, counts_to_json, sum_counts
 from strandline.recovery.replay.faults import FaultyRecord, encode_faults
 from strandline.recovery.replay.job_result import RecordCounts
 from strandline.recovery.replay.key_codec import encode_keys, encode_summary
@@ -33,47 +33,47 @@ from strandline.store.series_run import SeriesKeys, SeriesRun
 from strandline.wire.columns import Columns
 from strandline.wire.decode import Decoder
 
-# What a task keeps as columns before it encodes: 20 bytes a sample, and the bytes of keys that it has met.
-MOST_SAMPLES, MOST_KEY_BYTES = 8 << 20, 256 << 20
-# And the bytes of records that can't be decoded.
-MOST_FAULT_BYTES = 64 << 20
-ROWS_A_COLUMN = 1 << 18
-# A block is read whole, so it may have larger segments than the store.
+# What a task keeps as columns before it encodes: 20 bytes per sample, and the bytes of distinct keys.
+MAX_SAMPLES, MAX_KEY_BYTES = 8 << 20, 256 << 20
+# The bytes of undecodable records that it keeps.
+MAX_FAULT_BYTES = 64 << 20
+ROWS_PER_COLUMN = 1 << 18
+# A block is always read completely, so its segments may be larger than those in the store.
 BLOCK_SEGMENT_BYTES = 1 << 20
 
 
 class Mapper:
-    """One task. It is given records of one shard after the other, each shard's in order of their offsets."""
+    """One task. It receives the records of one shard after the other, each shard's in order of their offsets."""
 
-    def __init__(self, given: ReplayInput, *, most_samples: int = MOST_SAMPLES) -> None:
-        self._given = given
-        self._most_samples = most_samples
-        self._decoder = Decoder(given.settings.record_limits)
+    def __init__(self, wave_input: ReplayInput, *, max_samples: int = MAX_SAMPLES) -> None:
+        self._wave_input = wave_input
+        self._max_samples = max_samples
+        self._decoder = Decoder(wave_input.settings.record_limits)
         self._open: _JobMapping | None = None
         self._blocks: list[Block] = []
 
     def take(self, shard: int, records: RecordBatch) -> None:
-        """Take records. Those of no job of the wave are left out."""
-        for job in self._given.jobs:
+        """Add records. Those that belong to no job of the wave are ignored."""
+        for job in self._wave_input.jobs:
             if job.shard.shard == shard:
-                first, behind = np.searchsorted(records.offsets, (job.start, job.end)).tolist()
-                if first < behind:
-                    self._mapping_of(job).take(records.part(first, behind))
+                first, end = np.searchsorted(records.offsets, (job.start, job.end)).tolist()
+                if first < end:
+                    self._mapping_of(job).take(records.part(first, end))
 
-    def made_blocks(self) -> list[Block]:
-        """What the task has made by now, and need not keep: nothing, unless it had too much to keep."""
+    def take_blocks(self) -> list[Block]:
+        """Take the blocks that the task has made so far; empty unless it had too much to keep."""
         blocks, self._blocks = self._blocks, []
         return blocks
 
     def blocks(self) -> list[Block]:
-        """End the task: all else that it has to pass on."""
+        """End the task and return the remaining blocks."""
         self._close()
-        return self.made_blocks()
+        return self.take_blocks()
 
     def _mapping_of(self, job: JobInput) -> "_JobMapping":
         if self._open is None or self._open.job is not job or self._open.is_full:
             self._close()
-            self._open = _JobMapping(self._given, job, self._decoder, self._most_samples)
+            self._open = _JobMapping(self._wave_input, job, self._decoder, self._max_samples)
         return self._open
 
     def _close(self) -> None:
@@ -83,37 +83,37 @@ class Mapper:
 
 
 class _JobMapping:
-    """Records of one job, until they are too many."""
+    """Records of one job, up to the limits of a task."""
 
-    def __init__(self, given: ReplayInput, job: JobInput, decoder: Decoder, most_samples: int) -> None:
+    def __init__(self, wave_input: ReplayInput, job: JobInput, decoder: Decoder, max_samples: int) -> None:
         self.job = job
-        self._settings = given.settings
+        self._settings = wave_input.settings
         self._decoder = decoder
-        self._most_samples = most_samples
-        # Numbers alone are quicker to give than numbers with summaries.
+        self._max_samples = max_samples
+        # Assigning numbers without summaries is faster.
         self._keys = BucketKeys() if job.wants_keys else None
         self._numbering = BucketNumbering()
-        self._dictionary = Dictionary(given.settings.groups)
+        self._dictionary = Dictionary(wave_input.settings.groups)
         self._columns: list[OpenRows] = []
         self._key_bytes = 0
         self._first_offset = -1
         self._counts = RecordCounts()
         self._faults: list[FaultyRecord] = []
         self._fault_bytes = 0
-        left_out = sorted(set(range(given.settings.groups)) - job.groups)
+        left_out = sorted(set(range(wave_input.settings.groups)) - job.groups)
         self._left_out = np.array(left_out, dtype=np.uint64)
 
     @property
     def is_full(self) -> bool:
-        """Whether what there is should be encoded before any more is taken."""
+        """Whether a limit is reached, so that the records must be encoded before more are sum_counts."""
         return (
-            sum(map(len, self._columns)) >= self._most_samples
-            or self._key_bytes >= MOST_KEY_BYTES
-            or self._fault_bytes >= MOST_FAULT_BYTES
+            sum(map(len, self._columns)) >= self._max_samples
+            or self._key_bytes >= MAX_KEY_BYTES
+            or self._fault_bytes >= MAX_FAULT_BYTES
         )
 
     def take(self, records: RecordBatch) -> None:
-        """Take records of the job's range."""
+        """Add records of the job's range."""
         if self._first_offset < 0:
             self._first_offset = int(records.offsets[0])
         columns = self._decoder.decode(records.values)
@@ -126,10 +126,10 @@ class _JobMapping:
             numbers, new = self._keys.take(columns, records.offsets)
             self._key_bytes += int(columns.labels_length[new].sum())
         self._dictionary.define(SeriesKeys(columns.metric[new], columns.key_high[new], columns.key_low[new]))
-        self._append(columns, self._wanted(columns, numbers))
+        self._append(columns, self._without_unwanted_groups(columns, numbers))
 
     def blocks(self) -> list[Block]:
-        """All that was taken, in blocks."""
+        """Everything that was sum_counts, as blocks."""
         job, first_unit = self.job, self.job.first_unit
         known = self._dictionary.known()
         order = unit_order(known.keys, known.group, job.bounds)
@@ -152,15 +152,15 @@ class _JobMapping:
         metric, key_high, key_low = keys.metric[found], keys.key_high[found], keys.key_low[found]
         blocks = []
         for part in order.parts:
-            first, behind = bisect_left(collected.position, part.first), bisect_left(collected.position, part.behind)
-            if first == behind:
+            first, end = bisect_left(collected.position, part.first), bisect_left(collected.position, part.end)
+            if first == end:
                 continue
-            bounds = collected.first_sample[first : behind + 1]
+            bounds = collected.first_sample[first : end + 1]
             samples = slice(int(bounds[0]), int(bounds[-1]))
             run = SeriesRun(
-                metric[first:behind],
-                key_high[first:behind],
-                key_low[first:behind],
+                metric[first:end],
+                key_high[first:end],
+                key_low[first:end],
                 bounds - bounds[0],
                 collected.time[samples],
                 collected.value[samples],
@@ -178,7 +178,7 @@ class _JobMapping:
         row = sample = 0
         while row < len(numbers):
             if not self._columns or self._columns[-1].is_full:
-                self._columns.append(OpenRows(ROWS_A_COLUMN))
+                self._columns.append(OpenRows(ROWS_PER_COLUMN))
             row, sample = self._columns[-1].fill(incoming, row, sample)
 
     def _rows(self) -> Rows:
@@ -192,7 +192,7 @@ class _JobMapping:
             np.concatenate([one.value for one in some]),
         )
 
-    def _wanted(self, columns: Columns, numbers: U32s) -> U32s:
+    def _without_unwanted_groups(self, columns: Columns, numbers: U32s) -> U32s:
         if len(self._left_out) == 0:
             return numbers
         group: U64s = columns.metric % np.uint64(self._settings.groups)
@@ -207,7 +207,7 @@ class _JobMapping:
             too_old=kept.too_old,
             too_far_ahead=kept.too_far_ahead,
         )
-        self._counts = added([self._counts, counts])
+        self._counts = sum_counts([self._counts, counts])
         self._faults += [
             FaultyRecord(
                 int(offsets[fault.record]), int(times[fault.record]), fault.reason, bytes(values[fault.record])

@@ -1,4 +1,4 @@
-"""The twin of the runner on Spark: the same jobs in a loop, in this process. For tests and simulations."""
+"""The in-memory counterpart of the runner on Spark: runs jobs in a loop, in this process. For tests and simulations."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ import numpy as np
 from strandline.clock import Clock
 from strandline.recovery.replay.blocks import Block
 from strandline.recovery.replay.job_result import JobResult
-from strandline.recovery.replay.job_settings import by_settings, settings_of
-from strandline.recovery.replay.mapping import MOST_SAMPLES, Mapper
+from strandline.recovery.replay.job_settings import group_by_settings, settings_of
+from strandline.recovery.replay.mapping import MAX_SAMPLES, Mapper
 from strandline.recovery.replay.outcome import fold_outcomes
 from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.reducing import StoreOutput, reduce_unit
 from strandline.recovery.replay.replay_input import ReplayInput, ReplaySettings, SeriesBound, waves_of
 from strandline.recovery.replay.result_codec import encode_result
-from strandline.recovery.replay.sampling import sample_of, sampled_offsets
+from strandline.recovery.replay.sampling import sample_from_values, sampled_offsets
 from strandline.store.jobs import Job
 from strandline.store.protocol import Store
 
@@ -25,18 +25,18 @@ RecordSource = Callable[[int, int, int], Iterator[RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """How the work is divided: so many records a task, and of those so many a batch; and how many samples a task
-    keeps before it encodes them.
+class TaskSizes:
+    """How the work is divided: records per task, records per batch, and how many samples a task keeps before it encodes
+    them.
     """
 
-    records_a_task: int = 1 << 16
-    records_a_batch: int = 1 << 10
-    most_samples: int = MOST_SAMPLES
+    records_per_task: int = 1 << 16
+    records_per_batch: int = 1 << 10
+    max_samples: int = MAX_SAMPLES
 
 
 class MemoryRunner:
-    """A `JobRunner` over any source of records: `source(shard, start, end)` gives those of a range, in order."""
+    """A `JobRunner` over any source of records: `source(shard, start, end)` returns those of a range, in order."""
 
     def __init__(
         self,
@@ -45,52 +45,54 @@ class MemoryRunner:
         settings: ReplaySettings,
         clock: Clock,
         *,
-        split: Split | None = None,
+        sizes: TaskSizes | None = None,
         bounds: Callable[[Job], Sequence[SeriesBound]] | None = None,
     ) -> None:
-        """`bounds` divides a job into units; without it that is done as for Spark, by a few of its records."""
+        """`bounds` divides a job into units; without it, units are determined from sampled records, as on Spark."""
         self._store = store
         self._source = source
         self._settings = settings
         self._clock = clock
-        self._split = split or Split()
+        self._sizes = sizes or TaskSizes()
         self._bounds = bounds or self._sampled_bounds
 
     def check(self, job: Job) -> None:
         settings_of(job, self._settings)
 
-    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
+    def run(self, jobs: Sequence[Job], on_progress: Callable[[float], None]) -> Mapping[Job, JobResult]:
         results: dict[Job, JobResult] = {}
-        waves = [(settings, wave) for settings, some in by_settings(jobs, self._settings) for wave in waves_of(some)]
+        waves = [
+            (settings, wave) for settings, some in group_by_settings(jobs, self._settings) for wave in waves_of(some)
+        ]
         for settings, wave in waves:
             results |= self._run_wave(wave, settings)
-            heard(len(results) / len(jobs))
+            on_progress(len(results) / len(jobs))
         return results
 
     def _run_wave(self, jobs: Sequence[Job], settings: ReplaySettings) -> dict[Job, JobResult]:
         bounds = {job: self._bounds(job) for job in jobs}
-        given = ReplayInput.of(jobs, settings, now=self._clock.now_ms(), bounds=bounds)
+        wave_input = ReplayInput.of(jobs, settings, now=self._clock.now_ms(), bounds=bounds)
         blocks: dict[int, list[Block]] = defaultdict(list)
         for shard in sorted({job.shard.shard for job in jobs}):
             mine = [job for job in jobs if job.shard.shard == shard]
-            for block in self._blocks(given, shard, mine[0].start, mine[-1].end):
+            for block in self._blocks(wave_input, shard, mine[0].start, mine[-1].end):
                 blocks[block.unit].append(block)
         outcomes = [
-            reduce_unit(given, unit, blocks[unit], StoreOutput(self._store, given.job_of_unit(unit)))
+            reduce_unit(wave_input, unit, blocks[unit], StoreOutput(self._store, wave_input.job_of_unit(unit)))
             for unit in sorted(blocks)
         ]
         results = {}
-        for job, told in zip(jobs, given.jobs, strict=True):
-            results[job] = fold_outcomes(told, outcomes)
-            self._store.write_result(told.results, [encode_result(results[job])], told.result_life)
+        for job, job_input in zip(jobs, wave_input.jobs, strict=True):
+            results[job] = fold_outcomes(job_input, outcomes)
+            self._store.write_result(job_input.results, [encode_result(results[job])], job_input.result_life)
         return results
 
-    def _blocks(self, given: ReplayInput, shard: int, start: int, end: int) -> Iterator[Block]:
+    def _blocks(self, wave_input: ReplayInput, shard: int, start: int, end: int) -> Iterator[Block]:
         records = _one_by_one(self._source(shard, start, end))
-        while task := list(islice(records, self._split.records_a_task)):
-            mapper = Mapper(given, most_samples=self._split.most_samples)
-            for first in range(0, len(task), self._split.records_a_batch):
-                mapper.take(shard, _batch_of(task[first : first + self._split.records_a_batch]))
+        while task := list(islice(records, self._sizes.records_per_task)):
+            mapper = Mapper(wave_input, max_samples=self._sizes.max_samples)
+            for first in range(0, len(task), self._sizes.records_per_batch):
+                mapper.take(shard, _batch_of(task[first : first + self._sizes.records_per_batch]))
             yield from mapper.blocks()
 
     def _sampled_bounds(self, job: Job) -> Sequence[SeriesBound]:
@@ -100,7 +102,7 @@ class MemoryRunner:
             if len(values) < len(wanted) and offset >= wanted[len(values)]:
                 values.append(value)
         settings = settings_of(job, self._settings)
-        return sample_of(job, settings, values).bounds(settings.groups, settings.unit_samples)
+        return sample_from_values(job, settings, values).bounds(settings.groups, settings.unit_samples)
 
 
 # Offset, record time, whether the samples' times were checked, value.

@@ -1,8 +1,8 @@
-"""The keys of a unit from what several tasks say of them: each once, in the order in which a single reader would have
-met them.
+"""Merges what several tasks found about the keys of a unit: each key once, in the order in which a single reader would
+have met them.
 
-Blocks are of records one behind the other, so a key was met first in the first block that has it, and its place there
-is its place in the end. So the keys' bytes are opened block by block, and never all at once.
+Blocks are in the order of their records, so a key was first met in the first block that contains it, and its position
+there determines its final position. Therefore key bytes are decoded block by block, never all at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,41 +15,41 @@ from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.index.key_table import MISSING, KeyTable
 from strandline.recovery.replay.blocks import Block
 from strandline.recovery.replay.job_result import KEYS, SUMMARY
-from strandline.recovery.replay.key_codec import decode_keys, decode_summary, fitting, key_rows
+from strandline.recovery.replay.key_codec import decode_keys, decode_summary, key_rows, row_end
 from strandline.recovery.replay.sections import unpack_sections
 from strandline.store.jobs import ResultRow
 
-# Numbers of rows that a unit has: more than it can ever need.
-ROWS_A_UNIT = 1 << 16
+# Row numbers reserved for a unit: more than it can need.
+ROWS_PER_UNIT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """A row of summaries and the row of the same keys' bytes, and how many keys they have."""
+    """A row of summaries and the row of the same keys' bytes, and the number of keys."""
 
     rows: tuple[ResultRow, ResultRow]
     keys: int
 
 
 def merged_key_rows(unit: int, blocks: Sequence[Block], *, named: str) -> Iterator[KeyRows]:
-    """The rows of a unit, by its number in its job, from blocks in the order of their offsets."""
+    """The rows of a unit, given its number in its job and its blocks in the order of their offsets."""
     summaries = [decode_summary(unpack_sections(block.data, named=named, count=2)[0], named=named) for block in blocks]
     merged, new = _merged(summaries)
     counts = [len(summary) for summary in summaries]
     del summaries
-    seq, done = unit * ROWS_A_UNIT, 0
+    seq, done = unit * ROWS_PER_UNIT, 0
     left = PartKeyBytes.concatenated([])
     for number, block in enumerate(blocks):
         found = decode_keys(unpack_sections(block.data, named=named, count=2)[1], counts[number], named=named)
         left = PartKeyBytes.concatenated([left, found.take(new[number])])
         first, is_last = 0, number == len(blocks) - 1
-        # The last row of a block waits for the next one, so that where rows end does not depend on where blocks do.
-        while first < len(left) and ((behind := fitting(left, first)) < len(left) or is_last):
-            some = np.arange(first, behind)
-            for pair in _rows(merged.part(done + first, done + behind), left.take(some), seq):
+        # The last row of a block is continued with the next block, so that rows do not depend on the ends of blocks.
+        while first < len(left) and ((end := row_end(left, first)) < len(left) or is_last):
+            some = np.arange(first, end)
+            for pair in _rows(merged.part(done + first, done + end), left.take(some), seq):
                 yield pair
                 seq += 1
-            first = behind
+            first = end
         done += first
         left = left.take(np.arange(first, len(left)))
 
@@ -61,12 +61,12 @@ def _rows(summary: KeySummary, keys: PartKeyBytes, seq: int) -> Iterator[KeyRows
 
 
 def _merged(summaries: Sequence[KeySummary]) -> tuple[KeySummary, list[Rows]]:
-    """One summary of all, and of each the rows whose keys none before it has."""
+    """One summary of all, and for each summary the rows whose keys no earlier summary has."""
     table = KeyTable()
     assigned = [table.assign(one.key_low, one.key_high, next_row=len(table), max_keys=MISSING) for one in summaries]
     merged = KeySummary.concatenated([one.take(some.new) for one, some in zip(summaries, assigned, strict=True)])
     for one, some in zip(summaries, assigned, strict=True):
-        # A summary has each key once, so no row is named twice here.
+        # A summary has each key once, so the indexes are unique.
         merged.least[some.rows] = np.minimum(merged.least[some.rows], one.least)
         merged.greatest[some.rows] = np.maximum(merged.greatest[some.rows], one.greatest)
     return merged, [some.new for some in assigned]

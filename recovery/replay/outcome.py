@@ -1,4 +1,4 @@
-"""What a unit tells the one who started it, and the units of a job as its result."""
+"""The outcome of a unit, which goes to the driver, and the result of a job, made from the outcomes of its units."""
 
 import json
 from collections import defaultdict
@@ -6,20 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from strandline.digest import digest
-from strandline.recovery.replay.counts import added, counts_from_json, counts_to_json
+from strandline.recovery.replay.counts import counts_from_json, counts_to_json, sum_counts
 from strandline.recovery.replay.job_result import JobResult, RecordCounts, StoredGroup
 from strandline.recovery.replay.replay_input import JobInput
 from strandline.store.late_samples import merged_late
 from strandline.store.rows import LateSamples
 from strandline.store.segment_codec import VERSION
 
-# A segment begins with its checksum: those of all segments in order are what a group's checksum is made from.
+# A segment starts with its checksum. A group's checksum is computed from those of its segments, in order.
 CHECKSUM_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPart:
-    """What a unit wrote of one group. `checksums` are its segments' own, one behind the other."""
+    """What a unit wrote of one group. `checksums` are its segments' checksums, concatenated."""
 
     group: int
     series: int
@@ -32,7 +32,7 @@ class GroupPart:
 
 @dataclass(frozen=True, slots=True)
 class UnitOutcome:
-    """A unit that is written, by its number in the wave."""
+    """The outcome of a written unit. `unit` is its number in the wave."""
 
     unit: int
     groups: tuple[GroupPart, ...]
@@ -42,7 +42,7 @@ class UnitOutcome:
     fault_rows: int = 0
 
     def to_bytes(self) -> bytes:
-        """For its way to the driver."""
+        """Encode it for the driver."""
         groups = [
             [
                 one.group,
@@ -58,7 +58,7 @@ class UnitOutcome:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "UnitOutcome":
-        """What `to_bytes` gave these bytes for."""
+        """The inverse of `to_bytes`."""
         (unit, keys, key_rows, fault_rows), groups, counts = json.loads(data)
         parts = tuple(
             GroupPart(
@@ -76,7 +76,7 @@ class UnitOutcome:
 
 
 def fold_outcomes(job: JobInput, outcomes: Iterable[UnitOutcome]) -> JobResult:
-    """The result of a job from what its units say. A unit without anything in it may say nothing."""
+    """The result of a job from the outcomes of its units. Units without contents may have none."""
     units = range(job.first_unit, job.first_unit + job.units)
     mine = sorted((one for one in outcomes if one.unit in units), key=lambda one: one.unit)
     parts: dict[int, list[GroupPart]] = defaultdict(list)
@@ -85,7 +85,7 @@ def fold_outcomes(job: JobInput, outcomes: Iterable[UnitOutcome]) -> JobResult:
             parts[part.group].append(part)
     return JobResult(
         groups=tuple(_stored(group, parts[group]) for group in sorted(job.groups)),
-        counts=added(one.counts for one in mine),
+        counts=sum_counts(one.counts for one in mine),
         data_expires=job.data_life.expires,
         keys=sum(one.keys for one in mine),
         key_rows=sum(one.key_rows for one in mine),
@@ -102,7 +102,7 @@ def _stored(group: int, parts: Sequence[GroupPart]) -> StoredGroup:
         samples=sum(part.samples for part in parts),
         least_time=min((part.least_time for part in parts), default=None),
         greatest_time=max((part.greatest_time for part in parts), default=None),
-        # As `runs_checksum` has it.
+        # The same as `runs_checksum`.
         checksum=digest(checksums).to_bytes(16, "little"),
         codec_version=VERSION,
         late=merged_late(one for part in parts for one in part.late),

@@ -1,4 +1,4 @@
-"""Records of one partition as a replay is given them, whatever reads them."""
+"""Records of one partition, the input of a replay, independent of their reader."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class RecordBatch:
     times_checked: Bools
     values: Sequence[bytes] = field(repr=False)
 
-    def part(self, first: int, behind: int) -> "RecordBatch":
-        """Those at places from `first` up to, not including, `behind`."""
-        places = slice(first, behind)
-        return RecordBatch(self.offsets[places], self.times[places], self.times_checked[places], self.values[places])
+    def part(self, first: int, end: int) -> "RecordBatch":
+        """The records at positions from `first` up to, but not including, `end`."""
+        rows = slice(first, end)
+        return RecordBatch(self.offsets[rows], self.times[rows], self.times_checked[rows], self.values[rows])

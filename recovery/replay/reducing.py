@@ -1,7 +1,7 @@
-"""The second half of a replay: the blocks of one unit become segments, key summaries and the keys' bytes.
+"""The second half of a replay: the blocks of one unit become segments, key summaries and key bytes.
 
-What comes out depends on the records and on the bounds of the unit alone, never on how the records were divided into
-tasks and batches, nor on the order in which blocks arrive. So a unit that is written again changes nothing.
+The output depends only on the records and the bounds of the unit, not on the division of records into tasks and batches
+or the order in which blocks arrive. So writing a unit again changes nothing.
 """
 
 import json
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from strandline.recovery.replay.blocks import Block, BlockKind
-from strandline.recovery.replay.counts import added, counts_from_json
+from strandline.recovery.replay.counts import counts_from_json, sum_counts
 from strandline.recovery.replay.job_result import FAULTS
-from strandline.recovery.replay.key_codec import MOST_ROW_BYTES
+from strandline.recovery.replay.key_codec import MAX_ROW_BYTES
 from strandline.recovery.replay.merged_keys import merged_key_rows
 from strandline.recovery.replay.outcome import CHECKSUM_BYTES, GroupPart, UnitOutcome
 from strandline.recovery.replay.replay_input import JobInput, ReplayInput
@@ -25,24 +25,24 @@ from strandline.store.rows import Segment
 from strandline.store.segment_codec import decode_segment
 from strandline.store.series_run import SeriesRun
 
-# What a row's checksum and header take beside the faults in it.
-_ROOM = 64
+# Bytes reserved in a row for its checksum and header.
+_RESERVED_BYTES = 64
 
 
 class UnitOutput(Protocol):
-    """Where a unit goes."""
+    """Where a unit is written to."""
 
     def segments(self, group: int, segments: Sequence[Segment]) -> None:
-        """Take all segments of a group that this unit has."""
+        """Write all segments of a group in this unit."""
         ...
 
     def rows(self, rows: Sequence[ResultRow]) -> None:
-        """Take rows of the job's result."""
+        """Write rows of the job's result."""
         ...
 
 
 class StoreOutput:
-    """Writes a unit into the store, under its job's attempt."""
+    """Writes a unit to the store, under its job's attempt."""
 
     def __init__(self, store: Store, job: JobInput) -> None:
         self._store = store
@@ -55,9 +55,9 @@ class StoreOutput:
         self._store.write_result(self._job.results, rows, self._job.result_life)
 
 
-def reduce_unit(given: ReplayInput, unit: int, blocks: Iterable[Block], output: UnitOutput) -> UnitOutcome:
-    """Write one unit of a wave. `blocks` are all that there are of it, in any order."""
-    job = given.job_of_unit(unit)
+def reduce_unit(wave_input: ReplayInput, unit: int, blocks: Iterable[Block], output: UnitOutput) -> UnitOutcome:
+    """Write one unit of a wave. `blocks` are all of its blocks, in any order."""
+    job = wave_input.job_of_unit(unit)
     named = name_of(job)
     samples: dict[int, list[Block]] = defaultdict(list)
     others: dict[BlockKind, list[Block]] = defaultdict(list)
@@ -66,7 +66,7 @@ def reduce_unit(given: ReplayInput, unit: int, blocks: Iterable[Block], output: 
             samples[block.group].append(block)
         else:
             others[block.kind].append(block)
-    groups = [_write_group(given, job, group, samples[group], output) for group in sorted(samples)]
+    groups = [_write_group(wave_input, job, group, samples[group], output) for group in sorted(samples)]
     keys = key_rows = 0
     for written in merged_key_rows(unit - job.first_unit, others[BlockKind.KEYS], named=named):
         output.rows(written.rows)
@@ -78,7 +78,7 @@ def reduce_unit(given: ReplayInput, unit: int, blocks: Iterable[Block], output: 
     return UnitOutcome(
         unit=unit,
         groups=tuple(groups),
-        counts=added(counts_from_json(json.loads(block.data)) for block in others[BlockKind.COUNTS]),
+        counts=sum_counts(counts_from_json(json.loads(block.data)) for block in others[BlockKind.COUNTS]),
         keys=keys,
         key_rows=key_rows,
         fault_rows=len(fault_rows),
@@ -86,15 +86,15 @@ def reduce_unit(given: ReplayInput, unit: int, blocks: Iterable[Block], output: 
 
 
 def name_of(job: JobInput) -> str:
-    """A job, for people."""
+    """A job's name for messages."""
     return f"the replay job of shard {job.shard}, bucket {job.bucket}, attempt {job.attempt!r}"
 
 
 def _write_group(
-    given: ReplayInput, job: JobInput, group: int, blocks: Sequence[Block], output: UnitOutput
+    wave_input: ReplayInput, job: JobInput, group: int, blocks: Sequence[Block], output: UnitOutput
 ) -> GroupPart:
     run = merge_runs([part for block in blocks for part in _runs(block, name_of(job))])
-    written = encode_group(run, job.bucket, group, job.attempt, given.settings.flush_interval)
+    written = encode_group(run, job.bucket, group, job.attempt, wave_input.settings.flush_interval)
     output.segments(group, written.segments)
     return GroupPart(
         group=group,
@@ -113,7 +113,7 @@ def _runs(block: Block, named: str) -> list[SeriesRun]:
 
 
 def _fault_rows(parts: Sequence[bytes]) -> list[ResultRow]:
-    stream, size = b"".join(parts), MOST_ROW_BYTES - _ROOM
+    stream, size = b"".join(parts), MAX_ROW_BYTES - _RESERVED_BYTES
     return [
         ResultRow(FAULTS, seq, pack_sections([stream[first : first + size]]))
         for seq, first in enumerate(range(0, len(stream), size))

@@ -1,8 +1,8 @@
-"""What every task of a wave has to know, as values that travel to wherever the task runs.
+"""What every task of a wave has to know, as values that are sent to where the task runs.
 
-A *wave* is what is read in one go: jobs of one or more shards, contiguous for each shard. A job's series, in the order
-of (group, metric, key), are divided into *units* before anything is read: one unit is merged and written by one task.
-A unit has a number in its job, and another one in the wave.
+A *wave* is a set of jobs that run together, contiguous for each shard. A job's series, ordered by (group, metric, key),
+are divided into *units* before anything is read: one task merges and writes one unit. A unit has a number in its job
+and another one in the wave.
 """
 
 from collections import defaultdict
@@ -17,14 +17,14 @@ from strandline.store.jobs import Job, JobResultOf
 from strandline.store.rows import Lifetime, SegmentsOf, ShardId
 from strandline.wire.decode import Limits
 
-# A result is there for longer than its job: the node reads it once the job is done.
+# A result outlives its job, because the owner reads it after the job is done.
 RESULT_MARGIN_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """What holds for every job of a dataset, as for its shards. Segments live for `time_to_live` from when they are
-    written. A unit has about `unit_samples` samples at the most.
+    """The settings of a dataset's jobs, the same as those of its shards. Segments live for `time_to_live` from when
+    they are written. A unit has at most about `unit_samples` samples.
     """
 
     groups: int
@@ -36,23 +36,24 @@ class ReplaySettings:
 
 
 def data_life(job: Job, settings: ReplaySettings) -> Lifetime:
-    """How long a job's segments live: from the present of its plan on, no earlier than from its bucket's end.
+    """The lifetime of a job's segments. It counts from the present of its plan, but at least from its bucket's end.
 
-    No worker's clock counts. The date must not be later than when the store lets go of the segments, or rows would name
-    what is gone; the length counts from a write that comes after the plan was made, and so ends no earlier than the
-    date. The date must not be earlier than the bucket's end allows either, or what is there would count as expired.
+    No worker's clock is used. The expiry time must not be later than when the store removes the segments, or rows would
+    reference segments that are gone. The lifetime counts from a write that is after the plan was made, so it ends at or
+    after the expiry time. The expiry time must not be earlier than the bucket's end allows either, or existing data
+    would count as expired.
     """
     end = (job.bucket + 1) * settings.flush_interval
     planned = planned_at(job.plan)
     if planned is None:
-        # Made by a version before. A bucket may be cut up to a flush interval before its end, if its log is lost.
+        # Plan of an older version. A bucket may be cut up to a flush interval before its end, if its records are lost.
         return Lifetime(settings.flush_interval + settings.time_to_live, end + settings.time_to_live)
     return Lifetime.until(max(planned, end) + settings.time_to_live, planned)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SeriesBound:
-    """A place in the order of a job's series: what is at it, or behind it, belongs to the next unit."""
+    """A position in the order of a job's series. Series at or after it belong to the next unit."""
 
     group: int
     metric: int
@@ -62,8 +63,8 @@ class SeriesBound:
 
 @dataclass(frozen=True, slots=True)
 class JobInput:
-    """One leased job of a wave. `bounds` rise, and stand between its units; the first of them is `first_unit` of the
-    wave's.
+    """One leased job of a wave. `bounds` are the ascending bounds between its units; `first_unit` is the number of the
+    first unit in the wave.
     """
 
     shard: ShardId
@@ -82,7 +83,9 @@ class JobInput:
     def of(
         cls, job: Job, settings: ReplaySettings, *, now: int, bounds: Sequence[SeriesBound] = (), first_unit: int = 0
     ) -> "JobInput":
-        """A job that is leased. `now` is the worker's clock, which the date of its result follows and nothing else."""
+        """The input for a leased job. `now` is the worker's clock; only the expiry time of the job's result depends on
+        it.
+        """
         return cls(
             job.shard,
             job.bucket,
@@ -99,22 +102,22 @@ class JobInput:
 
     @property
     def units(self) -> int:
-        """How many units it has."""
+        """The number of units."""
         return len(self.bounds) + 1
 
     @property
     def results(self) -> JobResultOf:
-        """Where its result lies."""
+        """The key of its result."""
         return JobResultOf(self.shard, self.bucket, self.attempt)
 
     def segments(self, group: int) -> SegmentsOf:
-        """Where a group's segments lie."""
+        """The key of a group's segments."""
         return SegmentsOf(self.shard, self.bucket, group, self.attempt)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayInput:
-    """A wave. Its jobs stand in the order of their units."""
+    """A wave. Its jobs are in the order of their units."""
 
     settings: ReplaySettings
     jobs: tuple[JobInput, ...]
@@ -129,15 +132,15 @@ class ReplayInput:
         bounds: Mapping[Job, Sequence[SeriesBound]],
     ) -> "ReplayInput":
         """A wave of leased jobs, each with the bounds between its units."""
-        made: list[JobInput] = []
+        inputs: list[JobInput] = []
         for job in jobs:
-            first_unit = made[-1].first_unit + made[-1].units if made else 0
-            made.append(JobInput.of(job, settings, now=now, bounds=bounds.get(job, ()), first_unit=first_unit))
-        return cls(settings, tuple(made))
+            first_unit = inputs[-1].first_unit + inputs[-1].units if inputs else 0
+            inputs.append(JobInput.of(job, settings, now=now, bounds=bounds.get(job, ()), first_unit=first_unit))
+        return cls(settings, tuple(inputs))
 
     @property
     def units(self) -> int:
-        """How many units all jobs have."""
+        """The number of units of all jobs."""
         return sum(job.units for job in self.jobs)
 
     def job_of_unit(self, unit: int) -> JobInput:
@@ -146,20 +149,20 @@ class ReplayInput:
 
 
 def waves_of(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Jobs in as few waves as their ranges allow: within each a shard's jobs are contiguous and in order."""
+    """Jobs in as few waves as their ranges allow. Within a wave, a shard's jobs are contiguous and in order."""
     by_shard: dict[ShardId, list[Job]] = defaultdict(list)
     for job in sorted(jobs, key=lambda one: (one.shard, one.start, one.end)):
         by_shard[job.shard].append(job)
     waves: list[list[Job]] = []
     for some in by_shard.values():
         number = 0
-        stretch = [some[0]]
+        contiguous = [some[0]]
         for before, job in pairwise(some):
             if before.end != job.start:
-                _put(waves, number, stretch)
-                number, stretch = number + 1, []
-            stretch.append(job)
-        _put(waves, number, stretch)
+                _put(waves, number, contiguous)
+                number, contiguous = number + 1, []
+            contiguous.append(job)
+        _put(waves, number, contiguous)
     return waves
 
 

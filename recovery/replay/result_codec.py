@@ -1,6 +1,6 @@
-"""What a job left in the store, read back: its result, the summaries of its keys, their bytes, and its faults.
+"""Writes and reads what a job leaves in the store: its result, key summaries, key bytes and undecodable records.
 
-Whatever is missing or is not what was written raises `ResultDamaged`, which names the job.
+Missing or damaged rows raise `ResultDamaged`, which names the job.
 """
 
 import json
@@ -34,7 +34,7 @@ FetchPartKeys = Callable[[Rows], PartKeyBytes]
 
 
 def encode_result(result: JobResult) -> ResultRow:
-    """The row that says that a job is done."""
+    """The row that marks a job as done."""
     text = json.dumps(
         {
             "groups": [_group_to_json(group) for group in result.groups],
@@ -49,7 +49,7 @@ def encode_result(result: JobResult) -> ResultRow:
 
 
 def decode_result(row: ResultRow, *, named: str) -> JobResult:
-    """What `encode_result` was given."""
+    """The inverse of `encode_result`."""
     (packed,) = unpack_sections(row.data, named=named, count=1)
     try:
         found = json.loads(bytes(cramjam.zstd.decompress(packed)))
@@ -61,17 +61,18 @@ def decode_result(row: ResultRow, *, named: str) -> JobResult:
 
 
 def read_result(store: Store, job: Job) -> JobResult | None:
-    """The result of a leased job; None unless this very lease has done it."""
+    """The result of a leased job; None unless it was written under this lease."""
     for row in store.result(_place(job), RESULT):
         return decode_result(row, named=_named(job))
     return None
 
 
 def read_summary(store: Store, job: Job) -> tuple[KeySummary, FetchPartKeys]:
-    """The summaries of a done job's keys, and how to get the bytes of some of them: of those rows, in that order.
+    """The summaries of a finished job's keys, and a function that fetches the bytes of some keys, given their rows, in
+    that order.
 
-    Only the rows that hold them are read, each once a call. Keys that were met one behind the other lie together: ask
-    for many of them at a time, in order.
+    It reads only the rows that contain them, each once per call. Keys that were met one after the other are stored
+    together, so callers should request many keys at a time, in order.
     """
     place, named = _place(job), _named(job)
     result = _done(store, job)
@@ -80,7 +81,7 @@ def read_summary(store: Store, job: Job) -> tuple[KeySummary, FetchPartKeys]:
     if (len(rows), len(summary)) != (result.key_rows, result.keys):
         raise ResultDamaged(
             named,
-            f"it has {len(rows)} rows of {len(summary)} keys in place of {result.key_rows} rows of {result.keys}",
+            f"it has {len(rows)} rows of {len(summary)} keys instead of {result.key_rows} rows of {result.keys}",
         )
     first = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(one) for _, one in rows], out=first[1:])
@@ -104,7 +105,7 @@ def read_summary(store: Store, job: Job) -> tuple[KeySummary, FetchPartKeys]:
 
 
 def read_faults(store: Store, job: Job) -> Iterator[FaultyRecord]:
-    """The records of a done job that could not be decoded, in order of their offsets."""
+    """The undecodable records of a finished job, in order of their offsets."""
     named, rows = _named(job), _done(store, job).fault_rows
 
     def chunks() -> Iterator[bytes]:
@@ -113,7 +114,7 @@ def read_faults(store: Store, job: Job) -> Iterator[FaultyRecord]:
             yield unpack_sections(row.data, named=named, count=1)[0]
             count += 1
         if count != rows:
-            raise ResultDamaged(named, f"it has {count} rows of faults in place of {rows}")
+            raise ResultDamaged(named, f"it has {count} rows of faults instead of {rows}")
 
     return decode_faults(chunks(), named=named)
 
@@ -121,7 +122,7 @@ def read_faults(store: Store, job: Job) -> Iterator[FaultyRecord]:
 def _done(store: Store, job: Job) -> JobResult:
     result = read_result(store, job)
     if result is None:
-        raise ResultDamaged(_named(job), "it is not there")
+        raise ResultDamaged(_named(job), "it does not exist")
     return result
 
 
@@ -135,7 +136,7 @@ def _group_to_json(group: StoredGroup) -> dict[str, Any]:
     late: list[dict[str, int]] = [asdict(one) for one in group.late]
     for one in late:
         if one["hours"] == 1:
-            # A node of the version before knows no other.
+            # Nodes of older versions do not know this field.
             del one["hours"]
     return asdict(group) | {"checksum": group.checksum.hex(), "late": late}
 

@@ -1,4 +1,4 @@
-"""Whoever does replay jobs: Spark, or the twin in memory."""
+"""The interface of what runs replay jobs: Spark, or the in-memory counterpart."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -9,30 +9,30 @@ from strandline.store.jobs import Job
 
 
 class ReplayFailed(Retryable):
-    """Jobs could not be done. What they wrote is under an attempt that nobody will read; a new lease may do better."""
+    """Jobs could not be done. What they wrote has an attempt that no row will reference. A new lease may succeed."""
 
 
 class ReplayStalled(ReplayFailed):
-    """Nothing has come of a run for so long that it is given up."""
+    """A run made no progress for so long that it was cancelled."""
 
 
 class SessionLost(Fatal):
-    """What the runner works with is gone, and all that it is asked for from now on fails. Only a new process helps."""
+    """The runner's session is gone, and all further calls will fail. Only a new process helps."""
 
 
 class JobRunner(Protocol):
-    """Does jobs."""
+    """Runs jobs."""
 
     def check(self, job: Job) -> None:
-        """Raise `JobNotExact` if a job can't be done just as its owner would."""
+        """Raise `IncompatibleJob` if a job can't be done exactly as its owner would."""
         ...
 
-    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
-        """Do some jobs of one dataset, each of which the caller has leased; their results.
+    def run(self, jobs: Sequence[Job], on_progress: Callable[[float], None]) -> Mapping[Job, JobResult]:
+        """Run some jobs of one dataset, each of which the caller has leased; return their results.
 
-        When this returns, all segments and all rows of the results are in the store, the rows of kind `RESULT` as the
-        last of each job. Raises if that can't be had for all of them; some may be done all the same. `heard` is told
-        now and then, from the calling thread, which part is done, from 0 to 1; what it raises ends the run. After
-        `SessionLost` there is no use in another call.
+        When this returns, all segments and all rows of the results are in the store, and each job's row of kind
+        `RESULT` was written last. Raises if that is impossible for all of the jobs; some may be done nevertheless.
+        `on_progress` is called occasionally, in the calling thread, with the share that is done, from 0 to 1. An
+        exception that it raises ends the run. After `SessionLost`, further calls will fail.
         """
         ...

@@ -1,7 +1,7 @@
-"""Looking at a few records of each job, to know before a wave how much there is to do and where.
+"""Samples a few records of each job before a wave, to estimate how much there is to do and where.
 
-Evenly spaced offsets; where an offset has no record, the next one that has. Records that are no requests count as ones
-without a sample.
+Offsets are evenly spaced; where an offset has no record, the next record is used. Undecodable records count as records
+without samples.
 """
 
 from collections.abc import Sequence
@@ -13,43 +13,43 @@ from strandline.recovery.replay.units import SampledSeries, unit_bounds
 from strandline.store.jobs import Job
 from strandline.wire.decode import decode_batch
 
-MOST_SAMPLED, LEAST_SAMPLED = 32, 4
-# One record of so many is looked at, within those limits.
-_RECORDS_A_SAMPLE = 64
+MAX_SAMPLED, MIN_SAMPLED = 32, 4
+# One of this many records is sampled, within those limits.
+_RECORDS_PER_SAMPLE = 64
 
 
 class RecordSampler(Protocol):
-    """Reads single records of a topic. The node has a client of Kafka for it; Spark has none that can do this."""
+    """Reads single records of a topic. The node uses a Kafka client for this, because Spark can't."""
 
     def __call__(self, shard: int, offsets: Sequence[int], end: int) -> Sequence[bytes]:
-        """The values of the first committed records at or behind each of these offsets, which rise, and below `end`.
+        """The values of the first committed records at or after each of these ascending offsets, and before `end`.
 
-        Fewer than were asked for, where there are no more; no record twice.
+        Fewer if there are no more records. No record is returned twice.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class JobSample:
-    """What a few of a job's records say of all of them. As many records are reckoned with as there are offsets."""
+    """Estimates for a job from a few of its records. The number of its offsets is used as the number of its records."""
 
     job: Job
-    samples_a_record: float
-    bytes_a_record: float
+    samples_per_record: float
+    bytes_per_record: float
     series: SampledSeries | None
 
     @property
     def records(self) -> int:
-        """Offsets, of which some may have no record."""
+        """The number of offsets, some of which may have no record."""
         return self.job.end - self.job.start
 
     @property
     def samples(self) -> float:
-        """Of all records together."""
-        return self.records * self.samples_a_record
+        """The estimated number of samples in all records."""
+        return self.records * self.samples_per_record
 
     def bounds(self, groups: int, unit_samples: int) -> tuple[SeriesBound, ...]:
-        """The bounds between units of about so many samples at the most."""
+        """The bounds between units of at most about `unit_samples` samples."""
         if self.series is None:
             return ()
         return unit_bounds(
@@ -58,20 +58,20 @@ class JobSample:
 
 
 def sampled_offsets(start: int, end: int) -> list[int]:
-    """The offsets to look at, of a range: few of a small one."""
+    """The offsets to sample in a range; fewer for a small range."""
     records = end - start
-    wanted = min(records, MOST_SAMPLED, max(LEAST_SAMPLED, records // _RECORDS_A_SAMPLE))
+    wanted = min(records, MAX_SAMPLED, max(MIN_SAMPLED, records // _RECORDS_PER_SAMPLE))
     return [start + records * number // wanted for number in range(wanted)]
 
 
-def look_at(job: Job, settings: ReplaySettings, sampler: RecordSampler) -> JobSample:
+def sample_job(job: Job, settings: ReplaySettings, sampler: RecordSampler) -> JobSample:
     """Read some of a job's records."""
     offsets = sampled_offsets(job.start, job.end)
-    return sample_of(job, settings, sampler(job.shard.shard, offsets, job.end) if offsets else [])
+    return sample_from_values(job, settings, sampler(job.shard.shard, offsets, job.end) if offsets else [])
 
 
-def sample_of(job: Job, settings: ReplaySettings, values: Sequence[bytes]) -> JobSample:
-    """What these records of a job say."""
+def sample_from_values(job: Job, settings: ReplaySettings, values: Sequence[bytes]) -> JobSample:
+    """The estimates from these records of a job."""
     if not values:
         return JobSample(job, 0.0, 0.0, None)
     columns = decode_batch(values, settings.record_limits)

@@ -1,4 +1,4 @@
-"""The series of a task in the order of (group, metric, key), and where its units and groups divide them."""
+"""The series of a task in the order of (group, metric, key), divided by units and groups."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,23 +8,27 @@ import numpy.typing as npt
 
 from strandline.arrays import I64s, Rows
 from strandline.recovery.replay.replay_input import SeriesBound
-from strandline.recovery.replay.units import places_of_bounds
+from strandline.recovery.replay.units import positions_of_bounds
 from strandline.store.series_run import SeriesKeys
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedPart:
-    """The series at places from `first` up to, not including, `behind`: of one group and one unit of the job."""
+    """The series at positions from `first` up to, but not including, `end`: those of one group and one unit of the
+    job.
+    """
 
     unit: int
     group: int
     first: int
-    behind: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
 class UnitOrder:
-    """The place of each number, the number at each place, where each unit begins, and the parts, in order."""
+    """The position of each series number, the number at each position, the first position of each unit, and the parts
+    in order.
+    """
 
     place: I64s
     number: Rows
@@ -32,21 +36,21 @@ class UnitOrder:
     parts: Sequence[OrderedPart]
 
     def numbers_by_unit(self) -> Iterator[Rows]:
-        """The numbers of each unit's series, rising: which is the order in which a task met them."""
+        """The numbers of each unit's series in ascending order, which is the order in which a task met them."""
         for unit, first in enumerate(self.unit_first):
-            behind = self.unit_first[unit + 1] if unit + 1 < len(self.unit_first) else len(self.number)
-            yield np.sort(self.number[first:behind])
+            end = self.unit_first[unit + 1] if unit + 1 < len(self.unit_first) else len(self.number)
+            yield np.sort(self.number[first:end])
 
 
 def unit_order(keys: SeriesKeys, group: npt.NDArray[np.uint16], bounds: Sequence[SeriesBound]) -> UnitOrder:
-    """Put numbered series into order."""
+    """Sort numbered series."""
     number = np.lexsort((keys.key_low, keys.key_high, keys.metric, group))
     place = np.empty(len(number), dtype=np.int64)
     place[number] = np.arange(len(number))
     groups = group[number].astype(np.uint64)
     unit_first = [
         0,
-        *places_of_bounds(bounds, groups, keys.metric[number], keys.key_high[number], keys.key_low[number]),
+        *positions_of_bounds(bounds, groups, keys.metric[number], keys.key_high[number], keys.key_low[number]),
     ]
     starts = set(unit_first) | set(np.flatnonzero(np.diff(groups, prepend=np.uint64(1 << 63))).tolist())
     edges = [*sorted(starts - {len(number)}), len(number)]

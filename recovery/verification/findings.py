@@ -1,4 +1,4 @@
-"""What a verification tells: findings, notes and counts, as values, and where they are gathered."""
+"""The results of a verification: findings, notes and counts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Final
 
 
-class Kind(StrEnum):
-    """What is wrong, as a name that programs may rely on."""
+class FindingKind(StrEnum):
+    """The kind of a fault, a stable name for programs."""
 
     # The manifest.
     CUTS_TORN = "cuts-torn"
@@ -42,8 +42,8 @@ class Kind(StrEnum):
     COPY_DIFFERS = "copy-differs"
 
 
-class Remark(StrEnum):
-    """What is no fault and worth telling."""
+class NoteKind(StrEnum):
+    """The kind of a difference that is not a fault."""
 
     NEVER_READ = "never-read"
     SUPERSEDED = "superseded"
@@ -57,56 +57,60 @@ class Remark(StrEnum):
     COPY_NOT_CHECKED = "copy-not-checked"
 
 
-_RESTORE: Final = "Restore the manifest from a copy: Strandline itself neither removes nor changes such rows"
-_REWIND: Final = "Have the bucket read again by `strandline offsets rewind` while Kafka still has its records"
+_RESTORE: Final = "Restore the manifest from a backup. Strandline itself does not remove or change such rows"
+_REWIND: Final = "Read the bucket again with `strandline offsets rewind` while Kafka still has its records"
 _REPORT: Final = "Report this as a bug, with the versions of Strandline that have written to the store"
 
-REMEDIES: Final[Mapping[Kind, str]] = {
-    Kind.CUTS_TORN: _RESTORE,
-    Kind.ROW_MISPLACED: _RESTORE,
-    Kind.ROW_BEHIND_HOLE: _REWIND,
-    Kind.ROW_EXPIRY: "Report this as a bug: a start after the younger row has gone will replay from there",
-    Kind.INDEX_MISPLACED: _RESTORE,
-    Kind.NEXT_PART_ID: (
-        "Stop the shard before it gives an id twice, and raise next_part_id above all ids by a conditional write"
+REMEDIES: Final[Mapping[FindingKind, str]] = {
+    FindingKind.CUTS_TORN: _RESTORE,
+    FindingKind.ROW_MISPLACED: _RESTORE,
+    FindingKind.ROW_BEHIND_HOLE: _REWIND,
+    FindingKind.ROW_EXPIRY: "Report this as a bug: a start after the newer row has expired will replay from there",
+    FindingKind.INDEX_MISPLACED: _RESTORE,
+    FindingKind.NEXT_PART_ID: (
+        "Stop the shard before it assigns an id twice, and raise next_part_id above all ids with a conditional write"
     ),
-    Kind.SEGMENT_MISSING: _REWIND,
-    Kind.SEGMENT_DAMAGED: _REWIND,
-    Kind.SEGMENT_ORDER: _REPORT,
-    Kind.SEGMENT_CHECKSUM: _REWIND,
-    Kind.SEGMENT_SUMS: _REWIND,
-    Kind.LATE_SAMPLES: _REWIND,
-    Kind.WRONG_GROUP: _REPORT,
-    Kind.INDEX_DAMAGED: (
-        "Repair the table, if another replica still has it, or restore it from a backup. Without that a start reads the"
-        " records again, if Kafka has them, or wants --accept-index-loss"
+    FindingKind.SEGMENT_MISSING: _REWIND,
+    FindingKind.SEGMENT_DAMAGED: _REWIND,
+    FindingKind.SEGMENT_ORDER: _REPORT,
+    FindingKind.SEGMENT_CHECKSUM: _REWIND,
+    FindingKind.SEGMENT_SUMS: _REWIND,
+    FindingKind.LATE_SAMPLES: _REWIND,
+    FindingKind.WRONG_GROUP: _REPORT,
+    FindingKind.INDEX_DAMAGED: (
+        "Repair the table if another replica has the rows, or restore it from a backup. Otherwise a start reads the"
+        " records again if Kafka has them, or needs --accept-index-loss"
     ),
-    Kind.KEY_MALFORMED: _REPORT,
-    Kind.KEY_HASH: _REPORT,
-    Kind.RECORD_ORDER: _REPORT,
-    Kind.RECORD_TIMES: _REPORT,
-    Kind.ID_WITH_TWO_KEYS: _REPORT,
-    Kind.KEY_WITH_TWO_IDS: _REPORT,
-    Kind.ACTIVE_UNKNOWN: (
-        "If the shard was down for longer than dataset.margin allows for, records of its keys have expired: a rewind"
-        " then brings them back as new keys; otherwise report this as a bug"
+    FindingKind.KEY_MALFORMED: _REPORT,
+    FindingKind.KEY_HASH: _REPORT,
+    FindingKind.RECORD_ORDER: _REPORT,
+    FindingKind.RECORD_TIMES: _REPORT,
+    FindingKind.ID_WITH_TWO_KEYS: _REPORT,
+    FindingKind.KEY_WITH_TWO_IDS: _REPORT,
+    FindingKind.ACTIVE_UNKNOWN: (
+        "If the shard was down for longer than dataset.margin, records of its keys have expired: a rewind then adds"
+        " them as new keys. Otherwise report this as a bug"
     ),
-    Kind.ACTIVE_WITHOUT_SAMPLES: (
+    FindingKind.ACTIVE_WITHOUT_SAMPLES: (
         "Unless shard.series_limit or a limit on sample times was changed while the bucket was being stored, samples"
-        " are lost: have it read again by `strandline offsets rewind` while Kafka still has its records"
+        " are lost: read it again with `strandline offsets rewind` while Kafka still has its records"
     ),
-    Kind.SAMPLES_NOT_ACTIVE: _REWIND,
-    Kind.ACTIVE_TIMES: _REWIND,
-    Kind.LUCENE_DIFFERS: "Report this as a bug: what is stored is sound, and the index that a start makes of it is not",
-    Kind.COPY_DIFFERS: "Stop the shard and remove the copy's folder: the next start loads the index from the store",
+    FindingKind.SAMPLES_NOT_ACTIVE: _REWIND,
+    FindingKind.ACTIVE_TIMES: _REWIND,
+    FindingKind.LUCENE_DIFFERS: (
+        "Report this as a bug: the stored data is consistent, but the index that a start makes of it is not"
+    ),
+    FindingKind.COPY_DIFFERS: (
+        "Stop the shard and remove the copy's folder: the next start loads the index from the store"
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong: where, in words with names and numbers, and what to do about it."""
+    """One fault: where it is, a description with names and numbers, and a remedy."""
 
-    kind: Kind
+    kind: FindingKind
     bucket: int | None
     group: int | None
     what: str
@@ -115,9 +119,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that is as it may be, and that an operator may want to know."""
+    """One difference that is not a fault, but that an operator may want to know."""
 
-    kind: Remark
+    kind: NoteKind
     bucket: int | None
     group: int | None
     what: str
@@ -125,7 +129,7 @@ class Note:
 
 @dataclass(slots=True)
 class Counts:
-    """How much was looked at. Keys are those that the index buckets name; series are counted once a bucket."""
+    """How much was checked. Keys are those in the index buckets; a series counts once per bucket."""
 
     buckets: int = 0
     groups: int = 0
@@ -141,29 +145,29 @@ class Counts:
 
 @dataclass(slots=True)
 class Findings:
-    """Where findings and notes are gathered, in the order in which they are met."""
+    """Collects findings and notes, in the order in which they are found."""
 
     found: list[Finding] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
-    def add(self, kind: Kind, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
-        """Something is wrong."""
+    def add(self, kind: FindingKind, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
+        """Add a fault."""
         self.found.append(Finding(kind, bucket, group, what, REMEDIES[kind]))
 
-    def explain(self, kind: Kind, bucket: int, more: str) -> None:
-        """Say more about what was found wrong with a bucket."""
+    def explain(self, kind: FindingKind, bucket: int, more: str) -> None:
+        """Add details to a bucket's findings of a kind."""
         self.found = [
             replace(one, what=f"{one.what}. {more}") if (one.kind, one.bucket) == (kind, bucket) else one
             for one in self.found
         ]
 
-    def note(self, kind: Remark, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
-        """Something is worth telling."""
+    def note(self, kind: NoteKind, what: str, *, bucket: int | None = None, group: int | None = None) -> None:
+        """Add a note."""
         self.notes.append(Note(kind, bucket, group, what))
 
 
-def several(what: str, number: int, first: object) -> str:
-    """Things that are all wrong in one way: how many, and which is the first."""
+def with_first(what: str, number: int, first: object) -> str:
+    """How many things share a fault, and the first of them."""
     return f"{what}: {number:,}, the first is {first}"
 
 

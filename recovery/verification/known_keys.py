@@ -1,7 +1,7 @@
-"""All keys that the index buckets of a shard name, with the ids that they have, or have had.
+"""All keys in the index buckets of a shard, with their current and earlier ids.
 
-A key's id is for good, but a key that was purged and came back has a new one: that is no fault. It is one if the old id
-was not purged yet when the new one had its first sample. What counts of a key is the record in its newest bucket.
+A key keeps its id, but a key that was purged and returned has a new one. That is a fault only if the old id was not
+purged before the first sample of the new one. The record in a key's newest bucket is the one that counts.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of keys as columns: the bucket that holds each, the part id, the key's number, the start and the end."""
+    """Records of keys as columns: the bucket that contains each, the part id, the key's number, the start and end."""
 
     bucket: I64s
     part_id: U32s
@@ -42,7 +42,7 @@ class Records:
 
     @staticmethod
     def concatenated(parts: Sequence["Records"]) -> "Records":
-        """Several, one behind the other."""
+        """Several, one after the other."""
         none = Records(
             np.empty(0, dtype=np.int64),
             np.empty(0, dtype=np.uint32),
@@ -55,8 +55,8 @@ class Records:
 
 
 @dataclass(slots=True)
-class KeyGathering:
-    """Takes the index buckets in, in any order."""
+class KeyCollector:
+    """Collects keys from index buckets, in any order."""
 
     table: KeyTable = field(default_factory=KeyTable)
     active: dict[int, BitMap] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class KeyGathering:
     _columns: list[tuple[U64s, U64s, U64s]] = field(default_factory=list)
 
     def take(self, stored: StoredBucket) -> None:
-        """A bucket whose keys and ids can be relied on."""
+        """Add a bucket whose keys and ids can be relied on."""
         self.active[stored.bucket] = to_bitmap(stored.active_ids)
         for records in stored.records:
             keys = records.keys
@@ -78,15 +78,17 @@ class KeyGathering:
             self._records.append(Records(bucket, keys.part_ids, assigned.rows, records.start, records.end))
 
     def known(self) -> "KnownKeys":
-        """What has come in."""
+        """The keys collected so far."""
         none = np.empty(0, dtype=np.uint64)
-        metric, low, high = (np.concatenate([none, *(part[place] for part in self._columns)]) for place in range(3))
+        metric, low, high = (
+            np.concatenate([none, *(part[position] for part in self._columns)]) for position in range(3)
+        )
         records = Records.concatenated(self._records)
         return KnownKeys(self.table, records, self.active, metric=metric, low=low, high=high)
 
 
 class KnownKeys:
-    """Keys by number, their records, and their ids. `active` are the part ids that each bucket says had a sample."""
+    """Keys by number, their records, and their ids. `active` are the part ids that had a sample in each bucket."""
 
     def __init__(
         self,
@@ -103,7 +105,7 @@ class KnownKeys:
         self._by_id = records.take(np.lexsort((records.bucket, records.part_id)))
         self._by_key = records.take(np.lexsort((records.bucket, records.number)))
         last_of_id = _last_of_runs(self._by_id.part_id)
-        # One a part id, in their order: the newest record of it, and the oldest bucket with one.
+        # By part id, in order: its newest record, and the oldest bucket with a record of it.
         self.ids = self._by_id.take(last_of_id)
         self._oldest = self._by_id.bucket[_first_of_runs(self._by_id.part_id)]
 
@@ -111,33 +113,36 @@ class KnownKeys:
         return len(self.metric)
 
     def find(self, key_low: U64s, key_high: U64s) -> U32s:
-        """The number of each key, `MISSING` where no index bucket names it."""
+        """The number of each key, `MISSING` if no index bucket has it."""
         return self._table.find(key_low, key_high)
 
     def rows_of(self, part_ids: U32s) -> Rows:
-        """The row in `ids` of each part id, -1 where it is nobody's. The ids rise."""
+        """The row in `ids` of each part id, -1 if unknown. The part ids are ascending."""
         rows = np.empty(len(part_ids), dtype=np.int64)
         rows_of_ids(self.ids.part_id, part_ids, rows)
         return rows
 
     def ids_with_two_keys(self) -> list[tuple[Records, Records]]:
-        """Pairs of records that have one id and are of two keys."""
+        """Pairs of records with the same id but different keys."""
         part_id, number = self._by_id.part_id, self._by_id.number
-        places = np.flatnonzero((part_id[1:] == part_id[:-1]) & (number[1:] != number[:-1]))
-        return [(self._by_id.take(np.array([place])), self._by_id.take(np.array([place + 1]))) for place in places]
+        positions = np.flatnonzero((part_id[1:] == part_id[:-1]) & (number[1:] != number[:-1]))
+        return [
+            (self._by_id.take(np.array([position])), self._by_id.take(np.array([position + 1])))
+            for position in positions
+        ]
 
     def keys_with_two_ids(
         self, policy: BucketPolicy, retention: int, expired: Collection[int]
     ) -> list[tuple[int, int]]:
-        """Rows in `ids`, the older id's and the newer's, of keys that got a second one before the first was purged.
+        """Rows in `ids`, of the older and the newer id, for keys that got a second id before the first was purged.
 
-        `retention` is the least that was in force, `expired` are index buckets that can't be read any more: what they
-        said of an end is not known.
+        `retention` is the lowest that was in force. `expired` are index buckets that can't be read any longer: the ends
+        recorded in them are unknown.
         """
         order = np.lexsort((self.ids.part_id, self.ids.number))
         same = self.ids.number[order][1:] == self.ids.number[order][:-1]
         olds, news = order[:-1][same], order[1:][same]
-        # Nearly all: purged before a bucket that is not later than the one with its first sample.
+        # Nearly all: the old id was purged before the oldest bucket with a record of the new one.
         in_time = self.ids.end[olds] < self._oldest[news] * policy.flush_interval - retention
         in_time &= self._oldest[news] > self.ids.bucket[olds]
         found = []
@@ -145,21 +150,21 @@ class KnownKeys:
             ended, last_record = int(self.ids.end[old]), int(self.ids.bucket[old])
             if ended == LIVE and any(bucket > last_record for bucket in expired):
                 continue
-            # After a rewind its record may lie in a bucket before the one in which it had its first sample.
+            # After a rewind, the new id's record may be in a bucket before the one with its first sample.
             first = self._first_active(int(self.ids.part_id[new]), int(self._oldest[new]))
             if ended >= first * policy.flush_interval - retention or int(self._oldest[new]) <= last_record:
                 found.append((old, new))
         return found
 
     def unknown_active(self) -> Iterable[tuple[int, U32s]]:
-        """By bucket the active ids that have no record in any bucket, where there are some."""
+        """By bucket, the active ids that have no record in any bucket; only buckets that have some."""
         known = to_bitmap(self.ids.part_id)
         for bucket, active in sorted(self.active.items()):
             if unknown := active - known:
                 yield bucket, to_ids(unknown)
 
     def counting(self, newest_bucket: int, purged_before: int) -> Records:
-        """The record of each key that a load goes by, of those up to a bucket, in order of the part ids; without the
+        """The record of each key that a load uses, out of those up to a bucket, in order of the part ids; without the
         keys that it would purge.
         """
         records = self._by_key.take(self._by_key.bucket <= newest_bucket)
@@ -168,13 +173,13 @@ class KnownKeys:
         return newest.take(np.argsort(newest.part_id))
 
     def present_in(self, bucket: int, numbers: U32s) -> Mask:
-        """Which of some keys were surely there throughout a bucket: live by their newest record up to it, or named by
-        a record of the bucket itself.
+        """Which keys certainly existed throughout a bucket: live by their newest record up to it, or in a record of the
+        bucket itself.
         """
-        places = _newest_up_to(self._by_key, bucket, numbers)
+        positions = _newest_up_to(self._by_key, bucket, numbers)
         present = np.zeros(len(numbers), dtype=np.bool_)
-        there = places >= 0
-        end, at = self._by_key.end[places[there]], self._by_key.bucket[places[there]]
+        there = positions >= 0
+        end, at = self._by_key.end[positions[there]], self._by_key.bucket[positions[there]]
         present[there] = (end == LIVE) | (at == bucket)
         return present
 
@@ -184,12 +189,12 @@ class KnownKeys:
         return int(rows[np.argmax(self.ids.bucket[rows])])
 
     def has_record(self, bucket: I64s, part_id: U32s, number: U32s) -> Mask:
-        """Whether there is a record in such a bucket that gives such an id to the key of such a number."""
+        """Whether the given bucket has a record with the given id for the key with the given number."""
         there, wanted = _paired(self._by_id.part_id, self._by_id.bucket), _paired(part_id, bucket)
         if len(there) == 0:
             return np.zeros(len(wanted), dtype=np.bool_)
-        places = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
-        has: Mask = (there[places] == wanted) & (self._by_id.number[places] == number)
+        positions = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
+        has: Mask = (there[positions] == wanted) & (self._by_id.number[positions] == number)
         return has
 
     def _first_active(self, part_id: int, otherwise: int) -> int:
@@ -197,16 +202,16 @@ class KnownKeys:
 
 
 def _newest_up_to(by_key: Records, bucket: int, numbers: U32s) -> Rows:
-    """The place of the newest record up to a bucket of each key, -1 where there is none."""
+    """The position of the newest record up to a bucket of each key, -1 if there is none."""
     if len(by_key) == 0:
         return np.full(len(numbers), -1, dtype=np.int64)
-    places = _paired(by_key.number, by_key.bucket)
-    found = np.searchsorted(places, _paired(numbers, np.full(len(numbers), bucket)), side="right") - 1
+    positions = _paired(by_key.number, by_key.bucket)
+    found = np.searchsorted(positions, _paired(numbers, np.full(len(numbers), bucket)), side="right") - 1
     return np.where((found >= 0) & (by_key.number[found] == numbers), found, -1)
 
 
 def _paired(first: U32s, bucket: I64s) -> U64s:
-    """Numbers that sort as the pairs do. Buckets have 31 bits: the columns of an index hold no more."""
+    """Numbers with the same order as the pairs. Buckets have 31 bits: the columns of an index hold no more."""
     paired: U64s = (first.astype(np.uint64) << np.uint64(32)) | bucket.astype(np.uint64)
     return paired
 

@@ -1,4 +1,4 @@
-"""Which shard is verified, and by which rules it is stored."""
+"""The shard to verify and the rules by which it is stored."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from strandline.store.rows import ShardId
 
 @dataclass(frozen=True, slots=True)
 class ShardLayout:
-    """A shard, in how many groups its buckets are stored, and the lengths of time that count today."""
+    """A shard, its number of groups, and the current periods of the dataset."""
 
     shard: ShardId
     groups: int
@@ -17,5 +17,5 @@ class ShardLayout:
 
     @property
     def designated(self) -> int:
-        """The group whose rows name the index buckets."""
+        """The group whose rows reference the index buckets."""
         return designated_group(self.shard, self.groups)

@@ -1,7 +1,7 @@
-"""The local copy of a shard's index beside what is stored: what it says of keys must be what the buckets say.
+"""Checks the local copy of a shard's index against the stored index buckets.
 
-A copy is looked at as a start would: one that is damaged, or not the one that the manifest names, would be built again,
-which is no fault. One that would be used has to be right.
+The copy is opened as a start would. A damaged copy, or one that the manifest does not reference, would be rebuilt by a
+start, so it is not a fault. A copy that would be used has to be correct.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,14 +15,14 @@ from strandline.index.cut_snapshot import CutSnapshot
 from strandline.index.local_copy import CopyIdentity, CopyUnusable, open_copy, saved_identity
 from strandline.index.part_columns import LIVE, PartRows
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
-from strandline.recovery.verification.findings import Findings, Kind, Remark, several
+from strandline.recovery.verification.findings import FindingKind, Findings, NoteKind, with_first
 from strandline.recovery.verification.known_keys import KnownKeys
 from strandline.store.rows import GroupRow, ShardId
 
 
 @dataclass(frozen=True, slots=True)
 class CopyCheck:
-    """What a copy is compared with. `rows` are those that name the index buckets which can be read."""
+    """What a copy is compared with. `rows` are those that reference readable index buckets."""
 
     shard: ShardId
     topic_id: str
@@ -32,18 +32,18 @@ class CopyCheck:
     found: Findings
 
     def check(self, folder: Path) -> None:
-        """Look at the copy in a folder, which nobody else has open: it may be tidied up, as at a start."""
+        """Check the copy in a folder that no other process has open. The folder may be cleaned up, as in a start."""
         try:
             index, snapshot = open_copy(folder, self._expected(folder, saved_identity(folder)), self.retention)
         except CopyUnusable as error:
-            self.found.note(Remark.COPY_UNUSED, f"the local copy is not one that a start would use: {error.reason}")
+            self.found.note(NoteKind.COPY_UNUSED, f"a start would not use the local copy: {error.reason}")
             return
         with index:
-            told = list(self._against_buckets(snapshot))
+            faults = list(self._against_buckets(snapshot))
             keys = snapshot.keys.take(np.argsort(snapshot.keys.part_id))
-            told += differences(index, ExpectedDocuments(keys.part_id, keys.key_low, keys.key_high))
-        for what in told:
-            self.found.add(Kind.COPY_DIFFERS, f"in the local copy: {what}", bucket=snapshot.bucket)
+            faults += differences(index, ExpectedDocuments(keys.part_id, keys.key_low, keys.key_high))
+        for what in faults:
+            self.found.add(FindingKind.COPY_DIFFERS, f"in the local copy: {what}", bucket=snapshot.bucket)
 
     def _expected(self, folder: Path, saved: CopyIdentity) -> CopyIdentity:
         row = self.rows.get(saved.bucket)
@@ -52,27 +52,27 @@ class CopyCheck:
         return CopyIdentity(self.shard.dataset, self.topic_id, self.shard.shard, saved.bucket, row.index.attempt)
 
     def _against_buckets(self, snapshot: CutSnapshot) -> Iterator[str]:
-        """The records that the copy stands for are there, and it stands for every live key of them."""
+        """The records that the copy refers to must exist, and the copy must have every live key."""
         keys, known = snapshot.keys, self.known
         numbers = known.find(keys.key_low.astype(np.uint64), keys.key_high.astype(np.uint64))
         readable = np.isin(keys.newest, list(self.rows))
         wrong = readable & ~known.has_record(keys.newest.astype(np.int64), keys.part_id, numbers)
         if number := int(np.count_nonzero(wrong)):
             first = _first(keys, wrong)
-            yield several(
-                "keys that have no such record in the index bucket that should hold it",
+            yield with_first(
+                "keys that have no such record in the index bucket that should contain it",
                 number,
-                f"part id {first.part_id[0]}, and the bucket {first.newest[0]}",
+                f"part id {first.part_id[0]} in bucket {first.newest[0]}",
             )
         live = known.counting(snapshot.bucket, LIVE)
         if missing := to_bitmap(live.part_id) - to_bitmap(keys.part_id):
-            yield several(
+            yield with_first(
                 f"keys that are missing and were live when bucket {snapshot.bucket} was stored",
                 len(missing),
                 f"part id {missing[0]}",
             )
         if snapshot.bucket in known.active and snapshot.active.get(snapshot.bucket) != known.active[snapshot.bucket]:
-            yield f"others count as active in bucket {snapshot.bucket} than in its index bucket"
+            yield f"the active keys of bucket {snapshot.bucket} differ from those in its index bucket"
 
 
 def _first(keys: PartRows, which: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> PartRows:

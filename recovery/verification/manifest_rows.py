@@ -1,8 +1,8 @@
-"""What must hold among the rows of a manifest, whatever they name. Pure functions over them.
+"""The invariants of a manifest's rows, independent of what they reference. Pure functions.
 
-A checkpoint is never stored: it follows from the rows. So that none lies past what is stored, no group may have a row
-behind a bucket in which it has none; so that what has expired may be taken for stored, rows expire in the order of
-their buckets, and a group's row not before its cut.
+Checkpoints are computed from the rows. So that no checkpoint is beyond what is stored, no group may have a row after a
+bucket in which it has none. So that expired rows may count as stored, rows expire in the order of their buckets, and a
+group's row does not expire before its cut.
 """
 
 from collections import defaultdict
@@ -10,53 +10,55 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from strandline.index.policy import BucketPolicy
-from strandline.recovery.verification.findings import Findings, Kind, Remark, counted
+from strandline.recovery.verification.findings import FindingKind, Findings, NoteKind, counted
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.store.rows import CutRow, GroupRow, ManifestRows
 
 
 def check_manifest(manifest: ManifestRows, layout: ShardLayout, now: int, found: Findings) -> None:
-    """Tell of all that does not fit among a shard's rows."""
+    """Report all inconsistencies among a shard's rows."""
     cuts = sorted(manifest.cuts, key=lambda cut: cut.bucket)
     rows = sorted(manifest.groups, key=lambda row: (row.bucket, row.group))
     since_reset = cuts_since_reset(cuts)
     gaps = _check_cuts(since_reset, found)
-    _check_places(rows, cuts, gaps, layout, now=now, found=found)
+    _check_rows_have_cuts(rows, cuts, gaps, layout, now=now, found=found)
     _check_holes(rows, since_reset, layout.groups, found)
     _check_expiry(rows, cuts, found)
     _check_index(rows, layout.designated, found)
-    _tell_of_superseded(rows, found)
+    _note_superseded(rows, found)
 
 
 def cuts_since_reset(cuts: Sequence[CutRow]) -> Sequence[CutRow]:
-    """Those that count, of rows in order: from the newest reset on, or all."""
-    newest = max((place for place, cut in enumerate(cuts) if cut.reset), default=0)
+    """The cut rows that count, out of sorted rows: from the newest reset on, or all."""
+    newest = max((position for position, cut in enumerate(cuts) if cut.reset), default=0)
     return cuts[newest:]
 
 
 def _check_cuts(cuts: Sequence[CutRow], found: Findings) -> Sequence[range]:
-    """The buckets that are missing between cuts, as ranges."""
+    """Check the cuts; return the ranges of buckets that are missing between them."""
     for cut in cuts:
         if cut.end < cut.start:
-            found.add(Kind.CUTS_TORN, f"its cut is from offset {cut.start} up to {cut.end}", bucket=cut.bucket)
+            found.add(
+                FindingKind.CUTS_TORN, f"its cut starts at offset {cut.start} but ends at {cut.end}", bucket=cut.bucket
+            )
         elif cut.lost_to is not None and not cut.start <= cut.lost_to <= cut.end:
             found.add(
-                Kind.CUTS_TORN,
-                f"its cut says that all up to offset {cut.lost_to} is lost, and it is [{cut.start}, {cut.end})",
+                FindingKind.CUTS_TORN,
+                f"its cut marks offsets up to {cut.lost_to} as lost, but its range is [{cut.start}, {cut.end})",
                 bucket=cut.bucket,
             )
         elif cut.lost_to is not None:
             found.note(
-                Remark.LOSS_ACCEPTED,
-                f"offsets [{cut.start}, {cut.lost_to}) are lost for groups that had no row yet, which was accepted",
+                NoteKind.LOSS_ACCEPTED,
+                f"the loss of offsets [{cut.start}, {cut.lost_to}) was accepted, for groups that had no row yet",
                 bucket=cut.bucket,
             )
     gaps = []
     for before, after in pairwise(cuts):
         if after.bucket != before.bucket + 1 or after.start != before.end:
             found.add(
-                Kind.CUTS_TORN,
-                f"its cut begins at offset {after.start}, and before it comes bucket {before.bucket}, which ends at"
+                FindingKind.CUTS_TORN,
+                f"its cut starts at offset {after.start}, but the previous cut, bucket {before.bucket}, ends at"
                 f" offset {before.end}",
                 bucket=after.bucket,
             )
@@ -64,7 +66,7 @@ def _check_cuts(cuts: Sequence[CutRow], found: Findings) -> Sequence[range]:
     return gaps
 
 
-def _check_places(
+def _check_rows_have_cuts(
     rows: Iterable[GroupRow],
     cuts: Sequence[CutRow],
     gaps: Sequence[range],
@@ -75,32 +77,32 @@ def _check_places(
 ) -> None:
     by_bucket = {cut.bucket: cut for cut in cuts}
     oldest = cuts[0].bucket if cuts else None
-    homeless = defaultdict(list)
+    without_cut = defaultdict(list)
     for row in rows:
         if not 0 <= row.group < layout.groups:
             found.add(
-                Kind.ROW_MISPLACED,
-                f"there is a row of group {row.group}, and the dataset has {counted(layout.groups, 'group')}",
+                FindingKind.ROW_MISPLACED,
+                f"there is a row of group {row.group}, but the dataset has {counted(layout.groups, 'group')}",
                 bucket=row.bucket,
                 group=row.group,
             )
         cut = by_bucket.get(row.bucket)
         if cut is not None:
             if cut.reset:
-                homeless[row.bucket].append(row.group)
-        # Where a cut is missing between others that has been told already.
+                without_cut[row.bucket].append(row.group)
+        # A cut that is missing between others was reported already.
         elif not any(row.bucket in gap for gap in gaps) and not _may_have_outlived_cut(row, oldest, layout.policy, now):
-            homeless[row.bucket].append(row.group)
-    for bucket, of_groups in homeless.items():
-        why = "the cut is a reset, which is no bucket" if bucket in by_bucket else "there is no cut row"
+            without_cut[row.bucket].append(row.group)
+    for bucket, of_groups in without_cut.items():
+        why = "the cut is a reset and not a bucket" if bucket in by_bucket else "there is no cut row"
         listed = ", ".join(map(str, of_groups))
-        found.add(Kind.ROW_MISPLACED, f"{why}, and groups {listed} have rows", bucket=bucket)
+        found.add(FindingKind.ROW_MISPLACED, f"{why}, but groups {listed} have rows", bucket=bucket)
 
 
 def _may_have_outlived_cut(row: GroupRow, oldest: int | None, policy: BucketPolicy, now: int) -> bool:
-    """A row written long after its cut outlives it. The cut was committed when its bucket's time had begun at the
-    least, and lives no shorter than data that was written then. Data lives from the end of its bucket on, if it was
-    written before: a loss that was accepted closes a bucket early.
+    """Whether a row without a cut may have outlived it, because it was written long after it. The cut was committed
+    after its bucket's time had started, and lives at least as long as data written then. Data that was written before
+    the end of its bucket lives from that end on: an accepted loss closes a bucket early.
     """
     if oldest is not None and row.bucket > oldest:
         return False
@@ -120,8 +122,8 @@ def _check_holes(rows: Iterable[GroupRow], cuts: Sequence[CutRow], groups: int, 
                 hole = cut.bucket
             elif is_stored and hole is not None:
                 found.add(
-                    Kind.ROW_BEHIND_HOLE,
-                    f"group {group} has a row for bucket {cut.bucket}, and none that counts for bucket {hole}",
+                    FindingKind.ROW_BEHIND_HOLE,
+                    f"group {group} has a row for bucket {cut.bucket}, but no valid row for bucket {hole}",
                     bucket=hole,
                     group=group,
                 )
@@ -132,7 +134,7 @@ def _check_expiry(rows: Iterable[GroupRow], cuts: Sequence[CutRow], found: Findi
     for before, after in pairwise(cuts):
         if after.expires < before.expires:
             found.add(
-                Kind.ROW_EXPIRY,
+                FindingKind.ROW_EXPIRY,
                 f"its cut expires at {after.expires}, before that of bucket {before.bucket}, at {before.expires}",
                 bucket=after.bucket,
             )
@@ -148,11 +150,11 @@ def _check_expiry(rows: Iterable[GroupRow], cuts: Sequence[CutRow], found: Findi
         elif row.expires < cut_expires.get(row.bucket, row.expires):
             what = f"before its bucket's cut, at {cut_expires[row.bucket]}"
         elif row.expires < row.data_expires:
-            what = f"before the data that it names, at {row.data_expires}"
+            what = f"before the data that it references, at {row.data_expires}"
         else:
             continue
         found.add(
-            Kind.ROW_EXPIRY,
+            FindingKind.ROW_EXPIRY,
             f"the row of group {row.group} expires at {row.expires}, {what}",
             bucket=row.bucket,
             group=row.group,
@@ -164,18 +166,18 @@ def _check_index(rows: Iterable[GroupRow], designated: int, found: Findings) -> 
         if (row.index is not None) == (row.group == designated):
             continue
         what = (
-            f"the row of group {row.group} names no index bucket, and that group's rows have to"
+            f"the row of group {row.group} references no index bucket, but rows of the designated group must"
             if row.index is None
-            else f"the row of group {row.group} names an index bucket, and only those of group {designated} may"
+            else f"the row of group {row.group} references an index bucket, but only rows of group {designated} may"
         )
-        found.add(Kind.INDEX_MISPLACED, what, bucket=row.bucket, group=row.group)
+        found.add(FindingKind.INDEX_MISPLACED, what, bucket=row.bucket, group=row.group)
 
 
-def _tell_of_superseded(rows: Iterable[GroupRow], found: Findings) -> None:
+def _note_superseded(rows: Iterable[GroupRow], found: Findings) -> None:
     buckets = [row.bucket for row in rows if row.superseded]
     if buckets:
         found.note(
-            Remark.SUPERSEDED,
-            f"{counted(len(buckets), 'row')} of buckets {min(buckets)} to {max(buckets)} were superseded by a rewind"
-            " and are not written again yet; their segments are not looked at",
+            NoteKind.SUPERSEDED,
+            f"{counted(len(buckets), 'row')} of buckets {min(buckets)} to {max(buckets)} are superseded by a"
+            " rewind and not written again yet; their segments are not checked",
         )

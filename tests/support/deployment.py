@@ -18,7 +18,7 @@ from strandline.clock import SystemClock, wait_until
 from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
-from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
+from strandline.spark.java_options import FAST_START, JAVA_OPTIONS
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 from strandline.store.rows import SegmentsOf, ShardId
 from strandline.store.segment_codec import decode_segment, runs_checksum
@@ -89,7 +89,7 @@ class Deployment:
                 "flush_spread": 0,
             },
             "spark": {"master": "local[2]"},
-            "spark.properties": {f'"{JAVA_OPTIONS}"': QUICK_START},
+            "spark.properties": {f'"{JAVA_OPTIONS}"': FAST_START},
             "replay": {"mode": "spark", "worker_idle": "2s"},
         }
         for section, values in sections.items():

@@ -24,7 +24,7 @@ from strandline.node.settings import Settings
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
 from strandline.node.workers import Workers
 from strandline.recovery.periods import HOUR
-from strandline.recovery.readiness import Behind, Readiness, Verdict
+from strandline.recovery.readiness import BehindPartition, Readiness, Verdict
 from support.fake_queries import FakeQueries
 from support.page_jobs import TellingJobs
 from support.page_shards import PublishedStatus, TellingHours
@@ -92,7 +92,9 @@ class PageNode:
 
 async def _ready(request: Request) -> Response:
     """As `strandline ready` would tell of an hour that partition 1 keeps from being ready."""
-    behind = Behind(1, needed_bucket=480_000, reached_bucket=479_998, missing_groups=(3, 7), behind_ms=2 * HOUR)
+    behind = BehindPartition(
+        1, needed_bucket=480_000, reached_bucket=479_998, missing_groups=(3, 7), behind_ms=2 * HOUR
+    )
     period = parameters_of_url(request).required("period")
     told = Readiness(period, Verdict.NOT_READY, "", 1, 0, period, 0, 0, 0, (behind,), (), ())
     return Response.success(plain(ReadyReport(ready=False, readiness=told)))

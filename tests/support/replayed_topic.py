@@ -18,9 +18,9 @@ from strandline.recovery.replay.job_result import FAULTS, KEYS, RESULT, SUMMARY,
 from strandline.recovery.replay.memory_runner import MemoryRunner
 from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.replay_input import ReplaySettings, SeriesBound
-from strandline.recovery.replay.sampling import look_at
+from strandline.recovery.replay.sampling import sample_job
 from strandline.spark.executor_store import CassandraOpener
-from strandline.spark.replay import KafkaTopic, ReplayPlaces, SparkRunner
+from strandline.spark.replay import KafkaTopic, ReplayEndpoints, SparkRunner
 from strandline.store.cassandra.store import CassandraStore
 from strandline.store.connection import CassandraConnection
 from strandline.store.jobs import Job, JobResultOf
@@ -107,10 +107,10 @@ class Places:
 
     def runner(self, spark: SparkSession, opener: CassandraOpener | DeadlyOpener | None = None) -> SparkRunner:
         opener = opener or CassandraOpener(self.connection)
-        return SparkRunner(spark, ReplayPlaces(self.topic, self.sampler, self.store, opener), SETTINGS, self.clock)
+        return SparkRunner(spark, ReplayEndpoints(self.topic, self.sampler, self.store, opener), SETTINGS, self.clock)
 
     def bounds(self, job: Job) -> Sequence[SeriesBound]:
-        return look_at(job, SETTINGS, self.sampler).bounds(GROUPS, SETTINGS.unit_samples)
+        return sample_job(job, SETTINGS, self.sampler).bounds(GROUPS, SETTINGS.unit_samples)
 
 
 def jobs_of(log: Log, plan: str) -> list[Job]:

@@ -14,7 +14,7 @@ from strandline.index.bucket_codec import decode_bucket
 from strandline.index.documents import decode_part_key
 from strandline.node.shard.ownership import take_shard
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.offset_policy import LogNow
+from strandline.recovery.offset_policy import LogState
 from strandline.recovery.rewinding import RewindPlan, Target, plan_rewind, rewind
 from strandline.store.rows import GroupRow, IndexBucketOf, Lifetime, ManifestRows, Ownership
 from support.shard_world import HOUR, MINUTE, Name, World, produce_everywhere
@@ -45,9 +45,9 @@ def cutting_of(world: World) -> Cutting:
     return Cutting(world.options.policy.flush_interval, world.options.grace)
 
 
-def log_now(world: World) -> LogNow:
+def log_now(world: World) -> LogState:
     ends = world.log.ends()
-    return LogNow(world.log.topic_id(), ends.start, ends.last_stable)
+    return LogState(world.log.topic_id(), ends.start, ends.last_stable)
 
 
 def rewound(world: World, target: Target, *, take: bool = False, most_rows: int = 1_000) -> RewindPlan:

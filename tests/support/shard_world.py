@@ -26,13 +26,13 @@ from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase, Status
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.cutting import Cutting
+from strandline.recovery.job_order import JobOrder
 from strandline.recovery.offset_policy import Accepted, FirstStart
 from strandline.recovery.present import Present
-from strandline.recovery.replay.memory_runner import MemoryRunner, Split
+from strandline.recovery.replay.memory_runner import MemoryRunner, TaskSizes
 from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.recovery.replay_worker import ReplayWorker, WorkerOptions
-from strandline.recovery.urgency import Urgency
 from strandline.recovery.worker_identity import Processes
 from strandline.store.protocol import Store, StoreUnavailable
 from strandline.store.rows import GroupRow, ManifestRows, ShardId
@@ -160,7 +160,7 @@ class TwinReplays:
         """There is nothing to end."""
 
     def worker(
-        self, process: FakeProcess | None = None, *, split: Split | None = None, wave_records: int = 1_000
+        self, process: FakeProcess | None = None, *, split: TaskSizes | None = None, wave_records: int = 1_000
     ) -> ReplayWorker:
         """A worker over the log in memory, in a process of its own."""
         world, options = self._world, self._world.options
@@ -181,10 +181,10 @@ class TwinReplays:
         return ReplayWorker(
             store,
             [options.shard],
-            MemoryRunner(store, records, settings, world.clock, split=split or Split(3, 2)),
+            MemoryRunner(store, records, settings, world.clock, sizes=split or TaskSizes(3, 2)),
             world.clock,
             process.this_worker(),
-            urgency=Urgency(Cutting(options.policy.flush_interval, options.grace), None),
+            job_order=JobOrder(Cutting(options.policy.flush_interval, options.grace), None),
             options=WorkerOptions(wave_records=wave_records),
             is_gone=process.is_gone,
         )

@@ -36,7 +36,7 @@ from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.shard.store_health import StoreFigures
 from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.node_state import NodeState
-from strandline.recovery.readiness import PartitionStanding
+from strandline.recovery.readiness import PartitionProgress
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
@@ -190,9 +190,9 @@ def full_readiness() -> ReadinessFigures:
         looked_at=NOW - 4_000,
         newest_ready_hour=hour,
         partitions=(
-            PartitionStanding(0, hour, (hour + 1) * HOUR, 1),
-            PartitionStanding(1, hour + 1, (hour + 2) * HOUR, 2),
-            PartitionStanding(2, None, None, None),
+            PartitionProgress(0, hour, (hour + 1) * HOUR, 1),
+            PartitionProgress(1, hour + 1, (hour + 2) * HOUR, 2),
+            PartitionProgress(2, None, None, None),
         ),
         flush_interval=HOUR,
         kafka_retention=24 * HOUR,

@@ -16,7 +16,7 @@ from strandline.index.bucket_codec import StoredBucket, StoredRecords, decode_bu
 from strandline.index.documents import PartKeyBatch, decode_part_key
 from strandline.index.policy import BucketPolicy
 from strandline.index.time_bucket import FrozenBucket
-from strandline.recovery.verification.findings import Finding, Kind, Remark
+from strandline.recovery.verification.findings import Finding, FindingKind, NoteKind
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.recovery.verification.shard import Scope, Verification, verify_shard
 from strandline.store.protocol import Store
@@ -60,7 +60,7 @@ def found_in(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
     ).findings
 
 
-def the_only_finding(world: World, kind: Kind, scope: Scope | None = None) -> Finding:
+def the_only_finding(world: World, kind: FindingKind, scope: Scope | None = None) -> Finding:
     """Just this is wrong."""
     found = found_in(world, scope)
     assert [one.kind for one in found] == [kind], found
@@ -68,7 +68,7 @@ def the_only_finding(world: World, kind: Kind, scope: Scope | None = None) -> Fi
     return found[0]
 
 
-def remarks(verification: Verification) -> set[Remark]:
+def remarks(verification: Verification) -> set[NoteKind]:
     """The kinds of notes that there are."""
     return {note.kind for note in verification.notes}
 

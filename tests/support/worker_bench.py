@@ -8,10 +8,10 @@ from strandline.clock import ManualClock
 from strandline.errors import Fatal
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.job_board import JobBoard
+from strandline.recovery.job_order import JobOrder
 from strandline.recovery.replay.job_result import JobResult
 from strandline.recovery.replay.runner import JobRunner
 from strandline.recovery.replay_worker import ReplayWorker, WaveProgress, WorkerOptions
-from strandline.recovery.urgency import Urgency
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
@@ -19,8 +19,8 @@ from strandline.store.sqlite import open_sqlite_store
 from support.manifest_rows import NEVER
 
 SHARDS = [ShardId("m", 0), ShardId("m", 1)]
-URGENCY = Urgency(Cutting(3_600_000, 30_000), None)
-Heard = Callable[[float], None]
+JOB_ORDER = JobOrder(Cutting(3_600_000, 30_000), None)
+OnProgress = Callable[[float], None]
 
 
 def job(shard: int, bucket: int) -> Job:
@@ -48,7 +48,7 @@ class Bench:
             runner,
             self.clock,
             name,
-            urgency=URGENCY,
+            job_order=JOB_ORDER,
             options=WorkerOptions(**options),
             on_progress=self.told.append,
         )
@@ -66,16 +66,18 @@ class Bench:
 class Runs:
     """A runner that notes what it was asked for, and does something meanwhile."""
 
-    def __init__(self, meanwhile: Callable[[Sequence[Job], Heard], None] = lambda _jobs, _heard: None) -> None:
+    def __init__(
+        self, meanwhile: Callable[[Sequence[Job], OnProgress], None] = lambda _jobs, _on_progress: None
+    ) -> None:
         self.runs: list[list[tuple[int, int]]] = []
         self._meanwhile = meanwhile
 
     def check(self, job: Job) -> None:
         """It takes any."""
 
-    def run(self, jobs: Sequence[Job], heard: Heard) -> Mapping[Job, JobResult]:
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> Mapping[Job, JobResult]:
         self.runs.append([(one.shard.shard, one.bucket) for one in jobs])
-        self._meanwhile(jobs, heard)
+        self._meanwhile(jobs, on_progress)
         return {}
 
 
@@ -84,7 +86,7 @@ class BadRecord(Fatal):
 
 
 def fails_with(error: Exception, *buckets: int) -> Runs:
-    def meanwhile(jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if any(one.bucket in buckets for one in jobs):
             raise error
 

@@ -1,9 +1,8 @@
-"""Labels where they lie in a message: already canonical, or put into canonical form in place.
+"""Labels in a message: checked whether they are canonical, or rewritten in canonical form in place.
 
-Canonical means: sorted by name, no name twice, no empty value, text in UTF-8, each label in its shortest encoding with
-the name before the value. That is what every ordinary client sends, so labels are normally used as they lie in the
-message. Anything else is sorted and encoded anew over the series' own bytes, which is always room enough, because no
-other encoding is shorter.
+Canonical means: sorted by name, no duplicate names, no empty values, text in UTF-8, each label in its shortest encoding
+with the name before the value. Every ordinary client sends labels like this, so they are normally used in place. Other
+labels are sorted and encoded again over the series' own bytes. That always fits, because no other encoding is shorter.
 """
 
 from enum import IntEnum
@@ -27,12 +26,12 @@ TAG_LABEL = 0x0A  # of a series; a label's name has the same tag
 TAG_NAME, TAG_VALUE = 0x0A, 0x12
 METRIC_NAME = np.uint64(int.from_bytes(b"__name__", "little"))
 
-MAX_LABELS = 256  # Sorting is quadratic: past this a hostile body would be worth sending.
+MAX_LABELS = 256  # Sorting is quadratic; this bounds the cost of a hostile body.
 MAX_TEXT = 32_766  # Lucene's longest term: of a name, a value, and of all names of a series with their lengths.
 
 
 class Verdict(IntEnum):
-    """What became of a series' labels. Above `REWRITE` the series is dropped, and why."""
+    """The result of checking a series' labels. Values above `REWRITE` are the reasons why the series is dropped."""
 
     CANONICAL = 0
     REWRITE = 1
@@ -43,7 +42,7 @@ class Verdict(IntEnum):
     TOO_MANY_LABELS = 6
     NAME_TOO_LONG = 7
     VALUE_TOO_LONG = 8
-    MALFORMED = 9  # Not the series alone: the whole record can't be decoded.
+    MALFORMED = 9  # Not only the series: the whole record can't be decoded.
 
 
 CANONICAL, REWRITE, NO_LABELS = int(Verdict.CANONICAL), int(Verdict.REWRITE), int(Verdict.NO_LABELS)
@@ -54,10 +53,10 @@ VALUE_TOO_LONG, MALFORMED = int(Verdict.VALUE_TOO_LONG), int(Verdict.MALFORMED)
 
 @njit(cache=True)
 def scan_canonical(at, end, max_labels, max_name, max_value):
-    """Walk labels that are canonical already.
+    """Scan labels that are expected to be canonical.
 
-    Gives (verdict, end of the labels, start and length of the metric's name). The verdict is `CANONICAL`, `NOT_UTF8`,
-    or `REWRITE`, which means no more than that the slow way must look at them: it may find them malformed.
+    Returns (verdict, end of the labels, start and length of the metric's name). The verdict is `CANONICAL`, `NOT_UTF8`,
+    or `REWRITE`. `REWRITE` only means that the slow path has to read the labels, which may find them malformed.
     """
     start, count, names_length = at, 0, 0
     name, name_length = at, 0
@@ -71,7 +70,7 @@ def scan_canonical(at, end, max_labels, max_name, max_value):
             length = (length & 0x7F) | (np.int64(load_u8(at)) << 7)
             at += 1
         label_end = at + length
-        # The shortest label there is: two tags, two lengths, one byte of name and one of value.
+        # The shortest label has two tags, two lengths, one byte of name and one of value.
         if label_end > end or length < 6 or load_u8(at) != TAG_NAME or load_u8(at + 1) >= 0x80:
             return REWRITE, at, metric, metric_length
         previous, previous_length = name, name_length
@@ -106,7 +105,9 @@ def scan_canonical(at, end, max_labels, max_name, max_value):
 
 @njit(cache=True)
 def _texts_are_utf8(at, end):
-    """The slow check of labels that are canonical but for this, and not all ASCII: a long length isn't either."""
+    """The slow check of labels that are otherwise canonical but not all ASCII. (The high bit of a two-byte length also
+    gets here.)
+    """
     while at < end:
         _, at = read_length(at + 1, end)
         for _text in range(2):
@@ -118,10 +119,10 @@ def _texts_are_utf8(at, end):
 
 
 @njit(cache=True)
-def gather(at, end, spans, max_labels, max_name, max_value):
-    """Find the labels of a series wherever they stand in it, sorted by name, as rows of `spans`.
+def collect_labels(at, end, spans, max_labels, max_name, max_value):
+    """Find the labels of a series at any position, and sort them by name into rows of `spans`.
 
-    Gives (verdict, number of labels). A row is name start, name length, value start, value length.
+    Returns (verdict, number of labels). A row is name start, name length, value start, value length.
     """
     count, names_length, verdict = 0, 0, CANONICAL
     while at < end:
@@ -154,7 +155,7 @@ def gather(at, end, spans, max_labels, max_name, max_value):
                 at = skip_field(tag, at, label_end)
                 if at < 0:
                     return MALFORMED, 0
-        # A series that is dropped is still walked to its end: the rest of the record may be sound, or not.
+        # A dropped series is still read to its end, because the rest of it may be malformed.
         if value_length == 0 or verdict != CANONICAL:
             continue
         names_length += name_length + 2
@@ -169,18 +170,18 @@ def gather(at, end, spans, max_labels, max_name, max_value):
         elif not (is_utf8(name, name_length) and is_utf8(value, value_length)):
             verdict = NOT_UTF8
         else:
-            place = count
-            while place > 0:
-                order = compare_bytes(name, name_length, spans[place - 1, 0], spans[place - 1, 1])
+            row = count
+            while row > 0:
+                order = compare_bytes(name, name_length, spans[row - 1, 0], spans[row - 1, 1])
                 if order >= 0:
                     break
-                spans[place] = spans[place - 1]
-                place -= 1
-            if place > 0 and order == 0:
+                spans[row] = spans[row - 1]
+                row -= 1
+            if row > 0 and order == 0:
                 verdict = DUPLICATE_NAME
             else:
-                spans[place, 0], spans[place, 1] = name, name_length
-                spans[place, 2], spans[place, 3] = value, value_length
+                spans[row, 0], spans[row, 1] = name, name_length
+                spans[row, 2], spans[row, 3] = value, value_length
                 count += 1
     if verdict == CANONICAL and count == 0:
         verdict = NO_LABELS
@@ -197,10 +198,11 @@ def _put_text(out, at, tag, start, length):
 
 
 @njit(cache=True)
-def rewrite(start, spans, count):
-    """Write gathered labels to `start` in canonical form: (end of the labels, start and length of the metric's name).
+def write_canonical(start, spans, count):
+    """Write collected labels to `start` in canonical form. Returns (end of the labels, start and length of the metric's
+    name).
 
-    What stood there is lost, so everything else that is wanted of the series has to be read before.
+    This overwrites what was there, so everything else that is needed of the series has to be read before.
     """
     size = 0
     for i in range(count):

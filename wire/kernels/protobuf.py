@@ -1,7 +1,7 @@
-"""The protobuf primitives that the kernels share: varints, skipping, comparing and checking text.
+"""The protobuf primitives of the kernels: reading varints, skipping fields, comparing and checking text.
 
-Positions are addresses. Every function takes that of the first byte which is not its own (`end`) and reads nothing from
-there on. A position of `BAD` says that the bytes are not what they should be; which way, the caller says.
+Positions are addresses. Every function gets the address after the last byte that it may read (`end`), and reads nothing
+from there on. A position of `BAD` means that the bytes are malformed; the docstrings say how.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ BAD = -1
 
 @njit(cache=True)
 def read_varint(at, end):
-    """A varint's value and the position behind it; position `BAD` if it is cut off or longer than ten bytes."""
+    """A varint's value and the position after it; position `BAD` if it is cut off or longer than ten bytes."""
     if at < end and load_u8(at) < 0x80:
         return U64(load_u8(at)), at + 1
     value, shift = U64(0), U64(0)
@@ -36,7 +36,9 @@ def read_varint(at, end):
 
 @njit(cache=True)
 def read_length(at, end):
-    """The length of a bytes field and where its content starts; position `BAD` if it does not fit before `end`."""
+    """The length of a length-delimited field and the start of its content; position `BAD` if it does not fit before
+    `end`.
+    """
     length, at = read_varint(at, end)
     if at < 0 or length > U64(end - at):
         return 0, BAD
@@ -45,7 +47,7 @@ def read_length(at, end):
 
 @njit(cache=True)
 def skip_field(tag, at, end):
-    """The position behind a field whose tag was just read, or `BAD`: cut off, a group, or no field at all."""
+    """The position after a field whose tag was just read. `BAD` if it is cut off, a group, or not a valid field."""
     wire_type = np.int64(tag & U64(7))
     if tag >> U64(3) == U64(0) or tag >> U64(32) != U64(0):
         return BAD
@@ -66,7 +68,7 @@ def skip_field(tag, at, end):
 
 @njit(cache=True)
 def compare_bytes(one, one_length, two, two_length):
-    """Below, equal to or above zero as the first run of bytes sorts before, with or after the second."""
+    """Negative, zero or positive if the first run of bytes sorts before, equal to or after the second."""
     for i in range(min(one_length, two_length)):
         difference = np.int64(load_u8(one + i)) - np.int64(load_u8(two + i))
         if difference != 0:
@@ -100,7 +102,7 @@ def is_utf8(at, length):
         at += 1
         if first < 0x80:
             continue
-        # How many bytes follow, and what the first of them may be.
+        # How many bytes follow, and the range of the first of them.
         low, high = 0x80, 0xBF
         if 0xC2 <= first <= 0xDF:
             more = 1
@@ -129,13 +131,13 @@ def is_utf8(at, length):
 
 @njit(cache=True)
 def varint_size(number):
-    """How many bytes a length below two million takes."""
+    """The number of bytes of a length below two million, as a varint."""
     return 1 if number < 0x80 else 2 if number < 0x4000 else 3
 
 
 @njit(cache=True)
 def put_varint(out, at, number):
-    """Write a varint to `out[at]` and on; the position behind it."""
+    """Write a varint at `out[at]`; return the position after it."""
     while number >= 0x80:
         out[at] = (number & 0x7F) | 0x80
         number >>= 7

@@ -1,8 +1,8 @@
-"""The kernels that split a request: plan where each series goes, then copy its bytes there.
+"""The kernels that split a request: plan the partition of each series, then copy its bytes.
 
-The walk goes over a request as the decoding walk in `walk.py` does and finds the same faults in the same fields. It
-keeps no samples: a row of the plan is where a series' bytes lie, how many they are, and the partition they belong to.
-A series whose labels are not canonical gets new bytes in an array of the caller's, so the request itself is only read.
+A request is read in the same way as by the decoding kernels in `records.py`, with the same faults in the same fields.
+Samples are not kept: a row of the plan is the address and size of a series' bytes, and its partition. A series whose
+labels are not canonical gets new bytes in an array of the caller, so the request itself is not modified.
 """
 
 import numpy as np
@@ -19,19 +19,19 @@ from strandline.wire.kernels.labels import (
     MAX_LABELS,
     REWRITE,
     TAG_LABEL,
-    gather,
-    rewrite,
+    collect_labels,
     scan_canonical,
+    write_canonical,
 )
 from strandline.wire.kernels.protobuf import BAD, compare_bytes, read_length, read_varint, skip_field
-from strandline.wire.kernels.walk import (
+from strandline.wire.kernels.records import (
     BROKEN,
     COUNTS,
     EXEMPLARS,
     HISTOGRAMS,
     METADATA,
-    SHORTEST_SAMPLE,
-    SHORTEST_SERIES,
+    MIN_SAMPLE_BYTES,
+    MIN_SERIES_BYTES,
     TAG_EXEMPLAR,
     TAG_HISTOGRAM,
     TAG_METADATA,
@@ -42,18 +42,18 @@ from strandline.wire.kernels.walk import (
 
 U64 = np.uint64
 
-WITHOUT_SAMPLES = COUNTS  # One more place in the array of counts.
+WITHOUT_SAMPLES = COUNTS  # One more index in the array of counts.
 SPLIT_COUNTS = COUNTS + 1
 
-SHORTEST_KEPT = SHORTEST_SERIES + SHORTEST_SAMPLE  # The least that a row takes of a request.
-# Room for the tag and length of a series that is written anew: four bytes more than the least that they took before,
-# so that such a series takes less than twice its bytes.
+MIN_KEPT_BYTES = MIN_SERIES_BYTES + MIN_SAMPLE_BYTES  # The smallest size of a row's series in a request.
+# Room for the tag and length of a rewritten series: four bytes more than their smallest size, so that such a series
+# needs less than twice its bytes.
 HEADER = 6
 
 
 @intrinsic
 def copy_bytes(_typing, target, source, length):
-    """Copy bytes between addresses. The two runs must not overlap."""
+    """Copy bytes between addresses. The two ranges must not overlap."""
 
     def generate(context, builder, _signature, arguments):
         byte = ir.IntType(8).as_pointer()
@@ -71,11 +71,11 @@ def partition_of(key_low, partitions):
 
 
 @njit(cache=True)
-def _survey(at, end, times):
-    """What a series holds whose fields `gather` found sound, in any order.
+def _count_fields(at, end, times):
+    """Count the contents of a series that `collect_labels` found well-formed, in any order.
 
-    Gives (number of samples or `BROKEN`, number of exemplars, of histograms, bytes that its label fields take), and
-    widens `times` to hold the samples' times.
+    Returns (number of samples or `BROKEN`, number of exemplars, of histograms, bytes of its label fields), and widens
+    `times` to include the samples' times.
     """
     n_samples, exemplars, histograms, label_bytes = 0, 0, 0, 0
     while at < end:
@@ -102,7 +102,7 @@ def _survey(at, end, times):
 
 @njit(cache=True)
 def _put_header(content, length):
-    """Write a series' tag and length so that they end where its content starts; the position of the tag."""
+    """Write a series' tag and length so that they end where its content starts; return the position of the tag."""
     at = content - 1
     rest = length
     while rest >= 0x80:
@@ -120,15 +120,15 @@ def _put_header(content, length):
 
 @njit(cache=True)
 def _put_series(content, at, end, spans, n_labels, label_bytes):
-    """Write a series to `content` with its gathered labels in canonical form, and its other fields as they lie behind.
+    """Write a series to `content` with its collected labels in canonical form, followed by its other fields unchanged.
 
-    Gives (start, end, low word of the key's hash). The start is `BAD` if there was no need: the labels are canonical
-    where they lie, and something else made the series unusual.
+    Returns (start, end, low word of the key's hash). The start is `BAD` if this was unnecessary: the labels are
+    canonical in place, and something else made the series unusual.
     """
-    labels_end, _, _ = rewrite(content, spans, n_labels)
+    labels_end, _, _ = write_canonical(content, spans, n_labels)
     labels_length = labels_end - content
     key_low, _ = hash_at(content, labels_length)
-    # Label fields that take just these bytes, and these bytes in front: so no label stands anywhere else.
+    # The label fields have exactly this size, and these bytes are at the start: so there are no labels elsewhere.
     if labels_length == label_bytes and compare_bytes(at, labels_length, content, labels_length) == 0:
         return BAD, BAD, key_low
     to = labels_end
@@ -144,12 +144,12 @@ def _put_series(content, at, end, spans, n_labels, label_bytes):
 
 @njit(cache=True, nogil=True)
 def plan_series(data, partitions, limits, rows, spare, counts, times):
-    """Walk a request and plan a row for each series that is kept, in their order.
+    """Read a request and plan a row for each series that is kept, in order.
 
-    Gives (number of rows, how many of them were written anew, position of the broken field or `BAD`). A row is the
-    partition, the address and the size of the series' field, and its number of samples. Rows need `data` and `spare`
-    alive. `rows` must have a place for every `SHORTEST_KEPT` bytes, and `spare` twice the bytes and `HEADER` more.
-    `times` is widened to hold the times of all samples that were seen: the least and the greatest.
+    Returns (number of rows, how many of them were rewritten, position of the malformed field or `BAD`). A row is the
+    partition, the address and size of the series' field, and its number of samples. Rows are valid while `data` and
+    `spare` are alive. `rows` must have room for one row per `MIN_KEPT_BYTES` bytes, and `spare` must have twice the
+    bytes plus `HEADER`. `times`, the earliest and the latest, is widened to include the times of all samples.
     """
     max_labels, max_name, max_value = limits
     partition, source, size, samples = rows
@@ -191,15 +191,15 @@ def plan_series(data, partitions, limits, rows, spare, counts, times):
             here += length
         exemplars, histograms, n_labels, label_bytes = 0, 0, 0, 0
         if unusual:
-            verdict, n_labels = gather(start, at, spans, max_labels, max_name, max_value)
+            verdict, n_labels = collect_labels(start, at, spans, max_labels, max_name, max_value)
             if verdict == MALFORMED:
                 return n_rows, rewritten, field - base
-            n_samples, exemplars, histograms, label_bytes = _survey(start, at, times)
+            n_samples, exemplars, histograms, label_bytes = _count_fields(start, at, times)
             if n_samples < 0:
                 return n_rows, rewritten, field - base
         if verdict != CANONICAL or n_samples == 0:
             counts[verdict if verdict != CANONICAL else WITHOUT_SAMPLES] += 1
-            # Of a series that is kept, the shard counts these.
+            # For a series that is kept, the shard counts these.
             counts[EXEMPLARS] += exemplars
             counts[HISTOGRAMS] += histograms
             continue
@@ -220,10 +220,11 @@ def plan_series(data, partitions, limits, rows, spare, counts, times):
 
 @njit(cache=True, nogil=True)
 def plan_parts(partitions, max_bytes, rows, part, parts):
-    """Give each row its part: the newest of its partition, or a new one where that would pass `max_bytes`.
+    """Assign each row to a part: the newest of its partition, or a new one if that part would exceed `max_bytes`.
 
-    Gives (number of parts, the first row that alone is too large or `BAD`). Parts are numbered as they are begun; each
-    has a partition, a size, and numbers of series and of samples, in `parts`, which has a place for every row.
+    Returns (number of parts, the first row that alone is too large or `BAD`). Parts are numbered in the order in which
+    they are started. Each has a partition, a size, and numbers of series and samples in `parts`, which must have room
+    for one part per row.
     """
     partition, _, size, samples = rows
     of_partition, part_size, part_series, part_samples = parts
@@ -247,11 +248,11 @@ def plan_parts(partitions, max_bytes, rows, part, parts):
 
 
 @njit(cache=True, nogil=True)
-def copy_series(rows, part, place, out):
-    """Copy each row's bytes to its part's place in `out`; places move on to where the parts end."""
+def copy_series(rows, part, position, out):
+    """Copy each row's bytes to its part's position in `out`; `position` is advanced to the ends of the parts."""
     _, source, size, _ = rows
     base = np.int64(out.ctypes.data)
     for row in range(len(size)):
-        to = place[part[row]]
+        to = position[part[row]]
         copy_bytes(base + to, source[row], size[row])
-        place[part[row]] = to + size[row]
+        position[part[row]] = to + size[row]

@@ -9,8 +9,8 @@ from numba import njit
 
 from strandline.kernels.machine import store_u8, store_u64
 from strandline.wire.kernels.protobuf import varint_size
+from strandline.wire.kernels.records import TAG_SAMPLE, TAG_SAMPLE_TIME, TAG_SAMPLE_VALUE, TAG_SERIES
 from strandline.wire.kernels.split import copy_bytes, partition_of
-from strandline.wire.kernels.walk import TAG_SAMPLE, TAG_SAMPLE_TIME, TAG_SAMPLE_VALUE, TAG_SERIES
 
 U64 = np.uint64
 

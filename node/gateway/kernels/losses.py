@@ -8,10 +8,10 @@ import numpy as np
 from numba import njit
 
 from strandline.kernels.machine import store_u8
-from strandline.wire.kernels.labels import MAX_LABELS, REWRITE, gather
+from strandline.wire.kernels.labels import MAX_LABELS, REWRITE, collect_labels
 from strandline.wire.kernels.protobuf import read_length, read_varint, skip_field
+from strandline.wire.kernels.records import TAG_SAMPLE, TAG_SERIES, read_sample
 from strandline.wire.kernels.split import copy_bytes
-from strandline.wire.kernels.walk import TAG_SAMPLE, TAG_SERIES, read_sample
 
 TOO_OLD, TOO_FAR_AHEAD = 0, 1
 # Places of what is counted for each of the two: samples, and series that have some.
@@ -64,7 +64,7 @@ def find_dropped(data, limits, kinds, spans):
         if start < 0:
             return
         at = start + length
-        verdict, _ = gather(start, at, labels, max_labels, max_name, max_value)
+        verdict, _ = collect_labels(start, at, labels, max_labels, max_name, max_value)
         if verdict > REWRITE and not seen[verdict]:
             seen[verdict] = True
             spans[verdict, 0], spans[verdict, 1] = start - base, at - base

@@ -1,1 +1,1 @@
-"""Compiled code of the verification. As in all kernels there are no annotations; docstrings say what is taken."""
+"""Compiled kernels of the verification. Kernels have no annotations; the docstrings describe the parameters."""

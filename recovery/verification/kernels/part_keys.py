@@ -1,11 +1,11 @@
-"""Whether part keys are what part keys are: so that what reads them without looking may do so."""
+"""Checks that part keys are well-formed, so that other code can read them without checks."""
 
 from numba import njit
 
 
 @njit(cache=True)
 def _text_end(keys, at, end):
-    """Where a text with its length before it ends; -1 if that is not before `end`."""
+    """The end of a text with a length prefix; -1 if it is not before `end`."""
     if at + 2 > end:
         return -1
     behind = at + 2 + (int(keys[at]) | int(keys[at + 1]) << 8)
@@ -31,7 +31,7 @@ def _is_canonical(keys, at, end):
         if name_end < 0:
             return False
         value_end = _text_end(keys, name_end, end)
-        # A label without a value is no label, and one without a name is none either.
+        # Labels need a name and a value.
         if value_end < 0 or value_end == name_end + 2 or name_end == name:
             return False
         if not is_first and not _is_less(keys, before, before_end, name, name_end):
@@ -42,9 +42,10 @@ def _is_canonical(keys, at, end):
 
 
 @njit(cache=True, nogil=True)
-def mark_malformed(keys, offsets, marks):
-    """Mark each of the part keys `keys[offsets[i] : offsets[i + 1]]` that is no label set in canonical form: labels cut
-    off, without a name or a value, or not in rising order of their names. The offsets lie within `keys`.
+def mark_malformed(keys, offsets, malformed):
+    """Set `malformed[i]` to whether `keys[offsets[i] : offsets[i + 1]]` is not a label set in canonical form: its
+    labels are cut off, lack a name or a value, or are not in ascending order of their names. The offsets are within
+    `keys`.
     """
     for key in range(len(offsets) - 1):
-        marks[key] = not _is_canonical(keys, offsets[key], offsets[key + 1])
+        malformed[key] = not _is_canonical(keys, offsets[key], offsets[key + 1])

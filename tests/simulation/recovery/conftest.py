@@ -1,4 +1,4 @@
-"""Worlds in memory, each in a folder of its own."""
+"""Worlds in memory, each in a separate folder."""
 
 from collections.abc import Callable, Iterator
 

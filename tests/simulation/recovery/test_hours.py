@@ -1,4 +1,4 @@
-"""Hours as they become ready in a world that goes on: not before all is stored, and anew when something is late."""
+"""Hours in a world that continues: ready only when everything is stored, and revised when samples are late."""
 
 from collections.abc import Callable
 
@@ -13,8 +13,8 @@ from strandline.recovery.readiness import (
     StoredDataset,
     Verdict,
     newest_ready_hour,
+    partition_progress,
     readiness,
-    standings,
 )
 from strandline.recovery.rewinding import ToBucket
 from support.rewound_worlds import cutting_of, rewound, stopped
@@ -37,7 +37,7 @@ FIRST = START // HOUR
 
 
 def stored(*partitions: World) -> StoredDataset:
-    """Worlds as the partitions of one dataset: each has a store of its own, and all have the same times."""
+    """Worlds as the partitions of one dataset: each has a separate store, and all have the same times."""
     one = partitions[0]
     known_since = one.clock.now_ms() - one.options.row_lifetime
     manifests = [each.sqlite.manifest(each.options.shard) for each in partitions]
@@ -98,7 +98,7 @@ def test_26_with_kafka_out_of_reach_no_hour_is_ready_until_it_is_back(world: Wor
     world.log.reachable = False
     world.pass_hours(2)
     assert ready(world) == [FIRST]
-    (standing,) = standings(stored(world), world.clock.now_ms())
+    (standing,) = partition_progress(stored(world), world.clock.now_ms())
     assert standing.behind_ms == world.clock.now_ms() - (FIRST + 1) * HOUR
     world.log.reachable = True
     produce_everywhere(world, "after")
@@ -124,7 +124,7 @@ def test_the_slowest_partition_holds_an_hour_back(make_world: Callable[..., Worl
     assert ready(quick, slow) == [FIRST]
 
 
-def test_a_partition_that_nobody_runs_yet_holds_all_hours_back_and_none_before_its_start(
+def test_a_partition_that_was_not_read_yet_delays_all_hours_but_none_before_its_start(
     make_world: Callable[..., World],
 ) -> None:
     old, new = make_world(), make_world(first_start=FirstStart(StartAt.EARLIEST))
@@ -202,7 +202,7 @@ def test_a_rewind_takes_hours_back_and_a_start_brings_them_again_with_their_revi
     assert [asked(FIRST + hour, world) for hour in range(4)] == before
 
 
-def test_an_accepted_loss_is_told_with_its_hour(world: World) -> None:
+def test_an_accepted_loss_is_reported_with_its_hour(world: World) -> None:
     world.start()
     produce_everywhere(world, "1")
     produce_everywhere(world, "2")
@@ -217,7 +217,7 @@ def test_an_accepted_loss_is_told_with_its_hour(world: World) -> None:
 
 
 def test_an_hour_in_which_a_loss_was_accepted_is_ready_once_the_rest_of_it_is_stored(world: World) -> None:
-    """The loss closes the hour's bucket at once. What comes later in the hour lies in the next bucket."""
+    """The loss closes the hour's bucket immediately. Later records of the hour are in the next bucket."""
     world.start()
     produce_everywhere(world, "lost")
     world.read_all()
@@ -236,7 +236,7 @@ def test_an_hour_in_which_a_loss_was_accepted_is_ready_once_the_rest_of_it_is_st
     assert {name for _, name in world.found()} == {"not lost"}
 
 
-def test_an_hour_in_which_a_topic_was_made_again_is_ready_once_the_rest_of_it_is_stored(world: World) -> None:
+def test_an_hour_in_which_a_topic_was_recreated_is_ready_once_the_rest_of_it_is_stored(world: World) -> None:
     world.start()
     world.pass_hours(1)
     produce_everywhere(world, "old")
@@ -253,7 +253,7 @@ def test_an_hour_in_which_a_topic_was_made_again_is_ready_once_the_rest_of_it_is
     assert ready(world) == [FIRST, FIRST + 1, FIRST + 2]
 
 
-def test_a_topic_that_was_made_again_leaves_a_loss_and_its_hours_go_on(world: World) -> None:
+def test_a_recreated_topic_leaves_a_loss_and_later_hours_become_ready(world: World) -> None:
     world.start()
     produce_everywhere(world, "stored")
     world.pass_hours(1)
@@ -269,7 +269,7 @@ def test_a_topic_that_was_made_again_leaves_a_loss_and_its_hours_go_on(world: Wo
     assert asked(FIRST, world).losses == ()
     for hour in range(FIRST + 1, began):
         (loss,) = asked(hour, world).losses
-        assert (loss.first, loss.behind, loss.reason) == (1, None, LossReason.TOPIC_MADE_AGAIN)
+        assert (loss.first, loss.behind, loss.reason) == (1, None, LossReason.TOPIC_RECREATED)
 
 
 def test_hours_older_than_the_history_are_unknown_and_never_ready_again(make_world: Callable[..., World]) -> None:

@@ -1,7 +1,7 @@
 """Two coordinators and several workers at once on one shard's jobs, with crashes, stalls and workers that wake up late.
 
-Every change of a job passes through a store that watches: who makes it, under which lease, and whether it may. Between
-what a coordinator or a worker reads and what it writes, anybody else may act.
+Every change of a job passes through a store that checks it: who makes it, under which lease, and whether that is
+permitted. Between a read and the following write of a coordinator or worker, any other process may act.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from strandline.clock import ManualClock
-from strandline.recovery.job_board import JobBoard, Standing
+from strandline.recovery.job_board import JobBoard, JobProgress
 from strandline.recovery.leasing import LeasePolicy
 from strandline.recovery.plan_id import new_plan_id
 from strandline.recovery.replay.job_result import attempt_of
@@ -147,7 +147,7 @@ class LeasedJobs(RuleBasedStateMachine):
             ]
         plan = new_plan_id(None)
         with contextlib.suppress(StoreUnavailable):
-            self._board(name).adopt(SHARD, [replace(job, plan=plan) for job in self.wanted], starts=starts)
+            self._board(name).adopt(SHARD, [replace(job, plan=plan) for job in self.wanted], is_start=starts)
         self.meddling = []
 
     @rule(bucket=st.integers(0, 3), group=st.integers(0, 2), wants_keys=st.booleans())
@@ -239,7 +239,7 @@ class LeasedJobs(RuleBasedStateMachine):
         return self.boards[name]
 
     def _look(self, name: str) -> None:
-        self.seen[name] = self._board(name).take_back_lost(SHARD)
+        self.seen[name] = self._board(name).reclaim_lost(SHARD)
 
     def _take(self, name: str, most: int) -> None:
         """By what was seen last, which may be long ago."""
@@ -288,7 +288,7 @@ class LeasedJobs(RuleBasedStateMachine):
             self.clock.sleep(60)
         jobs = self.store.jobs(SHARD)
         assert {job.state for job in jobs} <= {JobState.DONE, JobState.FAILED}
-        standing = Standing.of(jobs)
+        standing = JobProgress.of(jobs)
         assert standing.done + len(standing.failed) == len(self.wanted)
         by_bucket = {job.bucket: job for job in self.wanted}
         for job in jobs:

@@ -361,7 +361,7 @@ def test_the_rows_of_a_replayed_bucket_are_committed_together(world: World) -> N
     world.check_all_found()
 
 
-def test_the_status_tells_how_long_kafka_keeps_what_is_not_stored(tmp_path: Path) -> None:
+def test_the_status_shows_how_long_kafka_keeps_unstored_records(tmp_path: Path) -> None:
     world = World(tmp_path, kafka_retention=10 * HOUR)
     produce_everywhere(world)
     world.pass_time(4 * HOUR)

@@ -155,7 +155,7 @@ def test_a_job_whose_result_is_damaged_more_often_than_allowed_stops_the_shard(w
     assert done == allowed + 1
 
 
-def test_a_job_that_is_gone_is_made_again_under_another_plan_and_lives_as_long_as_a_new_one(world: World) -> None:
+def test_a_removed_job_is_recreated_under_another_plan_with_a_new_lifetime(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 2)
     world.replay_by(ReplayMode.SPARK)
@@ -280,7 +280,7 @@ def test_a_tail_that_waits_for_too_long_a_replay_is_not_read_without_end(world: 
 def test_what_workers_had_read_before_a_loss_is_kept_however_the_next_start_reads(
     world: World, mode: ReplayMode
 ) -> None:
-    """Kafka deletes what a done job has read, and some of the bucket behind it that no job has."""
+    """Kafka deletes the records of a finished job, and some of the next bucket, which no job has read."""
     world.crash()
     hours_without_a_shard(world, 1)
     kept = world.expected()

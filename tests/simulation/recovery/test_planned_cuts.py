@@ -133,14 +133,14 @@ def test_planned_cuts_are_a_shard_s_own_where_records_are_out_of_the_order_of_th
 )
 @example(steps=[], behind=[], last_pause=150)
 @example(steps=[(RECORD, 0)], behind=[(RECORD, 61)], last_pause=150)
-def test_neither_a_plan_nor_a_shard_cuts_behind_an_open_transaction(
+def test_neither_a_plan_nor_a_shard_cuts_after_an_open_transaction(
     steps: list[Step], behind: list[Step], last_pause: int
 ) -> None:
     compared([*steps, (OPEN, 1), *behind], last_pause)
 
 
 def test_a_plan_may_know_by_an_aborted_record_what_a_shard_behind_an_open_transaction_can_not() -> None:
-    """Brokers find it by its time, a reader never sees it. That the bucket is over is true all the same."""
+    """Brokers find it by its time, but readers never see it. The bucket is over nevertheless."""
     with a_world() as world:
         world.start()
         world.settle()

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.node.shard.options import ReplayMode
-from strandline.recovery.offset_policy import Accepted, AnotherLog, DataLost
-from strandline.recovery.verification.findings import Kind
+from strandline.recovery.offset_policy import Accepted, DataLost, LogMismatch
+from strandline.recovery.verification.findings import FindingKind
 from support.backups import DATA, NAMES, Tables, copied, count_calls, restored, restored_file
 from support.rewound_worlds import worlds
 from support.shard_world import HOUR, POLICY, World, produce_everywhere
@@ -133,7 +133,7 @@ def test_a_backup_whose_data_is_older_than_its_manifest_lacks_what_that_names(wo
     world.crash()
     with closing(restored(world, world.options.folder / "restored", {**names, **data})) as again:
         found = {one.kind for one in found_in(again)}
-        assert {Kind.INDEX_DAMAGED, Kind.SEGMENT_MISSING} <= found
+        assert {FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_MISSING} <= found
 
 
 def test_a_store_restored_beside_a_new_topic_keeps_what_it_holds_once_that_is_accepted(world: World) -> None:
@@ -145,7 +145,7 @@ def test_a_store_restored_beside_a_new_topic_keeps_what_it_holds_once_that_is_ac
     world.log.recreate()
     world.produced.clear()
     with closing(restored(world, world.options.folder / "restored", backup)) as again:
-        with pytest.raises(AnotherLog, match="is another topic"):
+        with pytest.raises(LogMismatch, match="is another topic"):
             again.start()
         again.start(accepted=Accepted(another_topic=True))
         produce_everywhere(again, "new")

@@ -1,5 +1,5 @@
-"""Rewinds in a world that goes on: wherever one is stopped, every sample is there once in the end, every key, and no id
-twice.
+"""Rewinds in a world that continues: wherever one is interrupted, in the end every sample and every key exists once,
+and no id twice.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_a_rewound_shard_reads_again_from_the_cut_and_ends_up_as_it_was(world: W
     stopped(world)
     state = world.manifest().state
     plan = rewound(world, ToBucket(FIRST + 2))
-    assert (plan.bucket, plan.last_bucket, plan.offset, plan.behind) == (FIRST + 2, FIRST + 4, 4, 10)
+    assert (plan.bucket, plan.last_bucket, plan.offset, plan.end) == (FIRST + 2, FIRST + 4, 4, 10)
     assert (plan.rows, plan.samples) == (3 * world.options.groups, 6 * len(METRICS))
     after = world.manifest()
     assert superseded(world) == {FIRST + 2, FIRST + 3, FIRST + 4}
@@ -73,9 +73,9 @@ def test_27_a_rewind_further_than_the_log_reaches_is_refused_and_takes_nothing_a
     world.log.delete_before(5)
     before = world.manifest()
     for target in (ToBucket(FIRST + 2), ToOffset(4), ToTime(START)):
-        with pytest.raises(RewindRefused, match="the log begins at offset 5") as caught:
+        with pytest.raises(RewindRefused, match="the log starts at offset 5") as caught:
             rewound(world, target)
-        assert f"The oldest that is possible is bucket {FIRST + 3}, offset 6" in caught.value.remedy
+        assert f"The oldest possible target is bucket {FIRST + 3}, offset 6" in caught.value.remedy
     after = world.manifest()
     assert (after.cuts, after.groups) == (before.cuts, before.groups)
     assert after.state.seen_at is None, "whoever comes next need not wait"

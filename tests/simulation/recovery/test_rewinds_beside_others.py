@@ -1,4 +1,4 @@
-"""Rewinds and whoever else has to do with the shard: its owner, a node that starts, its local copy, replay workers."""
+"""Rewinds concurrent with other users of the shard: its owner, a node that starts, its local copy, replay workers."""
 
 from collections.abc import Callable
 from contextlib import closing

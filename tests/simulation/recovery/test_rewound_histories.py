@@ -81,7 +81,7 @@ class RewoundHistory(RuleBasedStateMachine):
         pieces=st.integers(0, 20),
     )
     def it_is_rewound(self, back: int, most_rows: int, commits: int, pieces: int) -> None:
-        """To some buckets back, or as far as it comes; and the start behind it may crash, after storing some pieces."""
+        """Some buckets back, or as far as possible. The following start may crash after storing some parts."""
         self.world.crash()
         cuts = [cut for cut in self.world.manifest().cuts if not cut.reset]
         if not cuts:

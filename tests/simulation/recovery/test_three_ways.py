@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from strandline.node.shard.options import ReplayMode
-from strandline.recovery.replay.memory_runner import Split
+from strandline.recovery.replay.memory_runner import TaskSizes
 from strandline.store.protocol import StoreUnavailable
 from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, quietly
 
@@ -70,7 +70,7 @@ class ThreeWays(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def finish(self, world: World) -> None:
-        """Let a world come to rest, without anything going wrong any more."""
+        """Let a world finish without further faults."""
         world.store.before = world.store.after = quietly
         if world.shard is None:
             world.start()
@@ -130,9 +130,9 @@ class ThreeWays(RuleBasedStateMachine):
     @rule(
         waves=st.integers(1, 3),
         records=st.sampled_from([1, 3, 100]),
-        split=st.sampled_from([Split(1, 1), Split(2, 1, most_samples=1), Split(100, 3)]),
+        split=st.sampled_from([TaskSizes(1, 1), TaskSizes(2, 1, max_samples=1), TaskSizes(100, 3)]),
     )
-    def a_worker_works(self, waves: int, records: int, split: Split) -> None:
+    def a_worker_works(self, waves: int, records: int, split: TaskSizes) -> None:
         worker = self.workers.replays.worker(split=split, wave_records=records)
         for _ in range(waves):
             worker.step()

@@ -10,7 +10,7 @@ from strandline.node.shard.memory_log import MemoryEndsRequest
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
-from strandline.recovery.offset_policy import Accepted, AnotherLog
+from strandline.recovery.offset_policy import Accepted, LogMismatch
 from support.shard_world import GRACE, HOUR, StoreCall, World, group_fails, other_group, produce_everywhere, quietly
 
 pytestmark = pytest.mark.simulation
@@ -63,7 +63,7 @@ def test_a_log_cut_short_below_a_cut_is_refused(world: World) -> None:
     world.pass_hours(1)  # All groups but one are stored up to offset 4.
     world.crash()
     cut_short(world, 2)
-    with pytest.raises(AnotherLog, match="ends at offset 2, before 4"):
+    with pytest.raises(LogMismatch, match="ends at offset 2, before 4"):
         world.start()
 
 

@@ -10,7 +10,7 @@ from strandline.node.shard.flusher import HEARTBEAT_MS
 from strandline.node.shard.options import ReplayMode
 from strandline.node.shard.ownership import AnotherShape
 from strandline.node.shard.status import Phase
-from strandline.recovery.offset_policy import Accepted, AnotherLog, DataLost, FirstStart, StartAt
+from strandline.recovery.offset_policy import Accepted, DataLost, FirstStart, LogMismatch, StartAt
 from strandline.store.protocol import Fenced
 from strandline.time_range import TimeRange
 from support.shard_world import (
@@ -201,7 +201,7 @@ def test_32_a_topic_that_was_made_again_is_read_once_a_person_accepts_it(world: 
     world.log.recreate()
     del world.produced[:]
     produce_everywhere(world, "new")
-    with pytest.raises(AnotherLog, match="is another topic"):
+    with pytest.raises(LogMismatch, match="is another topic"):
         world.start()
     world.start(accepted=Accepted(another_topic=True))
     world.pass_hours(2)

@@ -11,8 +11,8 @@ from strandline.node.shard.ownership import take_shard
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.starting import StartStopped, read_manifest
 from strandline.recovery.checkpoints import designated_group
-from strandline.recovery.offset_policy import Accepted, AnotherLog, HistoryExpired
-from strandline.recovery.verification.findings import Kind, Remark
+from strandline.recovery.offset_policy import Accepted, HistoryExpired, LogMismatch
+from strandline.recovery.verification.findings import FindingKind, NoteKind
 from strandline.store.rows import GroupRow, IndexBucketOf, Lifetime
 from support.shard_world import HOUR, METRICS, World, produce_everywhere
 from support.verifying import found_in, remarks, sound_world
@@ -155,7 +155,7 @@ def test_43_series_whose_keys_are_lost_are_counted_by_the_hashes_in_segments_bef
     with pytest.raises(IndexBucketLost, match=f"In its segments {IN_HOUR_1} have no key in what can be read"):
         world.start()
     (finding,) = found_in(world)
-    assert (finding.kind, finding.bucket) == (Kind.INDEX_DAMAGED, first + 1)
+    assert (finding.kind, finding.bucket) == (FindingKind.INDEX_DAMAGED, first + 1)
     assert f"In its segments {IN_HOUR_1} have no key" in finding.what
 
 
@@ -175,8 +175,8 @@ def test_43_an_accepted_loss_of_an_index_bucket_is_a_note_and_no_fault(world: Wo
     world.start(accepted=Accepted(index_loss=True))
     world.settle()
     notes = sound_world(world).notes
-    (told,) = [one.what for one in notes if one.kind is Remark.INDEX_LOSS_ACCEPTED and "a person" in one.what]
-    everywhere = [one.what for one in notes if one.kind is Remark.SERIES_WITHOUT_KEY]
+    (told,) = [one.what for one in notes if one.kind is NoteKind.INDEX_LOSS_ACCEPTED and "an operator" in one.what]
+    everywhere = [one.what for one in notes if one.kind is NoteKind.SERIES_WITHOUT_KEY]
     if change in ("missing", "a bit turned"):
         assert "All series in its segments have a key" in told
         assert not everywhere
@@ -210,7 +210,7 @@ def test_43_series_that_were_lost_no_longer_count_once_a_sample_has_named_them_a
     produce_everywhere(world, "since hour 1", 5.0)
     world.pass_hours(1)
     found = sound_world(world)
-    assert Remark.SERIES_WITHOUT_KEY not in remarks(found)
+    assert NoteKind.SERIES_WITHOUT_KEY not in remarks(found)
     assert all(len(samples) == 4 for (_, name), samples in world.found().items() if name != "always")
 
 
@@ -294,7 +294,7 @@ def test_a_log_that_was_cut_short_and_filled_again_is_refused_until_it_is_accept
     entries = world.log._partition.entries
     for entry in entries[-3:]:
         entry.value = b"another record"
-    with pytest.raises(AnotherLog, match="another record at offset 7 than the one that was read there"):
+    with pytest.raises(LogMismatch, match="a different record at offset 7 than the one that was read there"):
         world.start()
     world.start(accepted=Accepted(another_topic=True))
     world.settle()
@@ -304,7 +304,7 @@ def test_a_log_that_was_cut_short_and_filled_again_is_refused_until_it_is_accept
 def test_a_log_whose_last_read_record_has_another_time_is_another_log(world: World) -> None:
     lived(world)
     world.log._partition.entries[-1].time += 1
-    with pytest.raises(AnotherLog):
+    with pytest.raises(LogMismatch):
         world.start()
 
 
@@ -313,7 +313,7 @@ def test_a_record_that_another_leader_took_is_another_one_though_it_looks_the_sa
     lived(world)
     last = world.log._partition.entries[-1]
     last.leader_epoch += 1
-    with pytest.raises(AnotherLog, match="another record at offset 7"):
+    with pytest.raises(LogMismatch, match="a different record at offset 7"):
         world.start()
     last.leader_epoch = -1  # Of a log that no longer tells.
     world.start()

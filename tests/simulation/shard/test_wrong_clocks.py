@@ -13,7 +13,7 @@ import pytest
 from strandline.node.shard.options import ReplayMode
 from strandline.recovery.cutting import NO_TIME
 from strandline.recovery.periods import Period
-from strandline.recovery.present import wrong_clocks_in_words
+from strandline.recovery.present import describe_wrong_clocks
 from strandline.recovery.readiness import StoredDataset, Verdict, newest_ready_hour, readiness
 from support.clock_worlds import ClocksWorld
 from support.rewound_worlds import cutting_of
@@ -384,7 +384,7 @@ def test_a_broker_s_clock_that_is_behind_is_seen_by_records_that_have_just_come(
     world.produce(("m", "slow", world.clock.now_ms(), 1.0), late=5 * MINUTE)
     world.read_all()
     assert -5 * MINUTE <= seen_of_brokers(world) <= -5 * MINUTE + 10_000
-    words = wrong_clocks_in_words(world.running.parts.present.readings().differences)
+    words = describe_wrong_clocks(world.running.parts.present.readings().differences)
     assert words.startswith("the clock 'broker' is ")
     assert words.endswith(" s behind the others")
 

@@ -1,6 +1,6 @@
-"""Records that outgrow the arrays of the first guess after some of their labels were written over in place.
+"""Records that exceed the initial arrays after some of their labels were overwritten in place.
 
-Such a record must not be walked again from its start: its bytes are no longer those that came.
+Such a record must not be decoded again from its start, because its bytes have changed.
 """
 
 import random
@@ -15,7 +15,7 @@ from support.decoding import compare
 pytestmark = pytest.mark.simulation
 
 SAMPLE = b"\x12\x0b" + struct.pack("<Bd", 0x09, 2.5) + b"\x10\x07"
-SHORTEST_SAMPLE = b"\x12\x00"
+MIN_SAMPLE_BYTES = b"\x12\x00"
 
 
 def label(name: bytes, value: bytes) -> bytes:
@@ -41,12 +41,12 @@ unusual_series = pytest.mark.parametrize("unusual", UNUSUAL.values(), ids=UNUSUA
 @unusual_series
 @pytest.mark.parametrize("samples", [0, 1, 15, 16, 40, 1000])
 @pytest.mark.parametrize("more_series", [0, 1, 16, 300])
-def test_a_record_that_outgrows_the_arrays_behind_an_unusual_series_decodes_as_it_came(
+def test_a_record_that_exceeds_the_arrays_after_an_unusual_series_decodes_unchanged(
     unusual: bytes, samples: int, more_series: int
 ) -> None:
-    message = unusual + series(label(b"z", b"1"), SHORTEST_SAMPLE * samples) + series(label(b"y", b"1")) * more_series
+    message = unusual + series(label(b"z", b"1"), MIN_SAMPLE_BYTES * samples) + series(label(b"y", b"1")) * more_series
     # Also where the record before has taken the room.
-    messages = [series(label(b"x", b"1"), SHORTEST_SAMPLE * 10), message, message]
+    messages = [series(label(b"x", b"1"), MIN_SAMPLE_BYTES * 10), message, message]
     compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())
 
 
@@ -64,7 +64,7 @@ def test_any_mixture_of_usual_and_unusual_series_decodes_as_it_came(seed: int) -
     chance = random.Random(seed)  # noqa: S311 # repeatable on purpose
     messages = [
         b"".join(
-            chance.choice([*UNUSUAL.values(), series(label(b"z", b"1"), SHORTEST_SAMPLE * chance.randrange(200))])
+            chance.choice([*UNUSUAL.values(), series(label(b"z", b"1"), MIN_SAMPLE_BYTES * chance.randrange(200))])
             for _ in range(chance.randrange(1, 30))
         )
         for _ in range(chance.randrange(1, 4))

@@ -49,7 +49,7 @@ def check_hours(simulation: Simulation, host: str) -> None:
     """No hour is ready before it is over, nor while something that reached the log in it is not stored."""
     store, clock, options = MemoryStore(simulation.server), simulation.clocks[host], simulation.options
     present = Present(clock, store.server_time)
-    present.ask_store()
+    present.poll_store_clock()
     now, manifest = present.now_ms(), store.manifest(SHARD)
     stored = StoredDataset(
         SHARD.dataset,

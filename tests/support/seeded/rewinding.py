@@ -6,7 +6,7 @@ from typing import cast
 from strandline.errors import Retryable
 from strandline.node.shard.ownership import StillOwned, take_shard
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.offset_policy import LogNow
+from strandline.recovery.offset_policy import LogState
 from strandline.recovery.present import Present
 from strandline.recovery.rewinding import RewindPlan, RewindRefused, ToBucket, plan_rewind, rewind
 from strandline.store.protocol import Fenced, Store
@@ -26,7 +26,7 @@ def rewind_shard(simulation: Simulation, host: str, buckets: int, fault: Fault |
 
     def plan_of(manifest: ManifestRows) -> RewindPlan:
         ends = log.ends()
-        now = LogNow(log.topic_id(), ends.start, ends.last_stable)
+        now = LogState(log.topic_id(), ends.start, ends.last_stable)
         cutting = Cutting(POLICY.flush_interval, GRACE)
         return plan_rewind(SHARD, manifest, target, now, groups=simulation.options.groups, cutting=cutting, most_rows=2)
 

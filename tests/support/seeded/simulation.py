@@ -21,12 +21,12 @@ from strandline.node.shard.status import Phase
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.job_board import PlanStopped
+from strandline.recovery.job_order import JobOrder
 from strandline.recovery.offset_policy import Accepted, DataLost, HistoryExpired
 from strandline.recovery.present import Present
-from strandline.recovery.replay.memory_runner import MemoryRunner, Split
+from strandline.recovery.replay.memory_runner import MemoryRunner, TaskSizes
 from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay_worker import ReplayWorker, WorkerOptions
-from strandline.recovery.urgency import Urgency
 from strandline.store.protocol import Fenced, Store
 from strandline.store.rows import ManifestWrite
 from support.memory_store import MemoryServer, MemoryStore
@@ -194,10 +194,10 @@ class Simulation:
         yield ReplayWorker(
             as_store,
             [SHARD],
-            MemoryRunner(as_store, records, options.replay_settings, clock, split=Split(3, 2)),
+            MemoryRunner(as_store, records, options.replay_settings, clock, sizes=TaskSizes(3, 2)),
             clock,
             process.this_worker(),
-            urgency=Urgency(Cutting(POLICY.flush_interval, GRACE), None),
+            job_order=JobOrder(Cutting(POLICY.flush_interval, GRACE), None),
             options=WorkerOptions(wave_records=20),
             is_gone=process.is_gone,
         )

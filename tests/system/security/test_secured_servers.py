@@ -27,7 +27,7 @@ from strandline.node.stack.errors import Unhealthy
 from strandline.node.stack.kafka_health import check_kafka
 from strandline.node.stack.options import CassandraClient
 from strandline.setup.installation import Installation
-from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
+from strandline.spark.java_options import FAST_START, JAVA_OPTIONS
 from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
 from strandline.spark.session import spark_session
 from strandline.store.cassandra.retries import RetryPolicy
@@ -100,7 +100,7 @@ def secured(secured_stack: Stack, certificates: Certificates, tmp_path_factory: 
         [spark]
         master = "local[1]"
         [spark.properties]
-        "{JAVA_OPTIONS}" = "{QUICK_START}"
+        "{JAVA_OPTIONS}" = "{FAST_START}"
         """
     )
     return Secured(config, make_certificates(folder / "foreign"))

@@ -16,7 +16,7 @@ from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.settings.writing import write_settings
 from strandline.node.shard.kafka_topics import create_topic, dead_topic
 from strandline.node.stack import Stack
-from strandline.recovery.checkpoints import check_joins
+from strandline.recovery.checkpoints import check_contiguous
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 from strandline.store.rows import SegmentsOf, ShardId
 from strandline.store.segment_codec import decode_segment, runs_checksum
@@ -99,7 +99,7 @@ class Deployment:
         """Every sample is stored, once, in segments that are what the manifest says they are."""
         manifest = self.store.manifest(self.shard)
         assert manifest is not None
-        check_joins(sorted(manifest.cuts, key=lambda cut: cut.bucket), self.shard)
+        check_contiguous(sorted(manifest.cuts, key=lambda cut: cut.bucket), self.shard)
         found: list[tuple[int, float]] = []
         for row in manifest.groups:
             where = SegmentsOf(self.shard, row.bucket, row.group, row.attempt)

@@ -26,7 +26,7 @@ from strandline.node.stack import Stack
 from strandline.recovery.periods import HOUR, utc_text
 from strandline.setup.installation import Installation
 from strandline.spark.datasource import StrandlineDataSource
-from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
+from strandline.spark.java_options import FAST_START, JAVA_OPTIONS
 from strandline.spark.session import spark_session
 from strandline.wire.decode import Limits, decode_batch
 from support.deployment import BROKERS_TIMES, Deployment
@@ -54,7 +54,7 @@ def spark() -> Iterator[SparkSession]:
         # As in a notebook's session: Spark has a daemon for each step of a data source, and each would load ours.
         "spark.python.daemon.module": "pyspark.daemon",
         "spark.sql.shuffle.partitions": "2",
-        JAVA_OPTIONS: QUICK_START,
+        JAVA_OPTIONS: FAST_START,
     }
     with spark_session("source", properties, jars=installed.spark_jars, java_home=installed.java_home) as session:
         session.dataSource.register(StrandlineDataSource)

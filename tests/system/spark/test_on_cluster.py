@@ -19,7 +19,7 @@ from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.node.tether import tethered
 from strandline.setup.installation import Installation
 from strandline.spark.executor_store import CassandraOpener
-from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
+from strandline.spark.java_options import FAST_START, JAVA_OPTIONS
 from strandline.spark.session import spark_session
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
@@ -34,7 +34,7 @@ TESTS = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 EXECUTORS = 2
 # Masters, workers and executors have the driver's class path, so its archive fits them, too.
-QUICK_START_OF_ALL = " ".join((QUICK_START, *class_archives.archive_options(class_archives.SPARK)))
+QUICK_START_OF_ALL = " ".join((FAST_START, *class_archives.archive_options(class_archives.SPARK)))
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.bindAddress": LOOPBACK,
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
-            JAVA_OPTIONS: QUICK_START,
+            JAVA_OPTIONS: FAST_START,
             "spark.executor.extraJavaOptions": QUICK_START_OF_ALL,
             "spark.executorEnv.PYTHONPATH": str(TESTS),
             # Whatever takes longer than the quickest is run twice.

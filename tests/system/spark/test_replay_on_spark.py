@@ -26,10 +26,10 @@ from strandline.recovery.replay.result_codec import read_faults, read_result, re
 from strandline.setup.installation import Installation
 from strandline.spark.decoding import tally_records
 from strandline.spark.executor_store import CassandraOpener
-from strandline.spark.java_options import JAVA_OPTIONS, QUICK_START
+from strandline.spark.java_options import FAST_START, JAVA_OPTIONS
 from strandline.spark.kafka_source import OffsetRange, read_ranges, source_options
 from strandline.spark.session import SparkUnavailable, spark_session
-from strandline.spark.slots import slots
+from strandline.spark.shuffle_slots import shuffle_slots
 from strandline.spark.watching import RecordsGone
 from strandline.store.jobs import Job
 from strandline.wire.decode import Limits
@@ -69,7 +69,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "1g",
         # Not by our own environment: the JVM may be that of an earlier session of this process.
         "spark.executorEnv.PYTHONPATH": str(TESTS),
-        JAVA_OPTIONS: QUICK_START,
+        JAVA_OPTIONS: FAST_START,
     }
     with spark_session("tests", properties, jars=installed.spark_jars, java_home=installed.java_home) as session:
         yield session
@@ -77,18 +77,18 @@ def spark() -> Iterator[SparkSession]:
 
 @dataclass(frozen=True)
 class Replayed:
-    """Jobs that were run once, their results, and what was heard meanwhile."""
+    """Jobs that were run once, their results, and what was fractions meanwhile."""
 
     jobs: Sequence[Job]
     results: dict[Job, JobResult]
-    heard: Sequence[float]
+    fractions: Sequence[float]
 
 
 @pytest.fixture(scope="module")
 def replayed(spark: SparkSession, log: Log, places: Places) -> Replayed:
     jobs = jobs_of(log, "plan")
-    heard: list[float] = []
-    return Replayed(jobs, dict(places.runner(spark).run(jobs, heard.append)), heard)
+    fractions: list[float] = []
+    return Replayed(jobs, dict(places.runner(spark).run(jobs, fractions.append)), fractions)
 
 
 def test_spark_leaves_the_same_bytes_as_the_twin_in_memory(log: Log, places: Places, replayed: Replayed) -> None:
@@ -107,8 +107,8 @@ def test_spark_keeps_late_samples_that_were_checked_or_whose_record_has_no_time(
 
 
 def test_progress_is_told_from_none_to_all(replayed: Replayed) -> None:
-    assert list(replayed.heard) == sorted(replayed.heard)
-    assert all(0 <= fraction <= 1 for fraction in replayed.heard)
+    assert list(replayed.fractions) == sorted(replayed.fractions)
+    assert all(0 <= fraction <= 1 for fraction in replayed.fractions)
 
 
 def test_the_node_finds_what_a_job_left(places: Places, replayed: Replayed) -> None:
@@ -184,9 +184,9 @@ def test_an_import_on_a_local_spark_leaves_the_same_parts_report_and_records_as_
 
 
 def test_each_unit_is_written_by_a_task_of_its_own(spark: SparkSession) -> None:
-    numbers = spark.createDataFrame([(number,) for number in slots(7)], "slot int").repartition(7, "slot")
+    numbers = spark.createDataFrame([(number,) for number in shuffle_slots(7)], "slot int").repartition(7, "slot")
     rows = numbers.selectExpr("slot", "spark_partition_id() AS task").collect()
-    assert [row.slot for row in sorted(rows, key=lambda row: row.task)] == slots(7)
+    assert [row.slot for row in sorted(rows, key=lambda row: row.task)] == shuffle_slots(7)
     assert sorted(row.task for row in rows) == list(range(7))
 
 

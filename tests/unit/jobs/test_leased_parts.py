@@ -11,7 +11,7 @@ from strandline.jobs.attending import begun_in, stored_counts
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.recovery.lease_keeper import LeaseKeeper
-from strandline.recovery.leasing import LeaseLost, LeasePolicy, fail, finish, lease, release, renew, take_back
+from strandline.recovery.leasing import LeaseLost, LeasePolicy, fail, finish, lease, reclaim, release, renew
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.jobs import JobState
 from strandline.store.protocol import Store, StoreUnavailable
@@ -64,8 +64,8 @@ def test_a_part_goes_through_the_states_of_a_job() -> None:
     assert finish(LEASED, LEASED) == replace(LEASED, state=JobState.DONE, leased_until=0)
     assert release(LEASED, LEASED, "no broker") == replace(PENDING, epoch=5, reason="no broker")
     assert fail(LEASED, LEASED, "full disk", POLICY) == replace(PENDING, epoch=5, reason="full disk", failures=1)
-    assert take_back(LEASED, POLICY) == replace(PENDING, epoch=5, reason="its worker was lost: w", failures=1)
-    assert take_back(replace(LEASED, failures=3), POLICY).state is JobState.FAILED
+    assert reclaim(LEASED, POLICY) == replace(PENDING, epoch=5, reason="its worker was lost: w", failures=1)
+    assert reclaim(replace(LEASED, failures=3), POLICY).state is JobState.FAILED
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_a_change_of_a_lease_stores_what_was_counted(board: BulkBoard) -> None:
 
 def test_a_part_that_was_taken_back_is_not_finished_by_its_former_worker(board: BulkBoard, clock: ManualClock) -> None:
     held = leased(board)
-    board.take_back_lost(JOB)
+    board.reclaim_lost(JOB)
     clock.sleep(120)
-    assert board.take_back_lost(JOB)[0].state is JobState.PENDING
+    assert board.reclaim_lost(JOB)[0].state is JobState.PENDING
     before = all_parts(board)
     assert not board.finish(held, lambda part: replace(part, outcome="late"))
     assert board.renew(held, counting("late")) is None
@@ -117,7 +117,7 @@ def test_a_part_whose_lease_is_renewed_is_left_alone(board: BulkBoard, store: St
     held: BulkPart | None = leased(board)
     other = BulkBoard(store, "metrics", clock, POLICY)
     for _ in range(20):
-        assert other.take_back_lost(JOB)[0].worker == "w"
+        assert other.reclaim_lost(JOB)[0].worker == "w"
         clock.sleep(20)
         assert held is not None
         held = board.renew(held)
@@ -126,7 +126,7 @@ def test_a_part_whose_lease_is_renewed_is_left_alone(board: BulkBoard, store: St
 def test_the_part_of_a_dead_process_is_taken_back_at_once(store: Store, clock: ManualClock) -> None:
     leased(BulkBoard(store, "metrics", clock, POLICY))
     board = BulkBoard(store, "metrics", clock, POLICY, is_gone=lambda worker: worker == "w")
-    assert board.take_back_lost(JOB)[0].state is JobState.PENDING
+    assert board.reclaim_lost(JOB)[0].state is JobState.PENDING
 
 
 class MissedAnswers:
@@ -189,7 +189,7 @@ def test_a_part_is_safe_for_two_thirds_of_a_term_after_its_last_renewal_began(
     clock.sleep(80)
     assert keeper.remaining_s(part) == 0
     other = BulkBoard(store, "metrics", clock, POLICY, is_gone=lambda _: True)
-    other.take_back_lost(JOB)
+    other.reclaim_lost(JOB)
     keeper.renew_if_due()
     assert keeper.remaining_s(part) == 0
     assert keeper.held([part]) == []

@@ -347,7 +347,7 @@ def test_a_rewind_of_what_was_never_read_is_refused(world: World, commands: Comm
         (["0"], "Give exactly one of --to-time, --to-offset and --to-bucket"),
         (["0", "--to-offset", "1", "--to-bucket", "2"], "Give exactly one of --to-time, --to-offset and --to-bucket"),
         (["0", "--to-offset", "-1"], "-1 is not in the range x>=0"),
-        (["0", "--to-time", "2026-11-15T10:00Z"], "'2026-11-15T10:00Z' names a zone"),
+        (["0", "--to-time", "2026-11-15T10:00Z"], "'2026-11-15T10:00Z' has a time zone"),
         (["0", "--to-time", "yesterday"], "'yesterday' is not a time"),
         ([], "Missing argument 'SHARD'"),
     ],

@@ -222,7 +222,7 @@ def test_only_rows_from_the_hour_on_are_read_where_that_is_enough(world: World, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["2026-11-15T10Z"], "names a zone"),
+        (["2026-11-15T10Z"], "has a time zone"),
         (["2026-11-15T10:30"], "has minutes"),
         (["yesterday"], "neither an hour nor a day"),
         ([], "Missing argument 'HOUR|DAY'"),

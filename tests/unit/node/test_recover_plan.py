@@ -18,12 +18,12 @@ from strandline.node.recovering.formatting import duration, moment, size
 from strandline.node.recovering.index_source import index_source, is_in_manifest
 from strandline.node.recovering.plan_report import PlannedShard, PlanReport
 from strandline.node.recovering.shard_plan import FoundPlan, find_plan
-from strandline.recovery.checkpoints import LEAVING_MS
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.estimates import Rates, Source
+from strandline.recovery.estimates import IndexSource, Rates
 from strandline.recovery.job_board import JobBoard
-from strandline.recovery.offset_policy import AnotherLog, Begin, DataLost, FirstStart, GoOn, StartAt
-from strandline.recovery.urgency import Urgency
+from strandline.recovery.job_order import JobOrder
+from strandline.recovery.offset_policy import DataLost, FirstStart, LogMismatch, Resume, StartAt, StartFresh
 from strandline.store.rows import IndexBucketRows, ShardId
 from support.manifest_rows import SHARD, row
 from support.shard_world import HOUR, POLICY, World, group_fails, other_group, produce_everywhere, quietly
@@ -45,8 +45,8 @@ def found(world: World) -> FoundPlan:
     return find_plan(world.options, world.log, world.sqlite, world.clock)
 
 
-def urgency_of(world: World, retention: int | None = None) -> Urgency:
-    return Urgency(Cutting(world.options.policy.flush_interval, world.options.grace), retention)
+def job_order_of(world: World, retention: int | None = None) -> JobOrder:
+    return JobOrder(Cutting(world.options.policy.flush_interval, world.options.grace), retention)
 
 
 def crashed_behind(world: World, hours: int) -> None:
@@ -72,7 +72,7 @@ def test_a_plan_is_what_the_next_start_reads_again(world: World) -> None:
     crashed_behind(world, 3)
     before = {cut.bucket for cut in world.manifest().cuts}
     plan = found(world)
-    assert plan.decision == GoOn(world.manifest().cuts[0].end)
+    assert plan.decision == Resume(world.manifest().cuts[0].end)
     planned = {(job.bucket, job.start, job.end) for job in plan.jobs}
     assert len(planned) == plan.new_cuts == 3
     assert {len(job.groups) for job in plan.jobs} == {world.options.groups}
@@ -89,12 +89,12 @@ def test_rows_that_leave_the_store_together_do_not_keep_a_plan_from_being_made(w
     crashed_behind(world, 3)
     cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
     assert len(cuts) == 3
-    date = world.clock.now_ms() + LEAVING_MS
+    date = world.clock.now_ms() + EXPIRY_SKEW_MS
     damage = Damage(world)
     damage.execute("UPDATE cuts SET expires = ? WHERE bucket <= ?", date, cuts[1].bucket)
     damage.execute("DELETE FROM cuts WHERE bucket = ?", cuts[1].bucket)
     plan = found(world)
-    assert plan.decision == GoOn(cuts[2].end)
+    assert plan.decision == Resume(cuts[2].end)
     assert len(plan.jobs) == 3
 
 
@@ -116,7 +116,7 @@ def test_the_first_start_of_a_partition_is_planned_from_its_first_record(world: 
     world.pass_time(2 * HOUR)
     produce_everywhere(world)
     plan = found(world)
-    assert plan.decision == Begin(0)
+    assert plan.decision == StartFresh(0)
     assert [(job.start, job.end) for job in plan.jobs] == [(0, 1)]
     assert plan.tail == 1
     assert world.sqlite.state(world.options.shard) is None
@@ -131,7 +131,7 @@ def test_the_first_start_goes_by_the_policy(world: World, first_start: FirstStar
     world.pass_time(2 * HOUR)
     produce_everywhere(world)
     world.options = replace(world.options, first_start=first_start)
-    assert found(world).decision == Begin(offset)
+    assert found(world).decision == StartFresh(offset)
 
 
 def test_an_empty_topic_has_nothing_to_replay(world: World) -> None:
@@ -148,13 +148,13 @@ def test_records_that_kafka_deleted_before_they_were_stored_are_named(world: Wor
     world.log.delete_before(checkpoint + 1)
     with pytest.raises(DataLost) as raised:
         found(world)
-    assert (raised.value.first, raised.value.behind) == (checkpoint, checkpoint + 1)
+    assert (raised.value.first, raised.value.end) == (checkpoint, checkpoint + 1)
 
 
 def test_a_topic_that_was_made_again_is_named(world: World) -> None:
     crashed_behind(world, 1)
     world.log.recreate()
-    with pytest.raises(AnotherLog):
+    with pytest.raises(LogMismatch):
         found(world)
 
 
@@ -184,10 +184,12 @@ def test_the_size_of_records_is_sampled_from_the_log(world: World) -> None:
 # What is told.
 
 
-def planned(world: World, plan: FoundPlan, source: Source = Source.BUCKETS, retention: int | None = None) -> PlanReport:
-    urgency = urgency_of(world, retention)
-    shard = PlannedShard.of(0, plan, source, urgency, rates=RATES, now=world.clock.now_ms())
-    return PlanReport.of("metrics", "topic", urgency, RATES, [shard])
+def planned(
+    world: World, plan: FoundPlan, source: IndexSource = IndexSource.BUCKETS, retention: int | None = None
+) -> PlanReport:
+    job_order = job_order_of(world, retention)
+    shard = PlannedShard.of(0, plan, source, job_order, rates=RATES, now=world.clock.now_ms())
+    return PlanReport.of("metrics", "topic", job_order, RATES, [shard])
 
 
 def shown(report: PlanReport, output_format: OutputFormat = "text") -> str:
@@ -199,7 +201,7 @@ def shown(report: PlanReport, output_format: OutputFormat = "text") -> str:
 def test_a_report_has_records_bytes_time_and_the_time_left_of_each_job(world: World) -> None:
     crashed_behind(world, 3)
     plan = found(world)
-    report = planned(world, plan, Source.LOCAL_COPY, retention=24 * HOUR)
+    report = planned(world, plan, IndexSource.LOCAL_COPY, retention=24 * HOUR)
     shard = report.shards[0]
     assert plan.bytes_per_record is not None
     assert shard.bytes == round(3 * plan.bytes_per_record)
@@ -230,13 +232,13 @@ def test_a_shard_that_lost_data_is_told_with_the_others_and_gives_the_exit_code(
     crashed_behind(world, 1)
     good = planned(world, found(world)).shards[0]
     lost = PlannedShard.refused(1, DataLost("partition metrics/1", 5, 9))
-    other = PlannedShard.refused(2, AnotherLog("it is another one", remedy="Look"))
-    report = PlanReport.of("metrics", "topic", urgency_of(world), RATES, [good, lost, other])
+    other = PlannedShard.refused(2, LogMismatch("it is another one", remedy="Look"))
+    report = PlanReport.of("metrics", "topic", job_order_of(world), RATES, [good, lost, other])
     assert report.exit_code == ExitCode.DATA_LOST
     text = shown(report)
     assert "Shard 1: partition metrics/1 has lost the records from offset 5 up to 9" in text
     assert "Shard 2: it is another one" in text
-    assert PlanReport.of("m", "t", urgency_of(world), RATES, [good, other]).exit_code == ExitCode.FAILED
+    assert PlanReport.of("m", "t", job_order_of(world), RATES, [good, other]).exit_code == ExitCode.FAILED
 
 
 def test_of_an_unknown_size_only_the_records_are_told(world: World) -> None:
@@ -262,8 +264,8 @@ def test_a_copy_is_used_only_if_the_manifest_names_its_bucket_and_attempt() -> N
 
 
 def test_without_a_copy_the_buckets_are_loaded_and_without_those_all_is_replayed(tmp_path: Path) -> None:
-    assert index_source(SHARD, tmp_path / "none", "topic-1", ROWS, heap_mb=64) is Source.BUCKETS
-    assert index_source(SHARD, tmp_path / "none", "topic-1", [], heap_mb=64) is Source.REPLAY
+    assert index_source(SHARD, tmp_path / "none", "topic-1", ROWS, heap_mb=64) is IndexSource.BUCKETS
+    assert index_source(SHARD, tmp_path / "none", "topic-1", [], heap_mb=64) is IndexSource.REPLAY
 
 
 # Words.

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from strandline.errors import ExitCode, Fatal
 from strandline.recovery.checkpoints import (
-    LEAVING_MS,
-    ManifestTorn,
+    EXPIRY_SKEW_MS,
+    ManifestInconsistent,
     Progress,
-    check_joins,
+    check_contiguous,
     designated_group,
     index_rows,
     progress,
-    without_remains,
+    without_expired_cuts,
 )
-from strandline.recovery.offset_policy import Accepted, FirstStart, GoOn, LogNow, StartAt, decide
+from strandline.recovery.offset_policy import Accepted, FirstStart, LogState, Resume, StartAt, decide
 from strandline.store.rows import CutRow, ManifestRows, ShardId
 from support.manifest_rows import SHARD, STATE, beginning, cut, known, manifest, row, rows_of
 
@@ -32,7 +32,7 @@ def test_a_shard_without_a_cut_row_was_never_read() -> None:
     assert progress(manifest([], rows_of(7, (0, 1))), 2, SHARD) is None
 
 
-def test_a_beginning_is_an_offset_that_all_groups_have_stored_and_no_bucket() -> None:
+def test_a_first_start_is_an_offset_that_all_groups_count_as_stored_and_not_a_bucket() -> None:
     found = known([beginning(7, 100)])
     assert list(found.checkpoints) == [100, 100]
     assert list(found.stored_up_to) == [7, 7]
@@ -55,7 +55,7 @@ def test_groups_have_checkpoints_of_their_own_and_the_lowest_is_where_reading_st
     assert found.missing == {8: {0}, 9: {0}}
 
 
-def test_behind_a_hole_nothing_counts_but_what_is_there_need_not_be_written_again() -> None:
+def test_rows_after_a_hole_do_not_count_but_are_not_written_again() -> None:
     found = known([beginning(7, 100), cut(8, 100, 150), cut(9, 150, 180)], [*rows_of(9, (0, 1)), *rows_of(8, (1,))])
     assert list(found.checkpoints) == [100, 180]
     assert found.missing == {8: {0}, 9: frozenset()}
@@ -76,14 +76,14 @@ def test_a_bucket_without_a_record_needs_its_rows_too() -> None:
     assert found.missing == {8: {1}, 9: frozenset()}
 
 
-def test_a_bucket_without_a_record_is_no_beginning_though_it_is_the_oldest() -> None:
+def test_the_oldest_bucket_is_not_a_reset_if_it_has_no_record() -> None:
     found = known([cut(8, 100, 100), cut(9, 100, 150)], rows_of(9, (0, 1)))
     assert list(found.checkpoints) == [100, 100]
     assert list(found.stored_up_to) == [7, 7]
     assert found.missing == {8: {0, 1}, 9: frozenset()}
 
 
-def test_behind_the_oldest_row_all_counts_as_stored_once_the_beginning_has_expired() -> None:
+def test_everything_before_the_oldest_row_counts_as_stored_once_the_first_row_has_expired() -> None:
     found = known([cut(8, 100, 150), cut(9, 150, 180)], [*rows_of(8, (0,)), *rows_of(5, (0, 1))])
     assert list(found.checkpoints) == [150, 100]
     assert list(found.stored_up_to) == [8, 7]
@@ -125,7 +125,7 @@ def test_accepted_loss_changes_no_checkpoint() -> None:
     assert list(found.checkpoints) == [150, 100]
 
 
-def test_rows_of_groups_that_there_are_not_do_not_count() -> None:
+def test_rows_of_unknown_groups_do_not_count() -> None:
     found = known([beginning(7, 100), cut(8, 100, 150)], rows_of(8, (0, 1, 2, 3)), groups=1)
     assert list(found.checkpoints) == [150]
 
@@ -138,61 +138,61 @@ def test_rows_of_groups_that_there_are_not_do_not_count() -> None:
     [
         (
             [cut(8, 100, 150), cut(10, 150, 180)],
-            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 10 from offset 150",
+            "the cuts of metrics/3 are not contiguous: bucket 8 ends at offset 150, bucket 10 starts at offset 150",
         ),
         (
             [cut(8, 100, 150), cut(9, 149, 180)],
-            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 9 from offset 149",
+            "the cuts of metrics/3 are not contiguous: bucket 8 ends at offset 150, bucket 9 starts at offset 149",
         ),
         (
             [cut(8, 100, 150), cut(9, 151, 180)],
-            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 9 from offset 151",
+            "the cuts of metrics/3 are not contiguous: bucket 8 ends at offset 150, bucket 9 starts at offset 151",
         ),
         (
             [cut(8, 100, 150), cut(8, 150, 180)],
-            "the manifest of metrics/3 has bucket 8 up to offset 150, and then bucket 8 from offset 150",
+            "the cuts of metrics/3 are not contiguous: bucket 8 ends at offset 150, bucket 8 starts at offset 150",
         ),
         (
             [beginning(7, 100), cut(9, 100, 180)],
-            "the manifest of metrics/3 has bucket 7 up to offset 100, and then bucket 9 from offset 100",
+            "the cuts of metrics/3 are not contiguous: bucket 7 ends at offset 100, bucket 9 starts at offset 100",
         ),
         (
             [beginning(7, 100), cut(8, 0, 180)],
-            "the manifest of metrics/3 has bucket 7 up to offset 100, and then bucket 8 from offset 0",
+            "the cuts of metrics/3 are not contiguous: bucket 7 ends at offset 100, bucket 8 starts at offset 0",
         ),
         (
             [cut(8, 100, 90), cut(9, 90, 180)],
-            "the manifest of metrics/3 has bucket 8 from offset 100 up to 90",
+            "the manifest of metrics/3 has bucket 8 from offset 100 to 90: it ends before it starts",
         ),
-        ([cut(8, 100, 90)], "the manifest of metrics/3 has bucket 8 from offset 100 up to 90"),
+        ([cut(8, 100, 90)], "the manifest of metrics/3 has bucket 8 from offset 100 to 90: it ends before it starts"),
     ],
 )
-def test_cuts_that_do_not_join_are_refused_with_their_places(cuts: list[CutRow], message: str) -> None:
-    with pytest.raises(ManifestTorn) as raised:
+def test_cuts_that_are_not_contiguous_are_refused_with_their_positions(cuts: list[CutRow], message: str) -> None:
+    with pytest.raises(ManifestInconsistent) as raised:
         progress(manifest(cuts), 2, SHARD)
     assert isinstance(raised.value, Fatal)
     assert raised.value.exit_code == ExitCode.FAILED
     assert raised.value.message == message
-    assert raised.value.remedy.startswith("Restore the manifest from a copy")
+    assert raised.value.remedy.startswith("Restore the manifest from a backup")
 
 
-def test_cuts_before_the_newest_reset_need_not_join() -> None:
+def test_cuts_before_the_newest_reset_need_not_be_contiguous() -> None:
     torn = [cut(1, 0, 10), cut(4, 700, 800)]
     assert known([*torn, beginning(9, 5), cut(10, 5, 6)]).lowest == 5
-    with pytest.raises(ManifestTorn):
+    with pytest.raises(ManifestInconsistent):
         progress(manifest([*torn, cut(5, 800, 900)]), 2, SHARD)
 
 
-def test_one_row_and_none_always_join() -> None:
-    check_joins([], SHARD)
-    check_joins([cut(8, 100, 100)], SHARD)
+def test_one_row_and_none_are_always_contiguous() -> None:
+    check_contiguous([], SHARD)
+    check_contiguous([cut(8, 100, 100)], SHARD)
 
 
 # The designated group and the index.
 
 
 def test_the_designated_group_of_a_shard_never_changes() -> None:
-    """What is stored depends on it: another choice would look for index buckets where there are none."""
+    """Stored data depends on it: with another choice, index buckets would not be found."""
     chosen = [designated_group(ShardId("metrics", shard), 16) for shard in range(8)]
     assert chosen == [13, 13, 7, 14, 10, 11, 0, 3]
     assert designated_group(ShardId("power", 0), 256) == 40
@@ -236,7 +236,7 @@ def test_index_rows_come_in_order_whatever_the_order_of_the_manifest() -> None:
 # Scenarios, as far as checkpoints decide them.
 
 
-def goes_on_from(found: Progress | None, log: LogNow) -> object:
+def goes_on_from(found: Progress | None, log: LogState) -> object:
     return decide(
         str(SHARD),
         found.lowest if found is not None else None,
@@ -249,16 +249,16 @@ def goes_on_from(found: Progress | None, log: LogNow) -> object:
 
 
 def test_scenario_11_a_first_start_with_latest_that_crashed_before_any_row_starts_where_it_did() -> None:
-    later = LogNow("topic-1", start=0, end=900)
-    assert goes_on_from(known([beginning(7, 100)]), later) == GoOn(100)
-    assert goes_on_from(known([beginning(7, 100), cut(8, 100, 150)]), later) == GoOn(100)
+    later = LogState("topic-1", start=0, end=900)
+    assert goes_on_from(known([beginning(7, 100)]), later) == Resume(100)
+    assert goes_on_from(known([beginning(7, 100), cut(8, 100, 150)]), later) == Resume(100)
 
 
 def test_scenario_12_groups_without_a_row_start_where_the_first_start_did() -> None:
     found = known([beginning(7, 100), cut(8, 100, 150)], rows_of(8, (0, 1)), groups=4)
     assert list(found.checkpoints) == [150, 150, 100, 100]
     assert found.missing == {8: {2, 3}}
-    assert goes_on_from(found, LogNow("topic-1", start=0, end=900)) == GoOn(100)
+    assert goes_on_from(found, LogState("topic-1", start=0, end=900)) == Resume(100)
 
 
 def test_scenario_25_the_index_is_stored_no_further_than_the_designated_group_s_first_hole() -> None:
@@ -280,25 +280,25 @@ def test_an_index_bucket_that_has_expired_is_not_named_though_its_row_is_there()
     assert [one.bucket for one in index_rows(ManifestRows(STATE, (), rows), 0, now=60)] == [7]
 
 
-def test_remains_of_rows_that_leave_the_store_together_are_left_out() -> None:
+def test_remaining_rows_that_expire_together_are_left_out() -> None:
     """Retention was made shorter: rows of several buckets have one date, and the store removes them in any order."""
-    date = 1_000 + LEAVING_MS
+    date = 1_000 + EXPIRY_SKEW_MS
     cuts = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=date) for bucket in (1, 3)]
     kept = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=2 * date) for bucket in (4, 5)]
     # Bucket 2 is gone already.
     torn = manifest([*cuts[:1], *kept], [*rows_of(1, (0,)), *rows_of(4, (0,))])
-    assert {one.bucket for one in without_remains(torn, date).cuts} == {4, 5}
-    assert {one.bucket for one in without_remains(torn, 1_000).cuts} == {4, 5}
-    assert [row.bucket for row in without_remains(torn, 1_000).groups] == [4]
-    assert without_remains(torn, 999) == torn, "its time has not come: the manifest is torn"
+    assert {one.bucket for one in without_expired_cuts(torn, date).cuts} == {4, 5}
+    assert {one.bucket for one in without_expired_cuts(torn, 1_000).cuts} == {4, 5}
+    assert [row.bucket for row in without_expired_cuts(torn, 1_000).groups] == [4]
+    assert without_expired_cuts(torn, 999) == torn, "its time has not come: the manifest is torn"
     whole = manifest([cuts[1], *kept], [])
-    assert without_remains(whole, 2 * date) == whole
+    assert without_expired_cuts(whole, 2 * date) == whole
 
 
-def test_a_gap_behind_a_row_that_should_be_there_is_no_remains() -> None:
-    """The oldest row's time has come, that of the next one has not: what is missing behind it is a loss."""
+def test_a_gap_after_a_row_that_must_exist_is_kept() -> None:
+    """The oldest row has expired but the next one has not: what is missing after it is a loss."""
     expired = replace(cut(1, 10, 20), expires=1_000)
-    later = 2_000 + LEAVING_MS
+    later = 2_000 + EXPIRY_SKEW_MS
     living = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=later) for bucket in (2, 4)]
     torn = manifest([expired, *living], [])
-    assert without_remains(torn, 1_000) == torn
+    assert without_expired_cuts(torn, 1_000) == torn

@@ -1,4 +1,4 @@
-"""How far a shard is stored, beside plain models of it."""
+"""Compares the progress of a shard with that of simple models."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from strandline.recovery.checkpoints import ManifestTorn, check_joins, progress
+from strandline.recovery.checkpoints import ManifestInconsistent, check_contiguous, progress
 from strandline.store.rows import CutRow, GroupRow
 from support.manifest_rows import SHARD, beginning, cut, known, manifest, row
 
@@ -28,7 +28,7 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_noticed(
     lengths: list[int], data: st.DataObject
 ) -> None:
     cuts = joined(10, 100, lengths)
-    check_joins(cuts, SHARD)
+    check_contiguous(cuts, SHARD)
     place = data.draw(st.integers(0, len(cuts) - 1))
     by = data.draw(st.sampled_from([-1, 1]))
     harmed = {
@@ -44,10 +44,10 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_noticed(
     }
     for what, rows in harmed.items():
         if sound[what]:
-            check_joins(rows, SHARD)
+            check_contiguous(rows, SHARD)
         else:
-            with pytest.raises(ManifestTorn):
-                check_joins(rows, SHARD)
+            with pytest.raises(ManifestInconsistent):
+                check_contiguous(rows, SHARD)
 
 
 @given(
@@ -56,11 +56,11 @@ def test_a_row_that_is_missing_in_the_middle_or_moved_is_always_noticed(
     begins=st.booleans(),
     data=st.data(),
 )
-def test_any_rows_give_what_a_plain_model_says(
+def test_any_rows_give_the_progress_of_a_simple_model(
     *, groups: int, lengths: list[int], begins: bool, data: st.DataObject
 ) -> None:
-    """The model: a group has a bucket if a row that is not superseded says so. Its checkpoint is where its first bucket
-    that it has not begins, or else the end of all.
+    """The model: a group has a bucket if it has a row that is not superseded. Its checkpoint is the start of the first
+    bucket that it lacks, or else the end of the last bucket.
     """
     cuts = joined(10, 100, lengths)
     if begins:

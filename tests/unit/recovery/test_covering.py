@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.recovery.checkpoints import Progress, designated_group, progress
-from strandline.recovery.covering import covered_up_to
-from strandline.recovery.planning import jobs_for
+from strandline.recovery.planning import covered_up_to, jobs_for
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import CutRow, ShardId
 from support.manifest_rows import NEVER, manifest, row

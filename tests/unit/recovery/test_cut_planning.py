@@ -1,4 +1,4 @@
-"""Which buckets behind the newest cut are whole, whatever the brokers' clocks have put on the records."""
+"""Which buckets after the newest cut are complete, whatever times the brokers' clocks have given the records."""
 
 from collections.abc import Callable, Iterator
 
@@ -55,10 +55,10 @@ def planned(
     present: int = LONG_AFTER,
     high: int | None = None,
     read_to: int | None = None,
-    most: int = 100,
+    max_buckets: int = 100,
 ) -> list[tuple[int, int, int]]:
     ends = LogEnds(0, end, end if high is None else high)
-    found = planned_cuts(LAST, ends, present, times, CUTTING, read_to=read_to, most=most)
+    found = planned_cuts(LAST, ends, present, times, CUTTING, read_to=read_to, max_buckets=max_buckets)
     return [(one.bucket, one.start, one.end) for one in found]
 
 
@@ -71,20 +71,20 @@ def test_a_bucket_ends_with_the_first_record_past_its_deadline() -> None:
     assert planned(times, 504, present=deadline(101) - 1) == [(100, 500, 502)]
 
 
-def test_no_bucket_is_whole_before_the_present_has_reached_its_deadline() -> None:
+def test_no_bucket_is_complete_before_the_present_has_reached_its_deadline() -> None:
     """A broker whose clock is eight hours ahead closes nothing by that."""
     times = records(deadline(99), deadline(108), deadline(108))
     assert planned(times, 503, present=deadline(100) - 1) == []
     assert planned(times, 503, present=deadline(100)) == [(100, 500, 501)]
 
 
-def test_after_a_silence_one_record_closes_several_buckets_and_leaves_the_later_ones_empty() -> None:
+def test_after_a_period_without_records_one_record_closes_several_buckets_and_leaves_the_later_ones_empty() -> None:
     times = records(deadline(99), deadline(102), deadline(102) + 5)
     assert planned(times, 503, present=deadline(102) + 10) == [(100, 500, 501), (101, 501, 501), (102, 501, 501)]
 
 
 def test_a_record_of_a_broker_that_was_ahead_closes_no_bucket_in_a_replay() -> None:
-    """Eight hours ahead for one record; the others say where the buckets end."""
+    """One record is eight hours ahead; the others determine where the buckets end."""
     times = records(
         deadline(99),
         deadline(108),
@@ -97,7 +97,7 @@ def test_a_record_of_a_broker_that_was_ahead_closes_no_bucket_in_a_replay() -> N
     assert planned(times, 507, present=deadline(101) + 2) == [(100, 500, 503), (101, 503, 505)]
 
 
-def test_a_record_ahead_of_the_present_closes_no_bucket_before_the_records_behind_it() -> None:
+def test_a_record_ahead_of_the_present_closes_no_bucket_before_the_records_after_it() -> None:
     """It would close one bucket only, since the present has reached no other deadline."""
     times = records(deadline(108), deadline(100) - 5, deadline(100) + 1)
     assert planned(times, 503, present=deadline(100) + 2) == [(100, 500, 502)]
@@ -105,14 +105,14 @@ def test_a_record_ahead_of_the_present_closes_no_bucket_before_the_records_behin
 
 
 def test_a_record_ahead_in_an_earlier_bucket_does_not_close_the_later_ones_at_their_start() -> None:
-    """Kafka's look-up still finds it, below where the bucket begins."""
+    """Kafka's lookup still finds it, before the start of the bucket."""
     answered = records(deadline(100) - 1, deadline(100), deadline(101) - 1)
     times = LogTimes(lambda time: 450 if time < deadline(101) else None, answered.read)
     assert planned(times, 503, present=deadline(101) - 1) == [(100, 500, 501)]
 
 
-def test_a_record_behind_its_time_is_waited_for() -> None:
-    """A leader whose clock is slow: the bucket ends behind its last record, so that none of them counts as later."""
+def test_a_late_record_of_a_slow_clock_stays_in_its_bucket() -> None:
+    """The leader's clock is slow: the bucket ends after its last record, so that none of them counts as late."""
     times = records(deadline(100) - 1, deadline(101), deadline(100) - 2, deadline(101), deadline(101) + 1)
     assert planned(times, 505, present=deadline(101) + 1) == [(100, 500, 503), (101, 503, 503)]
 
@@ -153,21 +153,21 @@ def test_an_open_transaction_keeps_a_bucket_from_being_idle() -> None:
     assert planned(records(), 503, high=504) == []
 
 
-def test_a_record_behind_the_pinned_end_closes_nothing() -> None:
-    """It came after the end was asked for; what lies between belongs to the bucket too."""
+def test_a_record_after_the_pinned_end_closes_nothing() -> None:
+    """It arrived after the end was pinned; the records before it belong to the bucket too."""
     times = unread(records(deadline(99), deadline(99), deadline(100)).offset_at)
     assert planned(times, 501, present=deadline(100)) == []
     assert planned(times, 502, present=deadline(100)) == [(100, 500, 502)]
 
 
-def test_a_record_that_nobody_can_read_yet_closes_nothing() -> None:
-    """Kafka's look-up by time may find one behind an open transaction."""
+def test_an_unreadable_record_closes_nothing() -> None:
+    """Kafka's lookup by time may find a record after the start of an open transaction."""
     times = unread(records(deadline(99), deadline(99), deadline(100)).offset_at)
     assert planned(times, 501, high=503, present=deadline(100)) == []
 
 
-def test_a_plan_takes_no_more_buckets_than_asked_for() -> None:
-    assert len(planned(records(), 500, most=7)) == 7
+def test_a_plan_has_at_most_max_buckets() -> None:
+    assert len(planned(records(), 500, max_buckets=7)) == 7
 
 
 def test_an_empty_topic_has_idle_buckets_only() -> None:
@@ -177,8 +177,8 @@ def test_an_empty_topic_has_idle_buckets_only() -> None:
     assert planned_cuts(first, ends, overdue - 1, records(), CUTTING) == []
 
 
-def test_a_log_that_ends_in_transaction_markers_is_cut_behind_them() -> None:
-    """There is no record at `end - 1`, and no reader sees the offsets of markers."""
+def test_a_log_that_ends_in_transaction_markers_is_cut_after_them() -> None:
+    """No record has the offset `end - 1`, and readers do not see the offsets of markers."""
     # One record at 500, an aborted one at 501 and its marker at 502.
     assert planned(records(deadline(99)), 503, present=deadline(100) + GRACE) == [(100, 500, 503)]
 
@@ -197,7 +197,7 @@ def test_whatever_the_times_cuts_join_and_stay_within_the_log_and_the_present(
     times: list[int], present: int, hidden: int, read: int, most: int
 ) -> None:
     end, read_to = 500 + len(times), 500 + min(read, len(times))
-    found = planned(records(*times), end, present=present, high=end + hidden, read_to=read_to, most=most)
+    found = planned(records(*times), end, present=present, high=end + hidden, read_to=read_to, max_buckets=most)
     assert len(found) <= most
     next_bucket, position = 100, 500
     for bucket, start, behind in found:

@@ -15,7 +15,7 @@ DEADLINE = 101 * HOUR + GRACE  # Of bucket 100.
 
 
 def place(*times: int, bucket: int = 100, present: int = 2**63) -> int | None:
-    return CUTTING.place_of_cut(bucket, np.array(times, dtype=np.int64), present)
+    return CUTTING.index_of_cut(bucket, np.array(times, dtype=np.int64), present)
 
 
 def test_a_bucket_ends_the_grace_after_its_last_hour() -> None:
@@ -38,8 +38,8 @@ def test_a_record_closes_the_bucket_before_its_own_and_not_its_own(time: int, in
     bucket = cutting.bucket_of(time)
     assert cutting.deadline(bucket - 1) <= time < cutting.deadline(bucket)
     times = np.array([time], dtype=np.int64)
-    assert cutting.place_of_cut(bucket, times, present=2**63) is None
-    assert cutting.place_of_cut(bucket - 1, times, present=2**63) == 0
+    assert cutting.index_of_cut(bucket, times, present=2**63) is None
+    assert cutting.index_of_cut(bucket - 1, times, present=2**63) == 0
 
 
 def test_the_cut_is_at_the_first_record_that_is_not_before_the_deadline() -> None:
@@ -49,7 +49,7 @@ def test_the_cut_is_at_the_first_record_that_is_not_before_the_deadline() -> Non
     assert place(DEADLINE - 1, DEADLINE + 50 * HOUR) == 1
 
 
-def test_a_record_behind_the_cut_may_have_an_earlier_time_again() -> None:
+def test_a_record_after_the_cut_may_have_an_earlier_time() -> None:
     assert place(0, DEADLINE, DEADLINE - HOUR, DEADLINE) == 1
 
 
@@ -69,7 +69,7 @@ def test_a_record_closes_nothing_before_the_present_has_reached_the_deadline() -
 
 
 def test_a_record_ahead_of_the_present_leaves_it_to_the_records_behind_it_to_close_the_bucket() -> None:
-    """A broker's clock was hours ahead for a while; another leader has taken records of the bucket behind that."""
+    """A broker's clock was hours ahead for a while, and another leader has appended records of the bucket since."""
     assert place(DEADLINE + 8 * HOUR, DEADLINE - 5, DEADLINE + 1, present=DEADLINE + 2) == 2
     assert place(DEADLINE + 8 * HOUR, present=DEADLINE + 2) is None
     assert place(DEADLINE + 2 + GRACE, present=DEADLINE + 2) == 0, "clocks may differ by the grace"

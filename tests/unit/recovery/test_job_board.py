@@ -9,7 +9,7 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.errors import Fatal
-from strandline.recovery.job_board import JobBoard, PlanStopped, Standing
+from strandline.recovery.job_board import JobBoard, JobProgress, PlanStopped
 from strandline.recovery.leasing import LeasePolicy
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import Store, StoreUnavailable
@@ -44,7 +44,7 @@ def board(store: Store, clock: ManualClock) -> JobBoard:
 
 def leased(board: JobBoard, worker: str = "w") -> Job:
     """The first job, leased."""
-    board.adopt(SHARD, JOBS, starts=False)
+    board.adopt(SHARD, JOBS, is_start=False)
     job = board.lease(board.jobs(SHARD)[0], worker)
     assert job is not None
     return job
@@ -62,11 +62,11 @@ def test_a_start_gives_the_jobs_that_it_keeps_their_whole_life_again_and_an_addi
     board.adopt(SHARD, JOBS)
     board.adopt(SHARD, JOBS)
     assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
-    board.adopt(SHARD, JOBS, starts=False)
+    board.adopt(SHARD, JOBS, is_start=False)
     assert [job.renewals for job in board.jobs(SHARD)] == [1, 1, 1]
 
 
-def test_of_two_workers_one_gets_the_job_and_the_other_is_told_so(board: JobBoard) -> None:
+def test_of_two_workers_one_gets_the_job_and_the_other_none(board: JobBoard) -> None:
     board.adopt(SHARD, JOBS)
     seen = board.jobs(SHARD)[0]
     assert board.lease(seen, "w") is not None
@@ -83,7 +83,7 @@ def test_a_lease_is_renewed_from_the_clock_s_now(board: JobBoard, clock: ManualC
     assert board.jobs(SHARD)[0] == renewed
 
 
-def test_a_worker_may_finish_after_a_renewal_that_it_has_not_heard_of(board: JobBoard, clock: ManualClock) -> None:
+def test_a_worker_may_finish_after_a_renewal_whose_response_was_lost(board: JobBoard, clock: ManualClock) -> None:
     held = leased(board)
     clock.sleep(20)
     board.renew(held)
@@ -91,7 +91,7 @@ def test_a_worker_may_finish_after_a_renewal_that_it_has_not_heard_of(board: Job
     assert board.jobs(SHARD)[0].state is JobState.DONE
 
 
-def test_a_worker_that_was_late_may_finish_what_nobody_else_has_taken(board: JobBoard, clock: ManualClock) -> None:
+def test_a_late_worker_may_finish_a_job_that_no_other_worker_has_taken(board: JobBoard, clock: ManualClock) -> None:
     held = leased(board)
     clock.sleep(1_000)
     assert board.finish(held)
@@ -111,14 +111,14 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
     board: JobBoard, clock: ManualClock, change: Callable[[JobBoard, Job], object], then: str
 ) -> None:
     held = leased(board)
-    board.take_back_lost(SHARD)
+    board.reclaim_lost(SHARD)
     clock.sleep(120)
     if then == "removed":
         board.adopt(SHARD, JOBS[1:])
     elif then == "planned anew":
         board.adopt(SHARD, [replace(JOBS[0], plan="another", groups=frozenset({0, 1}))])
     else:
-        board.take_back_lost(SHARD)
+        board.reclaim_lost(SHARD)
     if then in ("leased again", "done by another"):
         # Even by a worker of the same name: the epoch tells them apart.
         again = board.lease(board.jobs(SHARD)[0], "w")
@@ -129,14 +129,14 @@ def test_a_worker_whose_lease_is_lost_changes_nothing(
     assert board.jobs(SHARD) == before
 
 
-def test_a_lost_lease_is_taken_back_and_counted(board: JobBoard, clock: ManualClock) -> None:
+def test_a_lost_lease_is_reclaimed_and_counted(board: JobBoard, clock: ManualClock) -> None:
     leased(board)
     clock.sleep(1_000)
-    assert board.take_back_lost(SHARD)[0].state is JobState.LEASED, "nobody has looked before"
+    assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED, "nobody has looked before"
     clock.sleep(119)
-    assert board.take_back_lost(SHARD)[0].state is JobState.LEASED
+    assert board.reclaim_lost(SHARD)[0].state is JobState.LEASED
     clock.sleep(1)
-    job = board.take_back_lost(SHARD)[0]
+    job = board.reclaim_lost(SHARD)[0]
     assert (job.state, job.failures, job.epoch) == (JobState.PENDING, 1, 1)
 
 
@@ -154,24 +154,24 @@ def test_46_a_lease_that_is_renewed_is_left_alone_though_the_clocks_of_two_worke
     held: Job | None = leased(board)
     other = JobBoard(store, WrongClock(), POLICY)
     for _ in range(20):
-        assert [job.worker for job in other.take_back_lost(SHARD)] == ["w", "", ""]
+        assert [job.worker for job in other.reclaim_lost(SHARD)] == ["w", "", ""]
         clock.sleep(20)
         assert held is not None
         held = board.renew(held)
     taken = other.lease(other.jobs(SHARD)[1], "v")
     for _ in range(20):
         assert taken is not None
-        assert [job.worker for job in board.take_back_lost(SHARD)] == ["w", "v", ""]
+        assert [job.worker for job in board.reclaim_lost(SHARD)] == ["w", "v", ""]
         clock.sleep(20)
         taken = other.renew(taken)
         assert held is not None
         held = board.renew(held)
 
 
-def test_the_lease_of_a_dead_process_is_taken_back_at_once(store: Store, clock: ManualClock) -> None:
+def test_the_lease_of_a_dead_process_is_reclaimed_at_once(store: Store, clock: ManualClock) -> None:
     leased(JobBoard(store, clock, POLICY))
     board = JobBoard(store, clock, POLICY, is_gone=lambda worker: worker == "w")
-    assert board.take_back_lost(SHARD)[0].state is JobState.PENDING
+    assert board.reclaim_lost(SHARD)[0].state is JobState.PENDING
 
 
 def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard) -> None:
@@ -182,19 +182,20 @@ def test_a_start_adopts_what_had_failed_and_the_plan_stopped_for(board: JobBoard
         failed = board.fail(held, f"try {number}")
         assert failed is not None
     with pytest.raises(PlanStopped) as raised:
-        Standing.of(board.jobs(SHARD)).require_going()
+        JobProgress.of(board.jobs(SHARD)).raise_if_stopped()
     assert isinstance(raised.value, Fatal)
     assert raised.value.message == (
-        "the replay of metrics/3 stopped at bucket 1, offsets [100, 200), which failed 4 times; at last: offsets"
+        "the replay of metrics/3 stopped at bucket 1, offsets [100, 200), which failed 4 times; the last reason:"
+        " offsets"
         " [100, 200): try 3"
     )
     assert board.lease(failed, "w") is None
-    assert board.adopt(SHARD, JOBS, starts=False) == board.jobs(SHARD)
+    assert board.adopt(SHARD, JOBS, is_start=False) == board.jobs(SHARD)
     assert board.jobs(SHARD)[0].state is JobState.FAILED
     adopted = board.adopt(SHARD, JOBS)
     assert adopted is not None
     assert (adopted[0].state, adopted[0].failures, adopted[0].epoch) == (JobState.PENDING, 0, 4)
-    Standing.of(adopted).require_going()
+    JobProgress.of(adopted).raise_if_stopped()
 
 
 def test_a_job_is_withdrawn_only_as_it_was_seen(board: JobBoard) -> None:
@@ -205,12 +206,12 @@ def test_a_job_is_withdrawn_only_as_it_was_seen(board: JobBoard) -> None:
     assert board.jobs(SHARD) == JOBS[1:]
 
 
-def test_how_far_a_shard_is_is_counted_in_jobs_and_offsets(board: JobBoard) -> None:
-    assert Standing.of([]).is_done
-    assert Standing.of([]).fraction == 1.0
+def test_progress_is_counted_in_jobs_and_offsets(board: JobBoard) -> None:
+    assert JobProgress.of([]).is_done
+    assert JobProgress.of([]).fraction == 1.0
     held = leased(board)
     board.finish(held)
-    standing = Standing.of(board.jobs(SHARD))
+    standing = JobProgress.of(board.jobs(SHARD))
     assert (standing.jobs, standing.done, standing.records, standing.records_done) == (3, 1, 300, 100)
     assert standing.fraction == pytest.approx(1 / 3)
     assert not standing.is_done
@@ -235,7 +236,7 @@ class MissedAnswers:
 
 
 @pytest.mark.parametrize("change", [CHANGES["renew"], CHANGES["finish"]])
-def test_a_change_whose_answer_was_missed_is_recognised_as_one_s_own(
+def test_a_change_whose_response_was_lost_is_recognised(
     store: Store, clock: ManualClock, change: Callable[[JobBoard, Job], object]
 ) -> None:
     held = leased(JobBoard(store, clock, POLICY))
@@ -248,7 +249,7 @@ def test_a_change_whose_answer_was_missed_is_recognised_as_one_s_own(
 
 
 class Meddler:
-    """A store in which somebody else changes the jobs before each of our changes."""
+    """A store in which another process changes the jobs before each of our changes."""
 
     def __init__(self, store: Store, times: int) -> None:
         self._store, self.times = store, times
@@ -277,6 +278,6 @@ def test_two_coordinators_at_once_agree_in_the_end(store: Store, clock: ManualCl
     assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) == JOBS[:1]
 
 
-def test_an_owner_whose_plan_is_changed_for_ever_is_told_so(store: Store, clock: ManualClock) -> None:
+def test_adoption_gives_up_if_the_plan_keeps_being_changed(store: Store, clock: ManualClock) -> None:
     meddler: Any = Meddler(store, 1_000)
     assert JobBoard(meddler, clock, POLICY).adopt(SHARD, JOBS[:1]) is None

@@ -7,18 +7,18 @@ import pytest
 
 from strandline.errors import Fatal, Retryable
 from strandline.recovery.leasing import (
-    MOST_REASON,
+    MAX_REASON_CHARS,
     LeaseLost,
     LeasePolicy,
     fail,
     finish,
+    heartbeat_of,
     is_leasable,
     is_open,
     lease,
+    reclaim,
     release,
     renew,
-    sign_of_life,
-    take_back,
 )
 from strandline.store.jobs import Job, JobState
 from support.manifest_rows import NEVER, SHARD
@@ -41,14 +41,14 @@ def test_a_lease_is_two_minutes_long_under_an_epoch_of_its_own() -> None:
 def test_only_a_pending_job_can_be_leased(state: JobState) -> None:
     assert is_leasable(PENDING)
     assert not is_leasable(STATES[state])
-    with pytest.raises(ValueError, match="was to be leased"):
+    with pytest.raises(ValueError, match="can't be leased to"):
         lease(STATES[state], "w", NOW, POLICY)
 
 
-def test_each_renewal_is_another_sign_of_life_whatever_the_clock_shows() -> None:
+def test_each_renewal_is_a_new_heartbeat_whatever_the_clock_shows() -> None:
     renewed = renew(LEASED, LEASED, NOW - 10**9, POLICY)
-    assert sign_of_life(renewed) != sign_of_life(LEASED)
-    assert sign_of_life(renew(renewed, renewed, NOW - 10**9, POLICY)) != sign_of_life(renewed)
+    assert heartbeat_of(renewed) != heartbeat_of(LEASED)
+    assert heartbeat_of(renew(renewed, renewed, NOW - 10**9, POLICY)) != heartbeat_of(renewed)
 
 
 def test_a_job_is_open_until_it_is_done_or_has_failed_for_good() -> None:
@@ -60,7 +60,7 @@ def test_a_renewed_lease_lasts_from_now_on_and_never_gets_shorter() -> None:
     assert renew(LEASED, LEASED, NOW - 50_000, POLICY) == replace(LEASED, renewals=1)
 
 
-def test_a_finished_job_says_who_finished_it_under_which_epoch() -> None:
+def test_a_finished_job_keeps_its_worker_and_epoch() -> None:
     assert finish(LEASED, LEASED) == replace(LEASED, state=JobState.DONE, leased_until=0)
 
 
@@ -69,7 +69,7 @@ def test_a_released_job_is_pending_and_has_not_failed() -> None:
     assert release(LEASED, LEASED, "no broker").reason == "offsets [100, 150): no broker"
 
 
-def test_a_job_may_fail_so_often_and_then_not_again() -> None:
+def test_a_job_fails_permanently_past_the_failures_allowed() -> None:
     job = PENDING
     for failures in (1, 2, 3):
         held = lease(job, "w", NOW, POLICY)
@@ -82,18 +82,18 @@ def test_a_job_may_fail_so_often_and_then_not_again() -> None:
 
 
 def test_a_lost_lease_counts_as_a_failure() -> None:
-    """A job that ends its worker every time would otherwise be tried for ever."""
-    job = take_back(LEASED, POLICY)
+    """Otherwise a job that kills its worker would be retried forever."""
+    job = reclaim(LEASED, POLICY)
     assert (job.state, job.failures, job.epoch) == (JobState.PENDING, 1, 5)
     assert job.reason == "offsets [100, 150): its worker was lost: w"
-    assert take_back(replace(LEASED, failures=3), POLICY).state is JobState.FAILED
-    with pytest.raises(ValueError, match="was to be taken back"):
-        take_back(job, POLICY)
+    assert reclaim(replace(LEASED, failures=3), POLICY).state is JobState.FAILED
+    with pytest.raises(ValueError, match="can't be reclaimed from"):
+        reclaim(job, POLICY)
 
 
 def test_a_reason_is_short_whatever_failed() -> None:
     job = fail(LEASED, LEASED, "x" * 100_000, POLICY)
-    assert len(job.reason) == MOST_REASON == 1_000
+    assert len(job.reason) == MAX_REASON_CHARS == 1_000
     assert job.reason.startswith("offsets [100, 150): xxx")
 
 
@@ -125,7 +125,7 @@ def test_a_lease_that_was_renewed_meanwhile_is_still_the_worker_s(transition: Ca
     transition(replace(LEASED, leased_until=LEASED.leased_until + 20_000))
 
 
-def test_a_lost_lease_is_not_worth_trying_again() -> None:
+def test_a_lost_lease_is_fatal() -> None:
     assert issubclass(LeaseLost, Fatal)
     assert not issubclass(LeaseLost, Retryable)
 

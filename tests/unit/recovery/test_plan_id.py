@@ -15,7 +15,7 @@ def test_no_two_plans_have_one_name(present: int | None) -> None:
 
 
 @pytest.mark.parametrize("present", [0, 1, 1_700_000_000_000, 2**48 - 1])
-def test_a_plan_s_id_tells_when_it_was_made(present: int) -> None:
+def test_a_plan_s_id_contains_the_time_when_it_was_made(present: int) -> None:
     plan = new_plan_id(present)
     assert planned_at(plan) == present
     found = uuid.UUID(hex=plan)
@@ -31,5 +31,5 @@ def test_a_present_that_does_not_fit_is_held_at_the_bound(present: int, held: in
 @pytest.mark.parametrize(
     "plan", ["plan", "", uuid.uuid4().hex, new_plan_id(None)], ids=["a word", "empty", "random", "without a present"]
 )
-def test_an_id_of_a_version_before_tells_no_time(plan: str) -> None:
+def test_an_id_of_an_older_version_has_no_time(plan: str) -> None:
     assert planned_at(plan) is None

@@ -1,4 +1,6 @@
-"""The replay plan: whole buckets, the jobs for what they lack, and how an owner adopts the jobs of the one before."""
+"""The replay plan: complete buckets, the jobs for the rows that they lack, and how an owner adopts the jobs of the
+previous one.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.log_ends import LogEnds
-from strandline.recovery.offset_policy import AnotherLog, DataLost
+from strandline.recovery.offset_policy import DataLost, LogMismatch
 from strandline.recovery.planning import (
     ShardPlan,
     WantedJobs,
@@ -61,7 +63,7 @@ def test_a_stored_bucket_needs_no_job_and_neither_does_one_without_a_record() ->
     assert found.empty == (9,)
 
 
-def test_a_job_begins_behind_what_was_accepted_as_lost() -> None:
+def test_a_job_starts_after_the_accepted_loss() -> None:
     cuts = [beginning(7, 100), replace(cut(8, 100, 150), lost_to=150), replace(cut(9, 150, 180), lost_to=170)]
     found = wanted_of(cuts)
     assert found.empty == (8,)
@@ -91,9 +93,9 @@ def everybody(_worker: str) -> bool:
     return True
 
 
-def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = nobody, starts: bool = True) -> Job:
+def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = nobody, is_start: bool = True) -> Job:
     """What becomes of a job."""
-    steps = adopt([old], [wanted], is_gone, starts=starts)
+    steps = adopt([old], [wanted], is_gone, is_start=is_start)
     assert not steps.add
     assert not steps.remove
     if steps.keep:
@@ -104,7 +106,7 @@ def adopted(old: Job, wanted: Job = WANTED, *, is_gone: Callable[[str], bool] = 
     return after
 
 
-def test_a_job_that_is_not_there_is_added_and_one_that_nobody_wants_is_removed() -> None:
+def test_missing_jobs_are_added_and_unwanted_ones_are_removed() -> None:
     steps = adopt([replace(OLD, bucket=7), replace(LEASED, bucket=6)], [WANTED], nobody)
     assert steps.add == (WANTED,)
     assert {job.bucket for job in steps.remove} == {6, 7}
@@ -150,14 +152,14 @@ def test_a_lease_is_honoured_whatever_the_time_on_it(left: int) -> None:
     assert adopted(job) == job
 
 
-def test_the_lease_of_a_dead_process_is_taken_back_at_once() -> None:
+def test_the_lease_of_a_dead_process_is_reclaimed_at_once() -> None:
     assert adopted(LEASED, is_gone=everybody) == replace(OLD, epoch=3)
 
 
 @pytest.mark.parametrize("job", [FAILED, LEASED, replace(LEASED, leased_until=0), replace(OLD, failures=2), DONE])
 def test_an_owner_that_adds_to_its_own_plan_leaves_leases_and_failures_alone(job: Job) -> None:
-    assert adopted(job, is_gone=everybody, starts=False) == job
-    assert adopted(job, replace(WANTED, end=151), starts=False) == replace(WANTED, end=151, epoch=job.epoch)
+    assert adopted(job, is_gone=everybody, is_start=False) == job
+    assert adopted(job, replace(WANTED, end=151), is_start=False) == replace(WANTED, end=151, epoch=job.epoch)
 
 
 jobs = st.builds(
@@ -180,7 +182,7 @@ of_one_shard = st.lists(jobs, unique_by=lambda job: job.bucket, max_size=6)
 
 
 @given(existing=of_one_shard, wanted=of_one_shard)
-def test_after_an_adoption_each_wanted_bucket_has_one_job_that_serves_and_another_adoption_changes_nothing(
+def test_after_an_adoption_each_wanted_bucket_has_one_satisfying_job_and_another_adoption_changes_nothing(
     existing: list[Job], wanted: list[Job]
 ) -> None:
     wanted = [
@@ -215,14 +217,14 @@ def test_a_plan_that_the_log_still_has_may_run(start: int, end: int) -> None:
 def test_a_plan_whose_first_records_are_gone_may_not_run() -> None:
     with pytest.raises(DataLost, match=r"from offset 100 up to 101") as raised:
         recheck(PLAN, LogEnds(101, 180, 180), "topic-1")
-    assert (raised.value.first, raised.value.behind) == (100, 101)
+    assert (raised.value.first, raised.value.end) == (100, 101)
 
 
-def test_a_plan_for_a_topic_that_was_made_again_may_not_run() -> None:
-    with pytest.raises(AnotherLog, match="its id is topic-2, and it was topic-1"):
+def test_a_plan_for_a_recreated_topic_may_not_run() -> None:
+    with pytest.raises(LogMismatch, match="its id is topic-2, and it was topic-1"):
         recheck(PLAN, LogEnds(0, 500, 500), "topic-2")
 
 
 def test_a_plan_for_a_log_that_ends_sooner_now_may_not_run() -> None:
-    with pytest.raises(AnotherLog, match="ends at offset 179, before 180"):
+    with pytest.raises(LogMismatch, match="ends at offset 179, before 180"):
         recheck(PLAN, LogEnds(0, 179, 500), "topic-1")

@@ -15,7 +15,7 @@ TIMES = st.integers(NOW - 1000 * DAY, NOW + 1000 * DAY)
 
 
 class LeapingClock(ManualClock):
-    """Wall time may leap; monotonic time goes on."""
+    """Wall time may jump; monotonic time advances steadily."""
 
     offset = 0
 
@@ -59,15 +59,15 @@ def test_old_records_are_no_disagreement() -> None:
 def test_a_manifest_that_was_written_later_than_now_is_reported_and_decides_nothing() -> None:
     clock = ManualClock(NOW)
     present = Present(clock, clock.now_ms)
-    present.ask_store()
-    present.read_manifest(NOW - DAY)
+    present.poll_store_clock()
+    present.observe_manifest(NOW - DAY)
     assert present.readings().differences["manifest"] == 0
-    present.read_manifest(NOW + DAY)
+    present.observe_manifest(NOW + DAY)
     assert present.readings().disagreement == DAY
     assert present.now_ms() == NOW
 
 
-def test_between_two_questions_the_store_s_clock_goes_on() -> None:
+def test_between_two_polls_the_store_s_clock_advances() -> None:
     clock, asked = ManualClock(NOW), 0
 
     def server_time() -> int:
@@ -76,13 +76,13 @@ def test_between_two_questions_the_store_s_clock_goes_on() -> None:
         return clock.now_ms() - 5_000
 
     present = Present(clock, server_time)
-    present.ask_store()
+    present.poll_store_clock()
     clock.sleep(20)
-    present.ask_store()
+    present.poll_store_clock()
     assert asked == 1
     assert present.now_ms() == NOW + 15_000
     clock.sleep(20)
-    present.ask_store()
+    present.poll_store_clock()
     assert asked == 2
 
 
@@ -95,22 +95,22 @@ def test_a_server_that_takes_long_to_answer_is_not_ahead_by_that() -> None:
         return clock.now_ms()
 
     present = Present(clock, server_time)
-    present.ask_store()
+    present.poll_store_clock()
     assert present.readings().store == NOW + 40_000
 
 
 def test_records_count_as_long_as_they_are_the_newest_that_were_read() -> None:
     clock = ManualClock(NOW)
     present = Present(clock, lambda: clock.now_ms() - DAY)
-    present.ask_store()
+    present.poll_store_clock()
     assert present.now_ms() == NOW - DAY, "two clocks disagree, and there is no third"
-    present.read_records(NOW - 1_000)
+    present.observe_records(NOW - 1_000)
     assert present.now_ms() == NOW - 1_000
     clock.sleep(10)
     assert present.now_ms() == NOW + 9_000, "the brokers' clock has gone on since"
-    present.read_records(-1)
+    present.observe_records(-1)
     assert present.now_ms() == NOW + 9_000, "a record without a time says nothing"
-    present.read_records(NOW - 2 * DAY)
+    present.observe_records(NOW - 2 * DAY)
     assert present.now_ms() == NOW - DAY + 10_000
 
 
@@ -127,15 +127,15 @@ def test_nothing_has_expired_before_the_present_was_looked_at_twice_a_minute_apa
 def test_one_wrong_reading_settles_nothing() -> None:
     clock = LeapingClock(NOW)
     present = Present(clock, clock.now_ms)
-    present.ask_store()
+    present.poll_store_clock()
     for second in range(0, 300, 10):
         clock.sleep(10)
         clock.offset = 100 * DAY if second == 120 else 0
-        present.ask_store()
+        present.poll_store_clock()
         assert present.settled_ms() <= clock.now_ms() - clock.offset
 
 
-def test_a_leap_is_not_believed_until_it_has_lasted_for_ten_minutes() -> None:
+def test_a_jump_is_ignored_until_it_has_lasted_for_ten_minutes() -> None:
     clock = LeapingClock(NOW)
     steady = SteadyClock(clock)
     clock.offset = 3 * HOUR
@@ -145,7 +145,7 @@ def test_a_leap_is_not_believed_until_it_has_lasted_for_ten_minutes() -> None:
     assert steady.now_ms() == NOW + 10 * MINUTE + 3 * HOUR
 
 
-def test_a_leap_and_one_back_leave_the_clock_as_it_was() -> None:
+def test_a_jump_that_is_reversed_leaves_the_clock_unchanged() -> None:
     clock = LeapingClock(NOW)
     steady = SteadyClock(clock)
     for offset in (3 * HOUR, 0, -DAY, 0):

@@ -11,16 +11,16 @@ from strandline.recovery.cutting import Cutting
 from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import (
     AcceptedLoss,
-    Behind,
+    BehindPartition,
     LossReason,
-    PartitionStanding,
+    PartitionProgress,
     Readiness,
     StoredDataset,
     Verdict,
     bucket_of_hour,
     newest_ready_hour,
+    partition_progress,
     readiness,
-    standings,
 )
 from strandline.store.rows import CutRow, GroupRow, LateSamples, ManifestRows
 from support.manifest_rows import beginning, cut, manifest, rows_of
@@ -87,7 +87,7 @@ def test_an_hour_is_ready_when_every_group_of_every_partition_has_its_row() -> N
 def test_a_partition_without_one_group_s_row_is_behind_by_a_bucket() -> None:
     found = asked(stored(read_up_to(H), without(read_up_to(H), (H, 1))))
     assert found.verdict is Verdict.NOT_READY
-    assert found.behind == (Behind(1, H, H - 1, (1,), HOUR),)
+    assert found.behind == (BehindPartition(1, H, H - 1, (1,), HOUR),)
     assert found.first_not_ready == "1970-01-05T04"
 
 
@@ -102,7 +102,7 @@ def test_trap_an_hour_is_not_ready_when_the_slowest_partition_has_read_its_first
         slow = read_up_to(reached, began=first - 5)
         found = asked(stored(quick, slow, interval=interval))
         assert found.verdict is Verdict.NOT_READY
-        assert found.behind == (Behind(1, last, reached, (0, 1), (last - reached) * interval),)
+        assert found.behind == (BehindPartition(1, last, reached, (0, 1), (last - reached) * interval),)
     assert asked(stored(quick, quick, interval=interval)).verdict is Verdict.READY
 
 
@@ -113,7 +113,7 @@ def test_a_bucket_of_several_hours_makes_all_of_them_ready_at_once() -> None:
         assert bucket_of_hour(hour, interval) == 20
         assert asked(dataset, hour).verdict is Verdict.READY
     found = asked(dataset, 126)
-    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (Behind(0, 21, 20, (0, 1), HOUR),))
+    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (BehindPartition(0, 21, 20, (0, 1), HOUR),))
 
 
 def test_a_bucket_of_a_day_makes_the_day_ready() -> None:
@@ -122,14 +122,14 @@ def test_a_bucket_of_a_day_makes_the_day_ready() -> None:
     assert readiness(dataset, Period(21 * 24, 24)).verdict is Verdict.NOT_READY
 
 
-def test_a_row_behind_a_hole_does_not_make_its_hour_ready() -> None:
+def test_a_row_after_a_hole_does_not_make_its_hour_ready() -> None:
     holed = without(read_up_to(H), (H - 1, 0))
-    assert asked(stored(holed)).behind == (Behind(0, H, H - 2, (0,), 2 * HOUR),)
+    assert asked(stored(holed)).behind == (BehindPartition(0, H, H - 2, (0,), 2 * HOUR),)
 
 
 def test_a_superseded_row_counts_as_none() -> None:
     found = asked(stored(rewound(read_up_to(H + 2), H)))
-    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (Behind(0, H, H - 1, (0, 1), HOUR),))
+    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (BehindPartition(0, H, H - 1, (0, 1), HOUR),))
     assert asked(stored(rewound(read_up_to(H + 2), H + 1))).verdict is Verdict.READY
 
 
@@ -146,16 +146,16 @@ def test_a_partition_that_started_later_does_not_count() -> None:
     assert found.verdict is Verdict.NOT_READY, "it began with the hour's own bucket, and has not stored it"
 
 
-def test_an_hour_before_anybody_read_is_not_called_ready() -> None:
+def test_an_hour_before_any_partition_was_read_is_not_ready() -> None:
     found = asked(stored(read_up_to(H + 6, began=H), read_up_to(H + 6, began=H + 2)))
     assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "no partition was read yet")
 
 
-def test_a_partition_that_nobody_has_read_is_behind() -> None:
+def test_a_partition_that_was_never_read_is_behind() -> None:
     for unread in (None, manifest([])):
         found = asked(stored(read_up_to(H), unread))
         assert found.verdict is Verdict.NOT_READY
-        assert found.behind == (Behind(1, H, None, (0, 1), None),)
+        assert found.behind == (BehindPartition(1, H, None, (0, 1), None),)
 
 
 def test_an_hour_whose_rows_have_expired_is_unknown_and_never_ready() -> None:
@@ -172,7 +172,7 @@ def test_an_hour_whose_rows_have_expired_is_unknown_and_never_ready() -> None:
 
 
 def test_a_beginning_whose_past_has_expired_is_not_taken_for_a_first_start() -> None:
-    """The row of a topic that was made again looks like that of a first start once all before it is gone."""
+    """Once all rows before it have expired, the row of a recreated topic looks like that of a first start."""
     later = read_up_to(H + 6, began=H + 2)
     dataset = stored(read_up_to(H + 6), later, known_since=(H + 1) * HOUR)
     assert asked(dataset).verdict is Verdict.UNKNOWN
@@ -215,7 +215,7 @@ def test_late_samples_of_a_partition_that_started_later_count_too() -> None:
     assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 1, 4)
 
 
-def test_a_rewind_of_later_buckets_does_not_lower_a_revision_and_is_told() -> None:
+def test_a_rewind_of_later_buckets_does_not_lower_a_revision_and_is_reported() -> None:
     rows = read_up_to(H + 2, late={H + 1: {H: 7}, H + 2: {H: 1}})
     found = asked(stored(rewound(rows, H + 2)))
     assert (found.verdict, found.revision, found.late_samples, found.rewound_samples) == (Verdict.READY, 2, 8, 1)
@@ -225,7 +225,7 @@ def test_a_rewind_of_later_buckets_does_not_lower_a_revision_and_is_told() -> No
 # What was lost.
 
 
-def test_accepted_losses_of_the_hour_are_told() -> None:
+def test_accepted_losses_of_the_hour_are_reported() -> None:
     rows = read_up_to(H + 1)
     found = next(one for one in rows.cuts if one.bucket == H)
     lost = with_cut(rows, replace(found, lost_to=found.start + 4))
@@ -244,7 +244,7 @@ def test_a_loss_in_the_bucket_before_touches_an_hour_whose_first_records_lie_in_
     assert asked(stored(lost)).losses == ()
 
 
-def test_a_loss_over_several_buckets_is_told_as_one() -> None:
+def test_a_loss_over_several_buckets_is_reported_as_one() -> None:
     rows = read_up_to(H)
     for bucket in range(H - 2, H + 1):
         found = next(one for one in rows.cuts if one.bucket == bucket)
@@ -263,11 +263,11 @@ def closed_by_loss(rows: ManifestRows, *buckets: int) -> ManifestRows:
 def test_an_hour_whose_bucket_a_loss_closed_waits_for_the_rest_of_its_time() -> None:
     dataset = stored(read_up_to(H + 3), closed_by_loss(read_up_to(H), H))
     found = asked(dataset)
-    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (Behind(1, H + 1, H, (0, 1), HOUR),))
+    assert (found.verdict, found.behind) == (Verdict.NOT_READY, (BehindPartition(1, H + 1, H, (0, 1), HOUR),))
     assert asked(dataset, H - 1).verdict is Verdict.READY
     assert newest_ready_hour(dataset) == H - 1
     one_group = closed_by_loss(without(read_up_to(H + 1), (H + 1, 1)), H)
-    assert asked(stored(one_group)).behind == (Behind(0, H + 1, H, (1,), HOUR),)
+    assert asked(stored(one_group)).behind == (BehindPartition(0, H + 1, H, (1,), HOUR),)
     assert asked(stored(closed_by_loss(read_up_to(H + 1), H))).verdict is Verdict.READY
 
 
@@ -277,46 +277,46 @@ def test_an_hour_in_which_the_log_lost_the_position_of_its_shard_waits_for_the_r
     def closed(rows: ManifestRows) -> ManifestRows:
         return replace(rows, cuts=tuple(replace(one, closed_early=one.bucket == H) for one in rows.cuts))
 
-    assert asked(stored(closed(read_up_to(H)))).behind == (Behind(0, H + 1, H, (0, 1), HOUR),)
+    assert asked(stored(closed(read_up_to(H)))).behind == (BehindPartition(0, H + 1, H, (0, 1), HOUR),)
     assert asked(stored(closed(read_up_to(H + 1)))).verdict is Verdict.READY
 
 
 def test_after_several_losses_in_a_row_an_hour_waits_for_a_bucket_that_none_has_closed() -> None:
     rows = closed_by_loss(read_up_to(H + 1), H, H + 1)
-    assert asked(stored(rows)).behind == (Behind(0, H + 2, H + 1, (0, 1), HOUR),)
+    assert asked(stored(rows)).behind == (BehindPartition(0, H + 2, H + 1, (0, 1), HOUR),)
     assert newest_ready_hour(stored(rows)) == H - 1
     assert newest_ready_hour(stored(closed_by_loss(read_up_to(H + 2), H, H + 1))) == H + 2
 
 
 def remade() -> ManifestRows:
-    """Read up to bucket 99, of which group 1 was not stored; then the topic was made again, in bucket 102."""
+    """Read up to bucket 99, of which group 1 was not stored; then the topic was recreated, in bucket 102."""
     old = without(read_up_to(99, began=96), (99, 1))
     new = [beginning(102, 0), cut(103, 0, 5)]
     return manifest([*old.cuts, *new], [*old.groups, *rows_of(103, (0, 1))])
 
 
-def test_what_was_not_stored_of_a_topic_that_was_made_again_is_a_loss_and_nothing_to_wait_for() -> None:
+def test_unstored_records_of_a_recreated_topic_are_a_loss_and_are_not_waited_for() -> None:
     dataset = stored(remade())
     assert asked(dataset, 98).losses == ()
     for hour in range(99, 103):
         found = asked(dataset, hour)
         assert found.verdict is Verdict.READY, hour
-        assert found.losses == (AcceptedLoss(0, 20, None, (hour,), LossReason.TOPIC_MADE_AGAIN),)
+        assert found.losses == (AcceptedLoss(0, 20, None, (hour,), LossReason.TOPIC_RECREATED),)
     assert (asked(dataset, 103).verdict, asked(dataset, 103).losses) == (Verdict.READY, ())
     assert asked(dataset, 104).verdict is Verdict.NOT_READY
     assert asked(dataset, 96).verdict is Verdict.UNKNOWN
 
 
-def test_an_hour_in_which_a_topic_was_made_again_waits_for_what_the_new_one_has_of_it() -> None:
+def test_an_hour_in_which_a_topic_was_recreated_waits_for_its_records_in_the_new_topic() -> None:
     begun = replace(remade(), groups=tuple(one for one in remade().groups if one.bucket < 103))
-    assert asked(stored(begun), 102).behind == (Behind(0, 103, 102, (0, 1), HOUR),)
+    assert asked(stored(begun), 102).behind == (BehindPartition(0, 103, 102, (0, 1), HOUR),)
     assert asked(stored(begun), 101).verdict is Verdict.READY
     assert newest_ready_hour(stored(begun)) == 101
 
 
-def test_what_was_superseded_when_the_topic_was_made_again_is_lost_too() -> None:
+def test_what_was_superseded_when_the_topic_was_recreated_is_lost_too() -> None:
     found = asked(stored(rewound(remade(), 98)), 98)
-    assert found.losses == (AcceptedLoss(0, 10, None, (98,), LossReason.TOPIC_MADE_AGAIN),)
+    assert found.losses == (AcceptedLoss(0, 10, None, (98,), LossReason.TOPIC_RECREATED),)
 
 
 # Days.
@@ -327,7 +327,7 @@ def test_a_day_needs_each_of_its_hours() -> None:
     found = readiness(stored(read_up_to(119), read_up_to(112)), day)
     assert (found.verdict, found.hours, found.ready_hours) == (Verdict.NOT_READY, 24, 17)
     assert (found.period, found.first_not_ready) == ("1970-01-05", "1970-01-05T17")
-    assert found.behind == (Behind(1, 119, 112, (0, 1), 7 * HOUR),)
+    assert found.behind == (BehindPartition(1, 119, 112, (0, 1), 7 * HOUR),)
     ready = readiness(stored(read_up_to(119), read_up_to(119)), day)
     assert (ready.verdict, ready.ready_hours, ready.first_not_ready) == (Verdict.READY, 24, None)
 
@@ -338,7 +338,7 @@ def test_a_day_has_the_revisions_and_losses_of_its_hours() -> None:
     assert (found.verdict, found.revision, found.late_samples) == (Verdict.READY, 4, 15)
 
 
-def test_a_day_of_which_an_hour_can_not_be_told_is_unknown() -> None:
+def test_a_day_with_an_unknown_hour_is_unknown() -> None:
     rows = read_up_to(120, began=90)
     expired = replace(rows, cuts=tuple(one for one in rows.cuts if one.bucket > 100))
     found = readiness(stored(expired), Period(96, 24))
@@ -363,13 +363,13 @@ def test_the_newest_ready_hour_is_that_of_the_slowest_partition() -> None:
     assert newest_ready_hour(stored(read_up_to(90, began=90))) is None, "nothing is stored yet"
 
 
-def test_standings_tell_how_far_each_partition_is_behind() -> None:
+def test_partition_progress_has_how_far_each_partition_is_behind() -> None:
     now = (H + 3) * HOUR + 5
-    told = standings(stored(read_up_to(H), None, read_up_to(H + 9)), now)
+    told = partition_progress(stored(read_up_to(H), None, read_up_to(H + 9)), now)
     assert told == (
-        PartitionStanding(0, H, (H + 1) * HOUR, 2 * HOUR + 5),
-        PartitionStanding(1, None, None, None),
-        PartitionStanding(2, H + 9, (H + 10) * HOUR, 0),
+        PartitionProgress(0, H, (H + 1) * HOUR, 2 * HOUR + 5),
+        PartitionProgress(1, None, None, None),
+        PartitionProgress(2, H + 9, (H + 10) * HOUR, 0),
     )
 
 
@@ -392,8 +392,8 @@ INTERVALS = st.sampled_from([15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR]
 
 
 def model_ready(interval: int, hour: int, manifests: Iterable[ManifestRows | None]) -> bool:
-    """Said once more, bucket by bucket: of each partition that had begun by then, all rows are there up to the bucket
-    that holds the last millisecond, or the first one behind it that no loss has closed.
+    """The rule, bucket by bucket: each partition that had started by then has all rows up to the bucket with the last
+    millisecond, or up to the first later bucket that no loss has closed.
     """
     last = ((hour + 1) * HOUR - 1) // interval
     counts = 0
@@ -413,16 +413,14 @@ def model_ready(interval: int, hour: int, manifests: Iterable[ManifestRows | Non
 
 
 @given(manifests=st.lists(partitions(), min_size=1, max_size=3), interval=INTERVALS, hour=st.integers(0, 60))
-def test_an_hour_is_ready_exactly_when_the_rule_says_so(
-    manifests: list[ManifestRows | None], interval: int, hour: int
-) -> None:
+def test_an_hour_is_ready_exactly_by_the_rule(manifests: list[ManifestRows | None], interval: int, hour: int) -> None:
     found = asked(stored(*manifests, interval=interval), hour)
     assert (found.verdict is Verdict.READY) == model_ready(interval, hour, manifests)
     assert bool(found.behind) == (found.verdict is Verdict.NOT_READY)
 
 
 @given(manifests=st.lists(partitions(), min_size=1, max_size=3), interval=INTERVALS)
-def test_no_hour_behind_the_newest_ready_one_is_ready(manifests: list[ManifestRows | None], interval: int) -> None:
+def test_no_hour_after_the_newest_ready_one_is_ready(manifests: list[ManifestRows | None], interval: int) -> None:
     dataset = stored(*manifests, interval=interval)
     ready = [hour for hour in range(200) if model_ready(interval, hour, manifests)]
     assert newest_ready_hour(dataset) == max(ready, default=None)

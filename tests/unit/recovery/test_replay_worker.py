@@ -1,4 +1,4 @@
-"""A worker: what it takes, and what it says of what it did."""
+"""A worker: which jobs it takes, and what it reports."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ShardId
-from support.worker_bench import SHARDS, BadRecord, Bench, Heard, Runs, fails_with, job
+from support.worker_bench import SHARDS, BadRecord, Bench, OnProgress, Runs, fails_with, job
 
 pytestmark = pytest.mark.unit
 
@@ -50,30 +50,30 @@ def test_a_worker_without_work_does_nothing(bench: Bench) -> None:
     assert runs.runs == []
 
 
-def test_progress_is_told_with_the_jobs_that_it_is_of(bench: Bench) -> None:
+def test_progress_is_reported_with_its_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
-    bench.worker(Runs(lambda _, heard: heard(0.5))).step()
+    bench.worker(Runs(lambda _, on_progress: on_progress(0.5))).step()
     assert bench.told_of() == [([1, 2], 0.5), ([1, 2], 1.0)]
 
 
-def test_only_jobs_that_are_marked_as_done_are_told_to_be(bench: Bench) -> None:
+def test_only_jobs_that_are_marked_as_done_are_reported_as_done(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
 
-    def meanwhile(_jobs: Sequence[Job], heard: Heard) -> None:
-        heard(1.0)
+    def meanwhile(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
+        on_progress(1.0)
         assert bench.store.remove_job(bench.job(1))
 
     bench.worker(Runs(meanwhile)).step()
     assert bench.told_of() == [([2], 1.0)]
 
 
-def test_jobs_that_failed_are_not_told_to_be_done(bench: Bench) -> None:
+def test_failed_jobs_are_not_reported_as_done(bench: Bench) -> None:
     bench.plan(job(0, 1))
     bench.worker(fails_with(BadRecord("no"), 1)).step()
     assert bench.told == []
 
 
-def test_a_wave_has_so_many_jobs_at_the_most(bench: Bench) -> None:
+def test_a_wave_has_at_most_max_jobs(bench: Bench) -> None:
     bench.plan(*(job(0, bucket) for bucket in range(5)))
     runs = Runs()
     bench.worker(runs, wave_jobs=2).run_until_done()
@@ -83,7 +83,7 @@ def test_a_wave_has_so_many_jobs_at_the_most(bench: Bench) -> None:
 def test_a_job_whose_lease_was_lost_meanwhile_is_not_marked_as_done(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
 
-    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         there = bench.job(1)
         assert bench.store.replace_job(there, replace(there, epoch=there.epoch + 1, worker="v"))
 
@@ -96,10 +96,10 @@ def test_a_run_ends_early_once_all_of_its_leases_are_lost(bench: Bench) -> None:
     bench.plan(job(0, 1))
     reached: list[float] = []
 
-    def meanwhile(jobs: Sequence[Job], heard: Heard) -> None:
+    def meanwhile(jobs: Sequence[Job], on_progress: OnProgress) -> None:
         bench.store.remove_job(jobs[0])
         renewed.wait(timeout=60)
-        heard(0.5)
+        on_progress(0.5)
         reached.append(0.5)
 
     renewed = threading.Event()
@@ -133,7 +133,7 @@ def test_leases_are_renewed_while_a_run_lasts(bench: Bench) -> None:
 
     first_end = bench.clock.now_ms() + 120_000
 
-    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         bench.clock.sleep(20)
         assert seen.wait(timeout=60)
         assert all(one.leased_until == first_end + 20_000 for one in bench.store.jobs(SHARDS[0]))
@@ -159,11 +159,11 @@ def test_a_keeper_renews_when_it_is_time_and_not_before(bench: Bench) -> None:
     assert not keeper.finish(held)
 
 
-def test_a_keeper_leaves_leases_to_run_out_if_the_work_is_silent_for_too_long(bench: Bench) -> None:
+def test_a_keeper_stops_renewing_after_too_long_without_progress(bench: Bench) -> None:
     bench.plan(job(0, 1))
     held = bench.board.lease(bench.job(1), "w")
     assert held is not None
-    keeper = LeaseKeeper(bench.board, [held], most_silence_s=100.0)
+    keeper = LeaseKeeper(bench.board, [held], max_silence_s=100.0)
     bench.clock.sleep(90)
     keeper.note_progress()
     bench.clock.sleep(90)
@@ -174,7 +174,7 @@ def test_a_keeper_leaves_leases_to_run_out_if_the_work_is_silent_for_too_long(be
     assert bench.job(1).leased_until == held.leased_until + 180_000
 
 
-def test_a_lease_that_could_not_be_renewed_is_kept_as_long_as_nobody_else_has_it(bench: Bench) -> None:
+def test_a_lease_whose_renewal_failed_is_kept_as_long_as_no_other_worker_has_it(bench: Bench) -> None:
     bench.plan(job(0, 1))
     held = bench.board.lease(bench.job(1), "w")
     assert held is not None
@@ -199,9 +199,9 @@ def test_a_worker_that_is_to_stop_gives_back_what_it_has_not_done(bench: Bench) 
     bench.plan(job(0, 1), job(0, 2))
     stopping = threading.Event()
 
-    def meanwhile(_jobs: Sequence[Job], heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
         stopping.set()
-        heard(0.5)
+        on_progress(0.5)
         pytest.fail("the run went on")
 
     bench.worker(Runs(meanwhile)).run_until_done(stopping.is_set)
@@ -212,7 +212,7 @@ def test_a_worker_that_is_to_stop_gives_back_what_it_has_not_done(bench: Bench) 
 def test_a_worker_that_is_interrupted_gives_back_what_it_has(bench: Bench) -> None:
     bench.plan(job(0, 1))
 
-    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -231,7 +231,7 @@ def test_jobs_that_others_have_are_waited_for_and_taken_once_their_leases_run_ou
     assert bench.states() == {1: JobState.DONE, 2: JobState.DONE}
 
 
-def test_a_worker_stays_for_as_long_as_it_is_told_to(bench: Bench) -> None:
+def test_an_idle_worker_ends_after_its_idle_time(bench: Bench) -> None:
     bench.plan(job(0, 1))
     looks = 0
 
@@ -252,7 +252,7 @@ def test_two_workers_share_the_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(0, 3))
     second = Runs()
 
-    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         bench.worker(second, "v", wave_records=100).step()
 
     first = Runs(meanwhile)

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from strandline.clock import ManualClock
 from strandline.recovery.checkpoints import progress
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.offset_policy import AnotherLog, LogNow
+from strandline.recovery.offset_policy import LogMismatch, LogState
 from strandline.recovery.present import Present
 from strandline.recovery.rewinding import (
     RewindPlan,
@@ -41,17 +41,19 @@ NOW = 1_700_000_000_000
 
 
 def stored(first: int = 10, last: int = 20, *, size: int = 10) -> ManifestRows:
-    """A first start at offset 100 before bucket `first`, and whole buckets of so many records up to `last`."""
+    """A first start at offset 100 before bucket `first`, and complete buckets with the same number of records up to
+    `last`.
+    """
     buckets = range(first, last + 1)
     cuts = [cut(one, 100 + (one - first) * size, 100 + (one + 1 - first) * size) for one in buckets]
     return manifest([beginning(first - 1, 100), *cuts], [one for b in buckets for one in rows_of(b, range(GROUPS))])
 
 
-def log(start: int = 0, end: int = 100_000, topic_id: str = "topic-1") -> LogNow:
-    return LogNow(topic_id, start, end)
+def log(start: int = 0, end: int = 100_000, topic_id: str = "topic-1") -> LogState:
+    return LogState(topic_id, start, end)
 
 
-def planned(rows: ManifestRows, target: Target, at: LogNow | None = None, *, most_rows: int = 1_000) -> RewindPlan:
+def planned(rows: ManifestRows, target: Target, at: LogState | None = None, *, most_rows: int = 1_000) -> RewindPlan:
     return plan_rewind(
         SHARD, rows, target, at or log(), groups=GROUPS, cutting=Cutting(HOUR, GRACE), most_rows=most_rows
     )
@@ -66,7 +68,7 @@ def places(plan: RewindPlan) -> list[list[tuple[int, int]]]:
 
 def test_a_rewind_to_a_bucket_marks_it_and_all_that_are_newer() -> None:
     plan = planned(stored(), ToBucket(18))
-    assert (plan.bucket, plan.last_bucket, plan.offset, plan.behind) == (18, 20, 180, 210)
+    assert (plan.bucket, plan.last_bucket, plan.offset, plan.end) == (18, 20, 180, 210)
     assert (plan.buckets, plan.records, plan.rows, plan.samples) == (3, 30, 9, 9)
     assert places(plan) == [[(bucket, group) for bucket in (20, 19, 18) for group in range(GROUPS)]]
 
@@ -74,7 +76,7 @@ def test_a_rewind_to_a_bucket_marks_it_and_all_that_are_newer() -> None:
 def test_a_rewind_to_an_offset_takes_a_cut_and_nothing_else() -> None:
     assert planned(stored(), ToOffset(180)) == planned(stored(), ToBucket(18))
     for offset in (181, 185, 189):
-        with pytest.raises(RewindRefused, match=f"offset {offset} of shard metrics/3 lies inside bucket 18") as caught:
+        with pytest.raises(RewindRefused, match=f"offset {offset} of shard metrics/3 is inside bucket 18") as caught:
             planned(stored(), ToOffset(offset))
         assert "the offsets 180 and 190" in caught.value.remedy
 
@@ -89,7 +91,7 @@ def test_a_rewind_to_an_offset_takes_a_cut_and_nothing_else() -> None:
     ],
 )
 def test_a_rewind_to_a_time_takes_the_newest_cut_that_is_not_after_it(time: int, bucket: int) -> None:
-    """By the times of records: those of the grace lie in the bucket before."""
+    """By record times: those of the grace are in the bucket before."""
     assert planned(stored(), ToTime(time)).bucket == bucket
 
 
@@ -110,16 +112,16 @@ def test_a_rewind_does_not_go_over_a_reset(target: Target) -> None:
     older = stored(2, 6)
     rows = stored()
     rows = replace(rows, cuts=rows.cuts + older.cuts, groups=rows.groups + older.groups)
-    with pytest.raises(RewindRefused, match="began, or began anew, at offset 100 with bucket 10") as caught:
+    with pytest.raises(RewindRefused, match="started, or was reset, at offset 100 with bucket 10") as caught:
         planned(rows, target)
     assert (
         caught.value.remedy
-        == "The oldest that is possible is bucket 10, offset 100, which began at 1970-01-01T10:00:30Z"
+        == "The oldest possible target is bucket 10, offset 100, which starts at 1970-01-01T10:00:30Z"
     )
 
 
 @pytest.mark.parametrize("target", [ToBucket(11), ToOffset(110), ToTime(12 * HOUR)])
-def test_a_rewind_does_not_go_below_what_the_manifest_tells_of(target: Target) -> None:
+def test_a_rewind_does_not_go_below_the_manifest(target: Target) -> None:
     rows = stored()
     rows = replace(rows, cuts=tuple(one for one in rows.cuts if one.bucket > 12))
     with pytest.raises(RewindRefused, match="the manifest reaches back to bucket 13, offset 130") as caught:
@@ -128,36 +130,36 @@ def test_a_rewind_does_not_go_below_what_the_manifest_tells_of(target: Target) -
 
 
 @pytest.mark.parametrize("target", [ToBucket(21), ToOffset(210), ToOffset(5_000), ToTime(22 * HOUR)])
-def test_what_is_not_closed_yet_can_not_be_rewound_to(target: Target) -> None:
+def test_the_open_bucket_is_not_a_target(target: Target) -> None:
     with pytest.raises(RewindRefused, match="the newest bucket that was closed is 20") as caught:
         planned(stored(), target)
     assert "at the next start anyway" in caught.value.remedy
 
 
-def test_a_rewind_does_not_go_below_the_log_s_start_and_the_oldest_that_is_possible_is_told() -> None:
+def test_a_rewind_does_not_go_below_the_log_s_start_and_the_error_names_the_oldest_target() -> None:
     for start in (181, 185, 190):
-        with pytest.raises(RewindRefused, match=f"bucket 18, offset 180: the log begins at offset {start}") as caught:
+        with pytest.raises(RewindRefused, match=f"bucket 18, offset 180: the log starts at offset {start}") as caught:
             planned(stored(), ToBucket(18), log(start))
-        assert "The oldest that is possible is bucket 19, offset 190" in caught.value.remedy
+        assert "The oldest possible target is bucket 19, offset 190" in caught.value.remedy
     assert planned(stored(), ToBucket(18), log(180)).offset == 180
 
 
 def test_with_nothing_left_in_the_log_no_cut_is_possible() -> None:
-    with pytest.raises(RewindRefused, match="no cut that could be read from again: the log begins at offset 201"):
+    with pytest.raises(RewindRefused, match="no cut to rewind to: the log starts at offset 201"):
         planned(stored(), ToBucket(18), log(201))
 
 
 def test_a_shard_that_has_read_nothing_has_nothing_to_read_again() -> None:
     with pytest.raises(RewindRefused, match="metrics/3 was never read"):
         planned(manifest([]), ToBucket(18))
-    with pytest.raises(RewindRefused, match="metrics/3 has closed no bucket"):
+    with pytest.raises(RewindRefused, match="metrics/3 has not closed a bucket"):
         planned(manifest([beginning(9, 100)]), ToBucket(10))
 
 
 def test_another_log_is_not_read_in_place_of_the_one_that_was() -> None:
-    with pytest.raises(AnotherLog, match="was read from another topic"):
+    with pytest.raises(LogMismatch, match="was read from another topic"):
         planned(stored(), ToBucket(18), log(topic_id="topic-2"))
-    with pytest.raises(AnotherLog, match="up to offset 210, and the log ends at 209"):
+    with pytest.raises(LogMismatch, match="up to offset 210, and the log ends at 209"):
         planned(stored(), ToBucket(18), log(end=209))
     planned(stored(), ToBucket(18), log(end=210))
 
@@ -195,7 +197,7 @@ def test_rows_with_thousands_of_late_hours_go_in_smaller_batches() -> None:
     assert plan.rows == planned(stored(), ToBucket(15)).rows
 
 
-def test_a_batch_has_whole_buckets_newest_first_and_a_thousand_rows_at_the_most() -> None:
+def test_a_batch_has_complete_buckets_newest_first_and_at_most_a_thousand_rows() -> None:
     assert places(planned(stored(), ToBucket(17), most_rows=7)) == [
         [(bucket, group) for bucket in (20, 19) for group in range(GROUPS)],
         [(bucket, group) for bucket in (18, 17) for group in range(GROUPS)],
@@ -210,7 +212,7 @@ def test_a_batch_has_whole_buckets_newest_first_and_a_thousand_rows_at_the_most(
 def test_whatever_was_marked_the_rest_is_a_manifest_as_after_a_shorter_rewind(
     most: int, back: int, gone: set[tuple[int, int]]
 ) -> None:
-    """After each batch every group has its rows up to some bucket, as far as it had them, and none behind it."""
+    """After each batch, every group has its earlier rows up to some bucket, and none after it."""
     rows = stored()
     rows = replace(rows, groups=tuple(one for one in rows.groups if (one.bucket, one.group) not in gone))
     plan = planned(rows, ToBucket(20 - back), most_rows=most)
@@ -231,7 +233,7 @@ def test_whatever_was_marked_the_rest_is_a_manifest_as_after_a_shorter_rewind(
 
 
 class Shard:
-    """A shard in a store, with a manifest, that nobody owns."""
+    """A shard in a store, with a manifest and without an owner."""
 
     def __init__(self, store: SqliteStore, clock: ManualClock, rows: ManifestRows) -> None:
         self.sqlite, self.store, self.clock = store, FaultyStore(store), clock
@@ -288,13 +290,13 @@ def test_marking_changes_nothing_else_of_a_row_nor_the_next_part_id(make: Callab
     assert set(done.checkpoints) == {plan.offset}
 
 
-def test_whoever_rewinds_leaves(make: Callable[..., Shard]) -> None:
+def test_a_rewind_gives_up_ownership(make: Callable[..., Shard]) -> None:
     shard = make()
     shard.rewind()
     assert shard.manifest().state.seen_at is None
 
 
-def test_a_rewind_that_is_refused_leaves_too_and_marks_nothing(make: Callable[..., Shard]) -> None:
+def test_a_refused_rewind_gives_up_ownership_and_marks_nothing(make: Callable[..., Shard]) -> None:
     shard = make()
     with pytest.raises(RewindRefused):
         shard.rewind(21)
@@ -328,7 +330,7 @@ def test_a_store_that_goes_away_in_the_middle_leaves_a_shorter_rewind_and_the_re
     assert shard.superseded() == {17, 18, 19, 20}
 
 
-def test_a_rewind_of_which_another_takes_the_shard_stops_and_does_not_say_that_the_other_left(
+def test_a_rewind_that_loses_ownership_stops_and_does_not_end_the_new_owner_s(
     make: Callable[..., Shard],
 ) -> None:
     shard = make()
@@ -345,7 +347,7 @@ def test_a_rewind_of_which_another_takes_the_shard_stops_and_does_not_say_that_t
     assert shard.manifest().state.seen_at == NOW
 
 
-def test_a_long_rewind_says_meanwhile_that_its_owner_lives(make: Callable[..., Shard]) -> None:
+def test_a_long_rewind_writes_heartbeats(make: Callable[..., Shard]) -> None:
     shard = make()
     seen: list[int | None] = []
 
@@ -370,7 +372,7 @@ def test_a_farewell_that_fails_does_not_undo_what_was_done(make: Callable[..., S
     shard.store.before = fail
     with capture_logs() as lines:
         assert shard.rewind().rows == 9
-    assert [line["event"] for line in lines] == ["the owner could not say that it leaves"]
+    assert [line["event"] for line in lines] == ["could not give up ownership after a rewind"]
     assert shard.superseded() == {18, 19, 20}
 
 
@@ -393,7 +395,7 @@ def test_the_plan_is_made_once_the_shard_is_ours(make: Callable[..., Shard]) -> 
 
 
 def test_a_machine_whose_clock_is_months_ahead_does_not_end_the_rows_that_it_marks(make: Callable[..., Shard]) -> None:
-    """Marked rows are written anew, with what is left of their lives by the present."""
+    """Marked rows are written again, with the rest of their lifetime by the present."""
     shard = make()
     written: list[int] = []
 

@@ -8,7 +8,7 @@ import pytest
 
 from strandline.index.documents import encode_part_key
 from strandline.index.part_columns import LIVE
-from strandline.recovery.verification.findings import Kind, Remark
+from strandline.recovery.verification.findings import FindingKind, NoteKind
 from strandline.recovery.verification.shard import Scope
 from support.shard_world import HOUR, METRICS, World, other_group, produce_everywhere
 from support.verifying import Contents, Damage, copy_of, found_in, remarks, sound_world, the_only_finding, verified
@@ -68,7 +68,7 @@ def test_an_index_bucket_that_is_written_as_it_was_is_sound(world: World, damage
 
 def test_a_row_of_an_index_bucket_is_missing(world: World, damage: Damage) -> None:
     damage.execute("DELETE FROM index_buckets WHERE bucket = ? AND seq = 1", FIRST + 1)
-    found = the_only_finding(world, Kind.INDEX_DAMAGED)
+    found = the_only_finding(world, FindingKind.INDEX_DAMAGED)
     assert found.bucket == FIRST + 1
     assert "has 2 rows, but 3 were written" in found.what
 
@@ -76,26 +76,26 @@ def test_a_row_of_an_index_bucket_is_missing(world: World, damage: Damage) -> No
 def test_a_byte_of_an_index_bucket_is_another(world: World, damage: Damage) -> None:
     other = "CAST(substr(data, 1, 40) || x'00' || substr(data, 42) AS BLOB)"
     damage.execute(f"UPDATE index_buckets SET data = {other} WHERE bucket = ? AND seq = 1", FIRST + 1)  # noqa: S608
-    found = the_only_finding(world, Kind.INDEX_DAMAGED)
+    found = the_only_finding(world, FindingKind.INDEX_DAMAGED)
     assert f"row 1 of index bucket {FIRST + 1} is damaged" in found.what
 
 
 def test_another_checksum_of_an_index_bucket(world: World, damage: Damage) -> None:
     row = damage.index_row(FIRST + 3)
     damage.row(row.bucket, row.group, index_checksum=bytes(16))
-    found = the_only_finding(world, Kind.INDEX_DAMAGED)
+    found = the_only_finding(world, FindingKind.INDEX_DAMAGED)
     assert "not those that its manifest row references" in found.what
 
 
-def test_what_depends_on_a_damaged_index_bucket_is_left_out_and_a_note_says_so(world: World, damage: Damage) -> None:
+def test_checks_that_need_a_damaged_index_bucket_are_skipped_with_a_note(world: World, damage: Damage) -> None:
     row = damage.index_row(FIRST)
     damage.row(row.bucket, row.group, index_checksum=bytes(16))
     group = other_group(world)
     damage.row(FIRST, group, checksum=bytes(16))
     options = world.options
     found = verified(world.sqlite, options.shard, options.groups, options.policy, clock=world.clock)
-    assert [one.kind for one in found.findings] == [Kind.INDEX_DAMAGED, Kind.SEGMENT_CHECKSUM]
-    assert remarks(found) == {Remark.NOT_COMPARED}
+    assert [one.kind for one in found.findings] == [FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_CHECKSUM]
+    assert remarks(found) == {NoteKind.NOT_COMPARED}
 
 
 def test_a_key_with_another_hash_than_its_labels_have(world: World, damage: Damage) -> None:
@@ -104,7 +104,7 @@ def test_a_key_with_another_hash_than_its_labels_have(world: World, damage: Dama
         record.key_hash = (record.key_hash[0] ^ 1, record.key_hash[1])
 
     rewritten(damage, FIRST + 1, change)
-    found = the_only_finding(world, Kind.KEY_HASH)
+    found = the_only_finding(world, FindingKind.KEY_HASH)
     assert 'metric_1{name="sometimes"}' in found.what
     assert ": 1, the first is that of" in found.what
 
@@ -128,7 +128,7 @@ def test_a_part_key_that_is_no_label_set(world: World, damage: Damage, part_key:
         contents.records[contents.id_of(SOMETIMES)].part_key = part_key
 
     rewritten(damage, FIRST + 1, change)
-    assert the_only_finding(world, Kind.KEY_MALFORMED).bucket == FIRST + 1
+    assert the_only_finding(world, FindingKind.KEY_MALFORMED).bucket == FIRST + 1
 
 
 def test_a_record_that_ends_before_it_starts(world: World, damage: Damage) -> None:
@@ -138,7 +138,7 @@ def test_a_record_that_ends_before_it_starts(world: World, damage: Damage) -> No
 
     rewritten(damage, FIRST + 2, change)
     found = found_in(world, Scope(samples=False))
-    assert [one.kind for one in found] == [Kind.RECORD_TIMES]
+    assert [one.kind for one in found] == [FindingKind.RECORD_TIMES]
     assert 'metric_1{name="sometimes"}' in found[0].what
 
 
@@ -151,7 +151,7 @@ def test_an_id_with_two_keys(world: World, damage: Damage) -> None:
 
     damage_id = Contents(damage.index_bucket(FIRST)).id_of(RETURNS)
     rewritten(damage, FIRST + 1, change)
-    found = the_only_finding(world, Kind.ID_WITH_TWO_KEYS)
+    found = the_only_finding(world, FindingKind.ID_WITH_TWO_KEYS)
     assert f"part id {damage_id} is that of two keys" in found.what
     assert 'name="sometimes"' in found.what
     assert 'name="returns"' in found.what
@@ -171,7 +171,7 @@ def test_a_key_that_gets_a_second_id_while_it_lives(world: World, damage: Damage
     )
     rewritten(damage, rolled_over, change)
     damage.execute("UPDATE shards SET next_part_id = ?", new + 1)
-    found = the_only_finding(world, Kind.KEY_WITH_TWO_IDS)
+    found = the_only_finding(world, FindingKind.KEY_WITH_TWO_IDS)
     assert 'metric_1{name="always"}' in found.what
     assert f"part id {new}" in found.what
     assert f"was part id {first} before" in found.what
@@ -190,11 +190,11 @@ def test_a_key_that_resumed_before_it_was_purged_and_got_a_second_id(world: Worl
 
     sound_world(world)
     rewritten(damage, bucket, change)
-    assert 'metric_1{name="returns"}' in the_only_finding(world, Kind.KEY_WITH_TWO_IDS).what
+    assert 'metric_1{name="returns"}' in the_only_finding(world, FindingKind.KEY_WITH_TWO_IDS).what
 
 
 def test_an_old_id_that_is_written_again_beside_the_new_one(world: World, damage: Damage) -> None:
-    """It was purged in time; but then nothing may name it any more."""
+    """It was purged in time, but then no newer record may have it."""
     first = Contents(damage.index_bucket(FIRST))
     old = first.id_of(RETURNS)
     ended = Contents(damage.index_bucket(FIRST + 1)).records[old]
@@ -203,10 +203,10 @@ def test_an_old_id_that_is_written_again_beside_the_new_one(world: World, damage
         contents.records[old] = ended
 
     rewritten(damage, FIRST + 8, change)
-    assert f"was part id {old} before" in the_only_finding(world, Kind.KEY_WITH_TWO_IDS).what
+    assert f"was part id {old} before" in the_only_finding(world, FindingKind.KEY_WITH_TWO_IDS).what
 
 
-def test_an_active_id_that_is_nobodys(world: World, damage: Damage) -> None:
+def test_an_active_id_without_a_record(world: World, damage: Damage) -> None:
     unused = world.manifest().state.next_part_id
 
     def change(contents: Contents) -> None:
@@ -214,7 +214,7 @@ def test_an_active_id_that_is_nobodys(world: World, damage: Damage) -> None:
 
     damage.execute("UPDATE shards SET next_part_id = ?", unused + 1)
     rewritten(damage, FIRST + 4, change)
-    found = the_only_finding(world, Kind.ACTIVE_UNKNOWN)
+    found = the_only_finding(world, FindingKind.ACTIVE_UNKNOWN)
     assert found.bucket == FIRST + 4
     assert f": 1, the first is {unused}" in found.what
 
@@ -225,7 +225,7 @@ def test_an_active_id_is_dropped(world: World, damage: Damage) -> None:
 
     always = Contents(damage.index_bucket(FIRST)).id_of(ALWAYS)
     rewritten(damage, FIRST + 3, change)
-    found = the_only_finding(world, Kind.SAMPLES_NOT_ACTIVE)
+    found = the_only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE)
     assert found.bucket == FIRST + 3
     assert 'metric_1{name="always"}' in found.what
 
@@ -235,18 +235,16 @@ def test_an_active_id_is_dropped_in_the_bucket_in_which_the_key_began(
     world: World, damage: Damage, bucket: int
 ) -> None:
     rewritten(damage, bucket, lambda contents: contents.active.__delitem__(contents.id_of(RETURNS)))
-    assert 'metric_1{name="returns"}' in the_only_finding(world, Kind.SAMPLES_NOT_ACTIVE).what
+    assert 'metric_1{name="returns"}' in the_only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE).what
 
 
-def test_an_active_id_is_dropped_whose_record_says_in_the_same_bucket_that_it_has_ended(
-    world: World, damage: Damage
-) -> None:
+def test_an_active_id_is_dropped_if_its_record_in_the_same_bucket_has_ended(world: World, damage: Damage) -> None:
     def change(contents: Contents) -> None:
         returns = contents.id_of(RETURNS)
         contents.records[returns].end = contents.active.pop(returns)
 
     rewritten(damage, FIRST, change)
-    assert 'metric_1{name="returns"}' in the_only_finding(world, Kind.SAMPLES_NOT_ACTIVE).what
+    assert 'metric_1{name="returns"}' in the_only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE).what
 
 
 @pytest.mark.parametrize("samples", [True, False])
@@ -257,7 +255,7 @@ def test_an_active_id_without_a_sample(world: World, damage: Damage, *, samples:
         contents.active[sometimes] = LIVE
 
     rewritten(damage, FIRST + 4, change)
-    found = the_only_finding(world, Kind.ACTIVE_WITHOUT_SAMPLES, Scope(samples=samples))
+    found = the_only_finding(world, FindingKind.ACTIVE_WITHOUT_SAMPLES, Scope(samples=samples))
     assert found.bucket == FIRST + 4
     assert ": 1, the first is" in found.what
     assert 'metric_1{name="sometimes"}' in found.what
@@ -270,12 +268,12 @@ def test_a_greatest_time_that_is_before_a_sample(world: World, damage: Damage) -
         contents.active[always] -= 1
 
     rewritten(damage, FIRST + 4, change)
-    found = the_only_finding(world, Kind.ACTIVE_TIMES)
-    assert "a later sample than the greatest time" in found.what
+    found = the_only_finding(world, FindingKind.ACTIVE_TIMES)
+    assert "a later sample than their recorded end" in found.what
     assert found_in(world, Scope(samples=False)) == ()
 
 
-def test_a_start_that_is_behind_a_sample(world: World, damage: Damage) -> None:
+def test_a_start_that_is_after_a_sample(world: World, damage: Damage) -> None:
     def change(contents: Contents) -> None:
         contents.records[contents.id_of(SOMETIMES)].start += 1
 
@@ -287,19 +285,19 @@ def test_a_start_that_is_behind_a_sample(world: World, damage: Damage) -> None:
         contents.records[contents.id_of(SOMETIMES)].end += 1
 
     rewritten(damage, FIRST + 2, change_both)
-    found = the_only_finding(world, Kind.ACTIVE_TIMES)
+    found = the_only_finding(world, FindingKind.ACTIVE_TIMES)
     assert found.bucket == FIRST + 1
-    assert "an earlier sample than their start" in found.what
+    assert "an earlier sample than their recorded start" in found.what
 
 
-def test_a_record_that_is_gone_altogether_leaves_its_active_ids_behind(world: World, damage: Damage) -> None:
+def test_a_record_that_was_lost_completely_leaves_its_active_ids(world: World, damage: Damage) -> None:
     for bucket in (FIRST + 1, FIRST + 2):
         rewritten(damage, bucket, lambda contents: contents.records.pop(contents.id_of(SOMETIMES)))
     found = found_in(world)
-    assert [(one.kind, one.bucket) for one in found] == [(Kind.ACTIVE_UNKNOWN, FIRST + 1)]
+    assert [(one.kind, one.bucket) for one in found] == [(FindingKind.ACTIVE_UNKNOWN, FIRST + 1)]
 
 
 def test_every_metric_is_somewhere(world: World) -> None:
-    """The worlds of these tests have samples in each group, or they would say less than they seem to."""
+    """The worlds of these tests have samples in each group; otherwise they would test less than intended."""
     assert all(row.samples for row in world.manifest().groups)
     assert len(METRICS) > world.options.groups

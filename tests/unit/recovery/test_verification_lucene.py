@@ -1,4 +1,4 @@
-"""Lucene beside what is stored: filled anew from the index buckets, and as the local copy of a shard."""
+"""Compares Lucene with the store: loaded from the index buckets, and as a shard's local copy."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,10 +19,10 @@ from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.vm import start_vm
 from strandline.node.shard.index_storage import LuceneStorage
 from strandline.node.shard.shard import Shard
-from strandline.recovery.checkpoints import LEAVING_MS
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
 from strandline.recovery.verification import shard as engine
 from strandline.recovery.verification.documents import ExpectedDocuments, differences
-from strandline.recovery.verification.findings import Kind, Remark
+from strandline.recovery.verification.findings import FindingKind, NoteKind
 from strandline.recovery.verification.shard import Scope
 from support.shard_world import METRICS, StoreCall, World, produce_everywhere
 from support.verifying import Damage, copy_of, found_in, remarks, scratch, sound_world, the_only_finding, verified
@@ -71,7 +71,7 @@ def test_a_document_that_is_missing(index: PartKeyIndex) -> None:
 def test_a_document_too_many(index: PartKeyIndex) -> None:
     more = batch_of(*({"n": str(number)} for number in range(4)))
     index.add(more.part(3, 4))
-    assert told(index, THREE) == ["part ids that are in Lucene and should not be: 1, the first is 3"]
+    assert told(index, THREE) == ["part ids that are in Lucene but should not be: 1, the first is 3"]
 
 
 def test_a_document_that_is_there_twice(index: PartKeyIndex) -> None:
@@ -82,13 +82,13 @@ def test_a_document_that_is_there_twice(index: PartKeyIndex) -> None:
 def test_a_document_with_another_hash(index: PartKeyIndex) -> None:
     other = replace(THREE, key_hashes=THREE.key_hashes ^ np.array([[0, 0], [0, 1], [0, 0]], dtype=np.uint64))
     (found,) = told(index, other)
-    assert found == "part ids that have another key hash in Lucene than in the index buckets: 1, the first is 1"
+    assert found == "part ids that have a different key hash in Lucene than in the index buckets: 1, the first is 1"
 
 
-def test_a_document_with_other_labels_than_its_hash_says(index: PartKeyIndex) -> None:
+def test_a_document_whose_labels_do_not_match_its_hash(index: PartKeyIndex) -> None:
     swapped = THREE.take(np.array([0, 2, 1]))
     (found,) = told(index, replace(THREE, keys=swapped.keys, offsets=swapped.offsets))
-    assert found == "part ids that have labels in Lucene that give another hash: 2, the first is 1"
+    assert found == "part ids that have labels in Lucene that do not match their hash: 2, the first is 1"
 
 
 def test_a_document_that_its_labels_do_not_find(index: PartKeyIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_a_load_that_loses_a_key_is_found(world: World, tmp_path: Path, monkeypa
             super().add(batch.take(np.flatnonzero(batch.part_ids != 20)))
 
     monkeypatch.setattr(engine, "LuceneDocuments", Forgetful)
-    found = the_only_finding(world, Kind.LUCENE_DIFFERS, scratch(tmp_path))
+    found = the_only_finding(world, FindingKind.LUCENE_DIFFERS, scratch(tmp_path))
     assert found.what.endswith(": part ids that are not in Lucene: 1, the first is 20")
 
 
@@ -158,7 +158,7 @@ def test_a_copy_that_is_right(world: World, scope: Scope) -> None:
 def test_a_copy_that_is_not_there_is_a_note(world: World, scope: Scope) -> None:
     assert scope.copy is not None
     shutil.rmtree(scope.copy)
-    assert remarks(sound_world(world, scope)) == {Remark.COPY_UNUSED}
+    assert remarks(sound_world(world, scope)) == {NoteKind.COPY_UNUSED}
 
 
 def test_a_damaged_copy_is_a_note(world: World, scope: Scope) -> None:
@@ -166,7 +166,7 @@ def test_a_damaged_copy_is_a_note(world: World, scope: Scope) -> None:
     (columns,) = scope.copy.glob("columns-*")
     columns.write_bytes(columns.read_bytes()[:-1] + b"x")
     found = sound_world(world, scope)
-    assert remarks(found) == {Remark.COPY_UNUSED}
+    assert remarks(found) == {NoteKind.COPY_UNUSED}
     assert "are damaged" in found.notes[0].what
 
 
@@ -177,21 +177,21 @@ def test_a_copy_of_a_bucket_that_was_written_again_is_a_note(world: World, scope
     assert row.index is not None
     damage.execute("UPDATE index_buckets SET attempt = 'another' WHERE attempt = ?", row.index.attempt)
     damage.row(row.bucket, row.group, index_attempt="another")
-    assert remarks(sound_world(world, scope)) == {Remark.COPY_UNUSED}
+    assert remarks(sound_world(world, scope)) == {NoteKind.COPY_UNUSED}
 
 
 def test_a_copy_of_a_bucket_that_was_rewound_is_a_note(world: World, scope: Scope) -> None:
     assert scope.copy is not None
     bucket = saved_identity(scope.copy).bucket
     Damage(world).execute("UPDATE flush_groups SET superseded = 1 WHERE bucket >= ?", bucket)
-    assert remarks(sound_world(world, scope)) == {Remark.COPY_UNUSED, Remark.SUPERSEDED}
+    assert remarks(sound_world(world, scope)) == {NoteKind.COPY_UNUSED, NoteKind.SUPERSEDED}
 
 
 def test_a_copy_is_not_to_blame_for_records_that_have_expired(world: World, scope: Scope) -> None:
-    """Keys that a shard has lost by being down for too long: its bitmaps tell, and the copy may still know them."""
+    """Keys that a shard has lost by being down for too long: its bitmaps have them, and the copy may too."""
     assert scope.copy is not None
     world.pass_time(until_only_the_copied_bucket_is_left(world, scope))
-    assert {one.kind for one in found_in(world, scope)} == {Kind.ACTIVE_UNKNOWN}
+    assert {one.kind for one in found_in(world, scope)} == {FindingKind.ACTIVE_UNKNOWN}
 
 
 def test_a_copy_is_not_to_blame_for_records_that_expire_while_they_are_read(world: World, scope: Scope) -> None:
@@ -207,18 +207,18 @@ def test_a_copy_is_not_to_blame_for_records_that_expire_while_they_are_read(worl
     options = world.options
     found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock, scope=scope)
     assert passed
-    assert {one.kind for one in found.findings} == {Kind.ACTIVE_UNKNOWN}
+    assert {one.kind for one in found.findings} == {FindingKind.ACTIVE_UNKNOWN}
 
 
 def until_only_the_copied_bucket_is_left(world: World, scope: Scope) -> int:
     """How long it is until a moment before the bucket that a copy was made of leaves the store."""
     assert scope.copy is not None
     copied = world.rows(saved_identity(scope.copy).bucket)
-    return min(row.data_expires for row in copied.values()) - LEAVING_MS - world.clock.now_ms() - 1
+    return min(row.data_expires for row in copied.values()) - EXPIRY_SKEW_MS - world.clock.now_ms() - 1
 
 
 def saved_again(folder: Path, change: Callable[[PartKeyIndex, CutSnapshot], CutSnapshot]) -> CopyIdentity:
-    """Change a copy, and have it say all the same that it is the one that was."""
+    """Change a copy but keep its identity."""
     identity = saved_identity(folder)
     index, snapshot = open_copy(folder, identity, 0)
     with index:
@@ -232,7 +232,7 @@ def test_a_copy_that_lacks_a_live_key(world: World, scope: Scope) -> None:
 
     assert scope.copy is not None
     identity = saved_again(scope.copy, change)
-    found = the_only_finding(world, Kind.COPY_DIFFERS, scope)
+    found = the_only_finding(world, FindingKind.COPY_DIFFERS, scope)
     assert found.bucket == identity.bucket
     assert "missing and were live" in found.what
     assert found.what.endswith(": 1, the first is part id 20")
@@ -259,7 +259,7 @@ def test_a_copy_with_a_key_under_another_id(world: World, scope: Scope) -> None:
         world.clock,
         scope=scope,
     )
-    assert {one.kind for one in found.findings} == {Kind.COPY_DIFFERS}
+    assert {one.kind for one in found.findings} == {FindingKind.COPY_DIFFERS}
     assert any("that have no such record" in one.what and "part id 999" in one.what for one in found.findings)
 
 
@@ -272,7 +272,7 @@ def test_a_copy_whose_documents_are_others_than_its_columns(world: World, scope:
 
     assert scope.copy is not None
     saved_again(scope.copy, change)
-    assert "another key hash" in the_only_finding(world, Kind.COPY_DIFFERS, scope).what
+    assert "a different key hash" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what
 
 
 def test_a_copy_that_counts_others_as_active(world: World, scope: Scope) -> None:
@@ -283,4 +283,4 @@ def test_a_copy_that_counts_others_as_active(world: World, scope: Scope) -> None
 
     assert scope.copy is not None
     saved_again(scope.copy, change)
-    assert "count as active" in the_only_finding(world, Kind.COPY_DIFFERS, scope).what
+    assert "active keys of bucket" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what

@@ -1,4 +1,4 @@
-"""One thing is wrong with segments or with what their row says, and just that is found."""
+"""There is one fault in segments or in their row, and exactly that is found."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strandline.recovery.verification.findings import Kind
+from strandline.recovery.verification.findings import FindingKind
 from strandline.recovery.verification.shard import Scope
 from strandline.store.merging import merge_runs
 from strandline.store.rows import GroupRow, Lifetime, SegmentsOf
@@ -91,15 +91,15 @@ def test_a_segment_is_missing(stored: Stored) -> None:
     stored.damage.execute(
         "DELETE FROM segments WHERE bucket = ? AND first = ? AND seq = ?", stored.bucket, segment.first, segment.seq
     )
-    found = the_only_finding(stored.world, Kind.SEGMENT_MISSING)
+    found = the_only_finding(stored.world, FindingKind.SEGMENT_MISSING)
     assert (found.bucket, found.group) == (stored.bucket, stored.group)
-    assert f"{there - 1} segments of group {stored.group} are there under attempt {stored.row.attempt}" in found.what
-    assert f"names {there}" in found.what
+    assert f"{there - 1} segments of group {stored.group} exist under attempt {stored.row.attempt}" in found.what
+    assert f"states {there}" in found.what
 
 
 def test_all_segments_are_missing(stored: Stored) -> None:
     stored.damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", stored.bucket, stored.group)
-    assert "0 segments" in the_only_finding(stored.world, Kind.SEGMENT_MISSING).what
+    assert "0 segments" in the_only_finding(stored.world, FindingKind.SEGMENT_MISSING).what
 
 
 @pytest.mark.parametrize("samples", [True, False])
@@ -115,14 +115,14 @@ def test_a_byte_of_a_segment_is_another(stored: Stored, where: int, *, samples: 
         segment.first,
         segment.seq,
     )
-    found = the_only_finding(stored.world, Kind.SEGMENT_DAMAGED, Scope(samples=samples))
+    found = the_only_finding(stored.world, FindingKind.SEGMENT_DAMAGED, Scope(samples=samples))
     assert (found.bucket, found.group) == (stored.bucket, stored.group)
     assert segment.first.hex() in found.what
 
 
 def test_another_checksum(stored: Stored) -> None:
     stored.damage.row(stored.bucket, stored.group, checksum=bytes(16))
-    assert bytes(16).hex() in the_only_finding(stored.world, Kind.SEGMENT_CHECKSUM).what
+    assert bytes(16).hex() in the_only_finding(stored.world, FindingKind.SEGMENT_CHECKSUM).what
 
 
 @pytest.mark.parametrize("samples", [True, False])
@@ -130,18 +130,18 @@ def test_another_checksum(stored: Stored) -> None:
 def test_another_sum(stored: Stored, column: str, *, samples: bool) -> None:
     said = getattr(stored.row, column)
     stored.damage.row(stored.bucket, stored.group, **{column: said + 1})
-    found = the_only_finding(stored.world, Kind.SEGMENT_SUMS, Scope(samples=samples))
+    found = the_only_finding(stored.world, FindingKind.SEGMENT_SUMS, Scope(samples=samples))
     assert f"have {said} " in found.what
-    assert found.what.endswith(f"its row says {said + 1}")
+    assert found.what.endswith(f"its row states {said + 1}")
 
 
 def test_another_number_of_late_samples(stored: Stored) -> None:
     (late,) = stored.row.late
     stored.damage.late(stored.bucket, stored.group, (late.hour, late.samples - 1))
-    found = the_only_finding(stored.world, Kind.LATE_SAMPLES)
-    assert f"{late.hour}: {late.samples}, and its row says {late.hour}: {late.samples - 1}" in found.what
+    found = the_only_finding(stored.world, FindingKind.LATE_SAMPLES)
+    assert f"{late.hour}: {late.samples}, but its row states {late.hour}: {late.samples - 1}" in found.what
     stored.damage.late(stored.bucket, stored.group)
-    assert the_only_finding(stored.world, Kind.LATE_SAMPLES).what.endswith("its row says none")
+    assert the_only_finding(stored.world, FindingKind.LATE_SAMPLES).what.endswith("its row states none")
     assert found_in(stored.world, Scope(samples=False)) == ()
 
 
@@ -155,7 +155,7 @@ def test_a_segment_under_the_name_of_another_series(stored: Stored) -> None:
         segment.first,
         segment.seq,
     )
-    found = the_only_finding(stored.world, Kind.SEGMENT_ORDER)
+    found = the_only_finding(stored.world, FindingKind.SEGMENT_ORDER)
     assert segment.first.hex() in found.what
 
 
@@ -167,7 +167,7 @@ def test_a_segment_with_another_number(stored: Stored) -> None:
         segment.first,
         segment.seq,
     )
-    assert "should" in the_only_finding(stored.world, Kind.SEGMENT_ORDER).what
+    assert "should" in the_only_finding(stored.world, FindingKind.SEGMENT_ORDER).what
 
 
 def runs_of(stored: Stored) -> list[SeriesRun]:
@@ -189,8 +189,8 @@ def test_a_series_that_is_there_twice_with_the_same_times(stored: Stored) -> Non
     (again,) = encode_run(last)
     stored.put([segments[0], again, *segments[1:]])
     found = found_in(stored.world)
-    assert [one.kind for one in found] == [Kind.SEGMENT_ORDER]
-    assert "at a time that is not behind" in found[0].what
+    assert [one.kind for one in found] == [FindingKind.SEGMENT_ORDER]
+    assert "at a time that is not after the previous segment" in found[0].what
 
 
 def picked(run: SeriesRun, *series: int) -> SeriesRun:
@@ -212,8 +212,8 @@ def test_series_that_are_not_in_order_from_one_segment_to_the_next(stored: Store
     assert len(run) > 4
     pieces = ((0, 2), (1,), tuple(range(3, len(run))))
     stored.put([segment for piece in pieces for segment in encode_run(picked(run, *piece))])
-    found = the_only_finding(stored.world, Kind.SEGMENT_ORDER)
-    assert "begins with a series that comes before" in found.what
+    found = the_only_finding(stored.world, FindingKind.SEGMENT_ORDER)
+    assert "starts with a series that sorts before" in found.what
 
 
 def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> None:
@@ -225,7 +225,7 @@ def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> 
         stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, HOUR))
     )
     wrong = [one for one in found_in(stored.world) if one.group == stored.group]
-    assert [one.kind for one in wrong] == [Kind.ACTIVE_TIMES]
+    assert [one.kind for one in wrong] == [FindingKind.ACTIVE_TIMES]
     assert f": {len(run)}, the first is" in wrong[0].what
     (first_part, *_) = runs_of(stored)
     low = int(first_part.time[0])
@@ -233,7 +233,7 @@ def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> 
         stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, low))
     )
     wrong = [one for one in found_in(stored.world) if one.group == stored.group]
-    assert [one.kind for one in wrong] == [Kind.ACTIVE_TIMES], "later segments bring later times"
+    assert [one.kind for one in wrong] == [FindingKind.ACTIVE_TIMES], "later segments bring later times"
 
 
 @pytest.mark.parametrize("samples", [True, False])
@@ -244,7 +244,7 @@ def test_series_of_several_segments_count_once_if_their_keys_are_lost(stored: St
     first.put(encode_run(whole, target_bytes=40))
     assert any(one.seq for one in stored.damage.segments_of(first.row)), "series go on in another segment"
     stored.damage.execute("DELETE FROM index_buckets WHERE bucket = ?", FIRST)
-    found = the_only_finding(stored.world, Kind.INDEX_DAMAGED, Scope(samples=samples))
+    found = the_only_finding(stored.world, FindingKind.INDEX_DAMAGED, Scope(samples=samples))
     rows = stored.world.rows(FIRST).values()
     series, all_samples = sum(row.series for row in rows), sum(row.samples for row in rows)
     assert series == len(METRICS) * 3
@@ -264,11 +264,11 @@ def test_a_series_of_another_group(stored: Stored) -> None:
     )
     stored.put([*stored.damage.segments_of(row), *encode_run(run)])
     stored.damage.row(stored.bucket, stored.group, series=row.series + 1, samples=row.samples + 1)
-    found = the_only_finding(stored.world, Kind.WRONG_GROUP)
+    found = the_only_finding(stored.world, FindingKind.WRONG_GROUP)
     assert found.what.startswith("1 series in the segments of group")
 
 
-def test_segments_that_no_row_names_are_nobodys(stored: Stored) -> None:
+def test_segments_that_no_row_references_are_ignored(stored: Stored) -> None:
     segments = stored.damage.segments_of(stored.row)
     where = SegmentsOf(stored.world.options.shard, stored.bucket, stored.group, "of a zombie")
     stored.world.sqlite.write_segments(
@@ -279,7 +279,7 @@ def test_segments_that_no_row_names_are_nobodys(stored: Stored) -> None:
 
 def test_one_more_segment_than_the_row_names(stored: Stored) -> None:
     stored.damage.row(stored.bucket, stored.group, segments=stored.row.segments - 1)
-    assert "its row names" in the_only_finding(stored.world, Kind.SEGMENT_ORDER).what
+    assert "but its row states" in the_only_finding(stored.world, FindingKind.SEGMENT_ORDER).what
 
 
 def test_a_finding_never_stops_the_rest(stored: Stored) -> None:
@@ -288,7 +288,7 @@ def test_a_finding_never_stops_the_rest(stored: Stored) -> None:
     stored.damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", FIRST + 3, stored.group)
     found = found_in(stored.world)
     assert [(one.kind, one.bucket) for one in found] == [
-        (Kind.SEGMENT_CHECKSUM, FIRST),
-        (Kind.SEGMENT_SUMS, stored.bucket),
-        (Kind.SEGMENT_MISSING, FIRST + 3),
+        (FindingKind.SEGMENT_CHECKSUM, FIRST),
+        (FindingKind.SEGMENT_SUMS, stored.bucket),
+        (FindingKind.SEGMENT_MISSING, FIRST + 3),
     ]

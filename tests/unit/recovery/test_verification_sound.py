@@ -1,4 +1,4 @@
-"""Whatever may happen to a shard: what it has stored is sound, and what looks odd and is not is told as a note."""
+"""Whatever happens to a shard, its stored data is consistent, and harmless differences are reported as notes."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,10 +9,10 @@ import pytest
 
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.options import ReplayMode
-from strandline.recovery.checkpoints import LEAVING_MS, designated_group
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS, designated_group
 from strandline.recovery.offset_policy import Accepted
 from strandline.recovery.rewinding import ToBucket
-from strandline.recovery.verification.findings import Remark
+from strandline.recovery.verification.findings import NoteKind
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.recovery.verification.shard import Scope, verify_shard
 from support.rewound_worlds import rewound, stopped
@@ -68,16 +68,16 @@ def test_all_that_is_stored_is_counted(world: World) -> None:
 
 def test_progress_ends_with_all_pieces_done_and_never_falls(world: World) -> None:
     live(world, 3)
-    heard: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     options = world.options
     verify_shard(
         world.sqlite,
         world.manifest(),
         ShardLayout(options.shard, options.groups, options.policy),
         world.clock,
-        heard=lambda done, of: heard.append((done, of)),
+        on_progress=lambda done, of: reported.append((done, of)),
     )
-    assert heard == [(done, 3 + 12) for done in range(1, 16)]
+    assert reported == [(done, 3 + 12) for done in range(1, 16)]
 
 
 def test_keys_that_end_roll_over_are_purged_and_return_are_sound(world: World) -> None:
@@ -126,7 +126,7 @@ def test_a_rewind_is_sound_before_it_is_replayed_in_the_middle_of_it_and_afterwa
     stopped(world)
     rewound(world, ToBucket(world.manifest().cuts[0].bucket - 2))
     found = sound_world(world)
-    assert remarks(found) == {Remark.SUPERSEDED}
+    assert remarks(found) == {NoteKind.SUPERSEDED}
     assert found.counts.buckets == 2
     world.start()
     world.read_all()
@@ -163,7 +163,7 @@ def test_a_purged_key_that_returned_within_what_was_rewound_is_sound(world: Worl
     sound_world(world)
 
 
-def test_a_topic_that_was_made_again_leaves_both_sides_of_the_reset_sound(world: World) -> None:
+def test_a_recreated_topic_leaves_both_sides_of_the_reset_consistent(world: World) -> None:
     live(world, 2)
     world.store.before = group_fails(other_group(world))
     live(world, 1, "stuck for ever")
@@ -189,12 +189,12 @@ def test_an_accepted_loss_is_a_note(world: World, *, is_designated: bool) -> Non
     world.log.delete_before(3)
     world.start(accepted=Accepted(loss_to=3))
     world.settle()
-    assert remarks(sound_world(world)) >= {Remark.LOSS_ACCEPTED, Remark.NOT_COMPARED} - (
-        {Remark.NOT_COMPARED} if is_designated else set()
+    assert remarks(sound_world(world)) >= {NoteKind.LOSS_ACCEPTED, NoteKind.NOT_COMPARED} - (
+        {NoteKind.NOT_COMPARED} if is_designated else set()
     )
 
 
-def test_what_the_index_was_not_told_of_a_lossy_bucket_is_a_note(world: World) -> None:
+def test_samples_of_a_lossy_bucket_missing_from_the_index_are_a_note(world: World) -> None:
     """Other groups were stored with all records, the index bucket only after some had been lost."""
     live(world, 1, "both")
     live(world, 1, "lost")
@@ -209,8 +209,10 @@ def test_what_the_index_was_not_told_of_a_lossy_bucket_is_a_note(world: World) -
     world.start(accepted=Accepted(loss_to=4))
     world.settle()
     found = sound_world(world)
-    assert remarks(found) == {Remark.LOSS_ACCEPTED, Remark.NOT_COMPARED}
-    assert all("the index was not told" in note.what for note in found.notes if note.kind is Remark.NOT_COMPARED)
+    assert remarks(found) == {NoteKind.LOSS_ACCEPTED, NoteKind.NOT_COMPARED}
+    assert all(
+        "the records were lost before" in note.what for note in found.notes if note.kind is NoteKind.NOT_COMPARED
+    )
 
 
 def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> None:
@@ -226,7 +228,7 @@ def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> 
         world.start()
         world.settle()
         found = sound_world(world)
-        refused = [note for note in found.notes if note.kind is Remark.REFUSED_SERIES]
+        refused = [note for note in found.notes if note.kind is NoteKind.REFUSED_SERIES]
         assert [note.group for note in refused] == [stuck]
         # With room for them they get ids, and the segments from before still name nobody.
         world.crash()
@@ -235,7 +237,7 @@ def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> 
         produce_everywhere(world, "refused")
         live(world, 1)
         found = sound_world(world)
-        assert [note.group for note in found.notes if note.kind is Remark.REFUSED_SERIES] == [stuck]
+        assert [note.group for note in found.notes if note.kind is NoteKind.REFUSED_SERIES] == [stuck]
 
 
 @pytest.mark.parametrize("retentions", [(2, 20, 5), (20, 2, 5), (5, 2, 20)])
@@ -261,7 +263,7 @@ def test_data_that_expires_while_it_is_read_is_not_missed(world: World) -> None:
     world.crash()
     there = [row for row in world.manifest().groups if row.data_expires > world.clock.now_ms()]
     oldest = there[-1]
-    world.pass_time(oldest.data_expires - LEAVING_MS - world.clock.now_ms() - 1)
+    world.pass_time(oldest.data_expires - EXPIRY_SKEW_MS - world.clock.now_ms() - 1)
     read = []
 
     def goes_on(call: StoreCall) -> None:
@@ -359,7 +361,7 @@ def test_half_a_rewind_under_other_limits_is_not_compared_with_the_index_bucket_
     world.store.before = group_fails(designated_group(world.options.shard, world.options.groups))
     world.settle()
     found = sound_world(world)
-    assert remarks(found) == {Remark.SUPERSEDED}
+    assert remarks(found) == {NoteKind.SUPERSEDED}
     assert found.counts.groups == 4 + 3
 
 
@@ -378,4 +380,4 @@ def test_an_active_key_whose_records_have_expired_before_is_a_note(tmp_path: Pat
             world.produce(("m", "goes on", world.clock.now_ms(), 1.0))
             world.pass_hours(1)
             kinds |= remarks(sound_world(world))
-        assert kinds == {Remark.ACTIVE_EXPIRED, Remark.REFUSED_SERIES}
+        assert kinds == {NoteKind.ACTIVE_EXPIRED, NoteKind.REFUSED_SERIES}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.recovery.waves import MOST_JOBS, next_wave, without_followers
+from strandline.recovery.waves import MAX_JOBS, next_wave, without_followers
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 from support.manifest_rows import NEVER
@@ -33,7 +33,7 @@ B1, B2 = job(1, 1, 500, 510), job(1, 2, 510, 520)
 C1 = job(2, 1, 0, 10)
 
 
-def test_the_most_urgent_jobs_are_read_together_up_to_so_many_offsets() -> None:
+def test_the_most_urgent_jobs_run_together_up_to_a_number_of_offsets() -> None:
     assert next_wave([A1, B1, A2, B2, A3], 1_000) == [A1, B1, A2, B2, A3]
     assert next_wave([A1, B1, A2, B2, A3], 35) == [A1, B1, A2]
     assert next_wave([], 1_000) == []
@@ -44,7 +44,7 @@ def test_one_job_is_read_however_large_it_is() -> None:
 
 
 def test_of_a_shard_one_range_without_a_gap_is_read() -> None:
-    """An empty bucket between two jobs is no gap; one that is stored or leased to another is."""
+    """An empty bucket between two jobs is not a gap; one that is stored or leased to another worker is."""
     assert next_wave([A1, replace(A2, bucket=5)], 1_000) == [A1, replace(A2, bucket=5)]
     assert next_wave([A1, B1, A3, B2], 1_000) == [A1, B1, B2]
     assert next_wave([A1, replace(A2, state=JobState.LEASED), A3], 1_000) == [A1]
@@ -68,27 +68,27 @@ def test_a_suspect_is_read_alone() -> None:
 
 def test_several_suspects_may_be_read_together_but_with_no_other_job() -> None:
     ordered, suspects = [A1, B1, A2, B2, A3], (A1, A2, B1)
-    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, most_suspects=2)
+    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, max_suspects=2)
     assert wave == [A1, B1]
-    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, most_suspects=9)
+    wave = next_wave(ordered, 1_000, is_suspect=lambda one: one in suspects, max_suspects=9)
     assert wave == [A1, B1, A2]
-    assert next_wave([C1, *ordered], 1_000, is_suspect=lambda one: one in suspects, most_suspects=9) == [C1]
+    assert next_wave([C1, *ordered], 1_000, is_suspect=lambda one: one in suspects, max_suspects=9) == [C1]
 
 
 def test_a_shard_apart_shares_a_wave_with_no_other() -> None:
     ordered = [A1, B1, C1, A2, B2]
-    assert next_wave(ordered, 1_000, is_apart=lambda shard: shard == A1.shard) == [A1, A2]
-    assert next_wave(ordered, 1_000, is_apart=lambda shard: shard == B1.shard) == [A1, C1, A2]
-    assert next_wave(ordered, 1_000, is_apart=lambda _: True) == [A1, A2]
+    assert next_wave(ordered, 1_000, is_isolated=lambda shard: shard == A1.shard) == [A1, A2]
+    assert next_wave(ordered, 1_000, is_isolated=lambda shard: shard == B1.shard) == [A1, C1, A2]
+    assert next_wave(ordered, 1_000, is_isolated=lambda _: True) == [A1, A2]
 
 
 def test_a_wave_has_no_more_jobs_than_allowed() -> None:
     assert next_wave([A1, B1, A2, B2], 1_000, 3) == [A1, B1, A2]
-    tiny = [job(0, bucket, bucket, bucket + 1) for bucket in range(MOST_JOBS + 1)]
+    tiny = [job(0, bucket, bucket, bucket + 1) for bucket in range(MAX_JOBS + 1)]
     assert next_wave(tiny, 1_000) == tiny[:-1]
 
 
-def test_behind_a_job_that_another_took_nothing_of_its_shard_is_taken() -> None:
+def test_no_job_after_one_that_another_worker_took_is_taken_from_its_shard() -> None:
     assert without_followers([A1, B1, A2, B2, A3], A2) == [A1, B1, B2]
 
 

@@ -44,7 +44,7 @@ def test_a_name_can_be_written_down_and_read_again() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "w", "host/boot/1/2", "host/boot/ns/x/1", "host/boot/ns/1/x", "a/b/c/1/2/3"])
-def test_a_name_of_another_kind_is_nobody_s_and_never_gone(proc: FakeProc, name: str) -> None:
+def test_a_name_of_another_form_is_never_gone(proc: FakeProc, name: str) -> None:
     assert WorkerName.parse(name) is None
     assert not proc.processes.is_gone(name)
 
@@ -64,7 +64,7 @@ def test_a_pid_that_another_process_has_got_is_gone(proc: FakeProc) -> None:
 
 
 @pytest.mark.parametrize("state", ["Z", "X"])
-def test_a_dead_process_that_nobody_has_buried_is_gone(proc: FakeProc, state: str) -> None:
+def test_a_zombie_process_is_gone(proc: FakeProc, state: str) -> None:
     proc.stat(123, 5_000, state=state)
     assert proc.processes.is_gone(str(NAME))
 
@@ -79,7 +79,7 @@ def test_of_a_process_elsewhere_nothing_is_known(proc: FakeProc, elsewhere: Work
 
 
 @pytest.mark.parametrize("missing", ["123/stat", "sys/kernel/random/boot_id", "self/ns/pid"])
-def test_what_can_not_be_read_says_nothing(proc: FakeProc, missing: str) -> None:
+def test_an_unreadable_process_is_neither_gone_nor_alive(proc: FakeProc, missing: str) -> None:
     """So it is for a process of another user, where /proc hides those."""
     (proc.root / missing).unlink()
     assert not proc.processes.is_gone(str(NAME))

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from strandline.recovery import replay_worker
+from strandline.recovery.failure_tracking import was_lost_once
 from strandline.recovery.lease_keeper import LeaseKeeper
-from strandline.recovery.leasing import LeaseLost, LeasePolicy, counted, take_back
+from strandline.recovery.leasing import LeaseLost, LeasePolicy, count_failure, reclaim
 from strandline.recovery.replay.job_result import attempt_of
 from strandline.recovery.replay.runner import ReplayFailed, SessionLost
 from strandline.recovery.replay_worker import STALL_S
-from strandline.recovery.setbacks import was_lost_once
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ShardId
-from support.worker_bench import SHARDS, BadRecord, Bench, Heard, Runs, fails_with, job
+from support.worker_bench import SHARDS, BadRecord, Bench, OnProgress, Runs, fails_with, job
 
 pytestmark = pytest.mark.unit
 
@@ -53,7 +53,7 @@ def test_no_attempt_is_run_twice(bench: Bench) -> None:
     attempts: list[tuple[ShardId, int, str]] = []
     divided: dict[tuple[ShardId, int, str], int] = {}
 
-    def meanwhile(jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         for one in jobs:
             attempts.append((one.shard, one.bucket, attempt_of(one)))
             divided[attempts[-1]] = len(jobs)
@@ -76,12 +76,12 @@ def test_a_suspect_of_another_worker_is_read_alone_too(bench: Bench) -> None:
 
 
 def lose_worker(bench: Bench, buckets: Sequence[int], name: str) -> None:
-    """A worker leases these and is never heard of again; another watches the leases for a term, and takes them back."""
+    """A worker leases these and dies; another one watches the leases for a term and reclaims them."""
     for bucket in buckets:
         assert bench.board.lease(bench.job(bucket), name) is not None
-    bench.board.take_back_lost(SHARDS[0])
+    bench.board.reclaim_lost(SHARDS[0])
     bench.clock.sleep(bench.board.policy.lease_ms / 1000)
-    bench.board.take_back_lost(SHARDS[0])
+    bench.board.reclaim_lost(SHARDS[0])
 
 
 def test_after_a_lost_worker_one_job_is_read_alone_and_then_all_others_in_one_wave(bench: Bench) -> None:
@@ -139,15 +139,15 @@ def test_the_reason_of_a_lost_lease_is_known_as_one(bench: Bench) -> None:
     bench.plan(job(0, 1))
     leased = bench.board.lease(bench.job(1), "lost")
     assert leased is not None
-    assert was_lost_once(take_back(leased, LeasePolicy()))
-    assert not was_lost_once(counted(leased, "BadRecord: no", LeasePolicy()))
+    assert was_lost_once(reclaim(leased, LeasePolicy()))
+    assert not was_lost_once(count_failure(leased, "BadRecord: no", LeasePolicy()))
 
 
-def test_a_suspect_that_somebody_else_has_had_meanwhile_is_still_one(bench: Bench) -> None:
+def test_a_suspect_that_another_worker_has_had_meanwhile_stays_one(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     errors: list[Exception] = [BadRecord("no")]
 
-    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if errors:
             raise errors.pop()
 
@@ -166,7 +166,7 @@ def test_a_suspect_stays_one_until_it_was_read(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
     errors: list[Exception] = [StoreUnavailable("the store is away"), BadRecord("no")]
 
-    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if errors:
             raise errors.pop()
 
@@ -180,7 +180,7 @@ def test_a_wave_whose_leases_were_all_lost_leaves_no_suspects(bench: Bench) -> N
     bench.plan(job(0, 1), job(0, 2))
     is_lost = [True]
 
-    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if is_lost:
             is_lost.clear()
             raise LeaseLost("taken")
@@ -225,7 +225,7 @@ def test_a_lost_session_ends_the_worker_also_if_the_store_is_away(bench: Bench) 
 def test_a_shard_that_cannot_be_read_keeps_no_other_from_being_read(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(1, 1), job(1, 2))
 
-    def meanwhile(jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if any(one.shard == SHARDS[0] for one in jobs):
             raise StoreUnavailable("partition 0 has no leader")
 
@@ -245,7 +245,7 @@ def test_shards_that_could_be_read_are_read_together_again(bench: Bench) -> None
     bench.plan(job(0, 1), job(1, 1))
     is_away = [True]
 
-    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if is_away:
             is_away.clear()
             raise StoreUnavailable("the store is away")
@@ -262,10 +262,10 @@ def test_shards_that_could_be_read_are_read_together_again(bench: Bench) -> None
 def test_a_run_that_stands_still_is_given_up_and_a_job_alone_has_failed(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
 
-    def hangs(_jobs: Sequence[Job], heard: Heard) -> None:
+    def hangs(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
         for _ in range(100):
             bench.clock.sleep(10)
-            heard(0.25)
+            on_progress(0.25)
         pytest.fail("the run went on")
 
     worker = bench.worker(Runs(hangs), stall_s=600.0)
@@ -275,17 +275,17 @@ def test_a_run_that_stands_still_is_given_up_and_a_job_alone_has_failed(bench: B
     assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [0, 0]
     worker.step()
     assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [1, 0]
-    assert "stood still at 25% for 600 s" in bench.job(1).reason
+    assert "made no progress for 600 s, at 25%" in bench.job(1).reason
 
 
 def test_a_run_that_gets_on_slowly_is_not_given_up(bench: Bench) -> None:
     bench.plan(job(0, 1))
 
-    def slow(_jobs: Sequence[Job], heard: Heard) -> None:
+    def slow(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
         for part in range(100):
             bench.clock.sleep(STALL_S - 1)
-            heard(part / 100)
-            heard(part / 100)
+            on_progress(part / 100)
+            on_progress(part / 100)
 
     bench.worker(Runs(slow)).step()
     assert bench.states() == {1: JobState.DONE}
@@ -311,7 +311,7 @@ def test_what_may_pass_is_no_failure_and_is_tried_again_after_a_pause(bench: Ben
     bench.plan(job(0, 1), job(0, 2))
     is_away = [True] * 6
 
-    def meanwhile(_jobs: Sequence[Job], _heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if is_away:
             is_away.pop()
             raise StoreUnavailable("the store is away")
@@ -332,7 +332,7 @@ def test_what_keeps_jobs_from_being_read_can_be_seen(bench: Bench) -> None:
     assert bench.job(1).reason == "offsets [10, 20): StoreUnavailable: the store is away"
 
 
-def test_leases_of_a_run_that_tells_nothing_are_left_to_run_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_of_a_run_without_progress_are_not_renewed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.plan(job(0, 1))
     keepers: list[LeaseKeeper] = []
 
@@ -348,9 +348,9 @@ def test_leases_of_a_run_that_tells_nothing_are_left_to_run_out(bench: Bench, mo
         keepers[0].renew_if_due()
         return bench.job(1).leased_until == bench.clock.now_ms() + 120_000
 
-    def meanwhile(_jobs: Sequence[Job], heard: Heard) -> None:
+    def meanwhile(_jobs: Sequence[Job], on_progress: OnProgress) -> None:
         bench.clock.sleep(600)
-        heard(0.5)
+        on_progress(0.5)
         assert renewed_after(2 * 600 - 10)
         assert not renewed_after(30)
 

@@ -24,7 +24,7 @@ def workshop(tmp_path: Path) -> Workshop:
 
 def make_checkout(folder: Path) -> Path:
     """A checkout with two kernels, as git leaves it: set up, and nothing compiled."""
-    for name in ("wire/kernels/walk.py", "wire/plain.py", "src/strandline/kernels/words.py"):
+    for name in ("wire/kernels/records.py", "wire/plain.py", "src/strandline/kernels/words.py"):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"# {name}\n")
@@ -85,7 +85,7 @@ def test_where_the_cache_has_none_set_up_compiles_those_of_a_node(workshop: Work
     assert restore_kernels(workshop, checkout)
 
 
-@pytest.mark.parametrize("name", ["wire/kernels/walk.py", "conf/python/requirements.lock"])
+@pytest.mark.parametrize("name", ["wire/kernels/records.py", "conf/python/requirements.lock"])
 def test_other_kernels_or_packages_are_compiled_anew(
     name: str, tested: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -110,7 +110,7 @@ def test_a_kernel_that_was_changed_for_a_while_leaves_nothing_compiled(workshop:
     checkout = make_checkout(tmp_path / "checkout")
     restore_kernels(workshop, checkout)
     compile_in(checkout)
-    source = checkout / "wire/kernels/walk.py"
+    source = checkout / "wire/kernels/records.py"
     later = (checkout / ".venv" / NOTE).stat().st_mtime_ns + 1
     os.utime(source, ns=(later, later))
     keep_kernels(workshop, checkout)

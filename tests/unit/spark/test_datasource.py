@@ -35,11 +35,11 @@ def test_overwriting_is_refused_with_the_reason() -> None:
 def test_a_frame_without_a_column_or_a_folder_to_stage_in_is_refused() -> None:
     with pytest.raises(WriteRefused, match="no column labels, time"):
         StrandlineDataSource({"staging": "/staging"}).writer(StructType([FRAME["metric"], FRAME["value"]]), False)
-    with pytest.raises(WriteRefused, match="no option staging"):
+    with pytest.raises(WriteRefused, match="option staging is missing"):
         StrandlineDataSource({}).writer(FRAME, False)
     with pytest.raises(SourceUnusable, match="holds a user or a password"):
         StrandlineDataSource({"staging": "s3://KEY:SECRET@bucket/staging"}).writer(FRAME, False)
-    with pytest.raises(WriteRefused, match="no option match"):
+    with pytest.raises(WriteRefused, match="option match is missing"):
         StrandlineDataSource({}).reader(FRAME)
 
 

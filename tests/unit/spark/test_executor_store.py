@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from strandline.spark import executor_store
-from strandline.spark.executor_store import kept_store
+from strandline.spark.executor_store import cached_store
 
 pytestmark = pytest.mark.unit
 
@@ -34,26 +34,26 @@ class Opener:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor_store, "_KEPT", executor_store._Kept())
+    monkeypatch.setattr(executor_store, "_CACHE", executor_store._StoreCache())
     monkeypatch.setattr(executor_store.pickle, "dumps", repr)  # A module that pytest imports can't be pickled.
     OPENED.clear()
 
 
 def test_equal_openers_share_a_store() -> None:
-    first = kept_store(Opener("a"))
-    assert kept_store(Opener("a")) is first
+    first = cached_store(Opener("a"))
+    assert cached_store(Opener("a")) is first
     assert len(OPENED) == 1
 
 
 def test_another_opener_closes_the_store_before() -> None:
-    first = kept_store(Opener("a"))
-    second = kept_store(Opener("b"))
+    first = cached_store(Opener("a"))
+    second = cached_store(Opener("b"))
     assert (first.is_closed, second.is_closed) == (True, False)
-    assert kept_store(Opener("a")) is not first
+    assert cached_store(Opener("a")) is not first
 
 
 def test_a_store_that_could_not_be_opened_is_tried_again() -> None:
-    kept_store(Opener("a"))
+    cached_store(Opener("a"))
     with pytest.raises(ConnectionError):
-        kept_store(Opener("unreachable"))
-    assert kept_store(Opener("a")) is OPENED[1]
+        cached_store(Opener("unreachable"))
+    assert cached_store(Opener("a")) is OPENED[1]

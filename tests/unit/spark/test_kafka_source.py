@@ -25,7 +25,7 @@ def test_every_assigned_partition_has_a_start_and_an_end() -> None:
         ([OffsetRange(2, 10, 9)], "[10, 9) of metrics, partition 2"),
         ([OffsetRange(0, -2, 9)], "[-2, 9)"),
         ([OffsetRange(0, 0, -1)], "[0, -1)"),
-        ([OffsetRange(0, 0, 1), OffsetRange(0, 1, 2)], "partition 0 of metrics is named twice"),
+        ([OffsetRange(0, 0, 1), OffsetRange(0, 1, 2)], "partition 0 of metrics has more than one range"),
         ([], "no offset range of metrics"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What executors and the driver say to each other: frames that only those who know the key can make."""
+"""The messages between executors and the driver: only those who know the key can make frames."""
 
 import socket
 from collections.abc import Iterator
@@ -10,7 +10,15 @@ from strandline.errors import Fatal, Retryable, StrandlineError
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import PartStopped
-from strandline.spark.part_channel import Answer, Ask, ChannelBroken, Frames, ask_of, end_of, ended_with
+from strandline.spark.part_channel import (
+    ChannelBroken,
+    DriverReply,
+    SignedFrames,
+    TaskRequest,
+    end_request,
+    parse_end,
+    parse_request,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -28,21 +36,21 @@ def sockets() -> Iterator[Sockets]:
 @pytest.mark.parametrize(
     "ask",
     [
-        Ask(),
-        Ask(part=("metrics", "job", 3, 7)),
-        Ask(counts=AttemptCounts(Counts(1, 2), Counts(3)).to_json(), samples=500),
-        ended_with(PartOutcome(Counts(1, 2, 3), chunks=4)),
-        ended_with(PartStopped("paused")),
+        TaskRequest(),
+        TaskRequest(part=("metrics", "job", 3, 7)),
+        TaskRequest(counts=AttemptCounts(Counts(1, 2), Counts(3)).to_json(), samples=500),
+        end_request(PartOutcome(Counts(1, 2, 3), chunks=4)),
+        end_request(PartStopped("paused")),
     ],
 )
-def test_a_question_arrives_as_it_was_asked_and_so_does_the_answer(sockets: Sockets, ask: Ask) -> None:
-    driver = Frames(sockets[0], KEY, NONCE, is_driver=True)
-    executor = Frames(sockets[1], KEY, NONCE, is_driver=False)
+def test_requests_and_replies_arrive_unchanged(sockets: Sockets, ask: TaskRequest) -> None:
+    driver = SignedFrames(sockets[0], KEY, NONCE, is_driver=True)
+    executor = SignedFrames(sockets[1], KEY, NONCE, is_driver=False)
     for _ in range(2):
         executor.send(ask)
-        assert ask_of(driver.receive()) == ask
-        driver.send(Answer(2.5, 0.5, "why"))
-        assert Answer(**executor.receive()) == Answer(2.5, 0.5, "why")
+        assert parse_request(driver.receive()) == ask
+        driver.send(DriverReply(2.5, 0.5, "why"))
+        assert DriverReply(**executor.receive()) == DriverReply(2.5, 0.5, "why")
 
 
 @pytest.mark.parametrize(
@@ -51,22 +59,22 @@ def test_a_question_arrives_as_it_was_asked_and_so_does_the_answer(sockets: Sock
 def test_a_frame_of_another_key_connection_or_direction_is_refused(
     sockets: Sockets, key: bytes, nonce: bytes, *, is_driver: bool
 ) -> None:
-    Frames(sockets[1], key, nonce, is_driver=is_driver).send(Ask())
+    SignedFrames(sockets[1], key, nonce, is_driver=is_driver).send(TaskRequest())
     with pytest.raises(ChannelBroken, match="does not know the key"):
-        Frames(sockets[0], KEY, NONCE, is_driver=True).receive()
+        SignedFrames(sockets[0], KEY, NONCE, is_driver=True).receive()
 
 
 def test_a_frame_that_is_sent_again_is_refused(sockets: Sockets) -> None:
-    driver = Frames(sockets[0], KEY, NONCE, is_driver=True)
+    driver = SignedFrames(sockets[0], KEY, NONCE, is_driver=True)
     for _ in range(2):
-        Frames(sockets[1], KEY, NONCE, is_driver=False).send(Ask())
+        SignedFrames(sockets[1], KEY, NONCE, is_driver=False).send(TaskRequest())
     driver.receive()
     with pytest.raises(ChannelBroken, match="does not know the key"):
         driver.receive()
 
 
 def test_a_length_that_no_message_has_is_refused_and_so_is_half_a_message(sockets: Sockets) -> None:
-    driver = Frames(sockets[0], KEY, NONCE, is_driver=True)
+    driver = SignedFrames(sockets[0], KEY, NONCE, is_driver=True)
     sockets[1].sendall(b"\xff\xff\xff\xff")
     with pytest.raises(ChannelBroken, match="4294967295 bytes"):
         driver.receive()
@@ -78,7 +86,7 @@ def test_a_length_that_no_message_has_is_refused_and_so_is_half_a_message(socket
 
 @pytest.mark.parametrize("error", [Fatal("bad file", remedy="Fix it"), Retryable("no broker"), PartStopped("paused")])
 def test_an_error_of_an_executor_reads_the_same_at_the_driver(error: StrandlineError) -> None:
-    found = end_of(ended_with(error))
+    found = parse_end(end_request(error))
     assert isinstance(found, StrandlineError)
     assert str(found) == str(error)
     assert isinstance(found, Retryable) == isinstance(error, Retryable)

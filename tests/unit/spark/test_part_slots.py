@@ -9,7 +9,7 @@ from strandline.errors import Retryable, StrandlineError
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import LeasedPart, PartStopped
-from strandline.spark.part_channel import Answer, Ask, PartFailed, ended_with
+from strandline.spark.part_channel import DriverReply, PartFailed, TaskRequest, end_request
 from strandline.spark.part_slots import PartSlot, TaskNotRun
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.protocol import StoreUnavailable
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 
 JOB = BulkJob("metrics", "job-1", "import", "{}", "hash", parts=1, life=10**9, created_at=1)
 PART = BulkPart("metrics", "job-1", 0, "{}", life=10**9, epoch=1)
-HELLO = Ask(part=(*PART.primary_key, PART.epoch))
+HELLO = TaskRequest(part=(*PART.primary_key, PART.epoch))
 FIRST, SECOND = object(), object()
 
 
@@ -53,22 +53,22 @@ def lease() -> Lease:
 
 def test_a_grant_is_never_longer_than_the_lease_is_safe(lease: Lease) -> None:
     slot = lease.slot()
-    assert slot.answer(FIRST, HELLO) == Answer(seconds=10)
+    assert slot.answer(FIRST, HELLO) == DriverReply(seconds=10)
     lease.remaining = 3.0
-    assert slot.answer(FIRST, Ask()) == Answer(seconds=3)
+    assert slot.answer(FIRST, TaskRequest()) == DriverReply(seconds=3)
     lease.remaining = 0.0
-    assert slot.answer(FIRST, Ask()) == Answer(seconds=0)
+    assert slot.answer(FIRST, TaskRequest()) == DriverReply(seconds=0)
 
 
 def test_what_a_task_has_counted_is_reported_and_its_samples_wait_for_the_rate(lease: Lease) -> None:
     slot = lease.slot()
     slot.answer(FIRST, HELLO)
     counts = AttemptCounts(Counts(5), Counts(5))
-    slot.answer(FIRST, Ask(counts=counts.to_json()))
+    slot.answer(FIRST, TaskRequest(counts=counts.to_json()))
     assert lease.reported == [counts]
     lease.wait = 1.5
-    assert slot.answer(FIRST, Ask(samples=100)) == Answer(10, wait_s=1.5)
-    assert slot.answer(FIRST, Ask()) == Answer(10)
+    assert slot.answer(FIRST, TaskRequest(samples=100)) == DriverReply(10, wait_s=1.5)
+    assert slot.answer(FIRST, TaskRequest()) == DriverReply(10)
 
 
 def test_a_second_task_waits_while_the_first_one_runs_and_does_nothing_afterwards(lease: Lease) -> None:
@@ -77,21 +77,23 @@ def test_a_second_task_waits_while_the_first_one_runs_and_does_nothing_afterward
     answer = slot.answer(SECOND, HELLO)
     assert (answer.seconds, answer.wait_s > 0, answer.stop) == (0, True, "")
     assert slot.ended() is None
-    slot.answer(FIRST, ended_with(PartOutcome(chunks=2)))
+    slot.answer(FIRST, end_request(PartOutcome(chunks=2)))
     assert slot.answer(SECOND, HELLO).stop
     end = slot.ended()
     assert end is not None
     assert end.outcome == PartOutcome(chunks=2)
 
 
-@pytest.mark.parametrize("closes", [lambda slot: slot.lost(FIRST, "closed"), lambda slot: slot.over("crashed")])
+@pytest.mark.parametrize(
+    "closes", [lambda slot: slot.connection_lost(FIRST, "closed"), lambda slot: slot.task_ended("crashed")]
+)
 def test_a_part_whose_task_is_lost_has_ended_once_its_last_grant_is_over(
     lease: Lease, closes: Callable[[PartSlot], None]
 ) -> None:
     slot = lease.slot()
     slot.answer(FIRST, HELLO)
     lease.clock.sleep(4)
-    slot.answer(FIRST, Ask())
+    slot.answer(FIRST, TaskRequest())
     closes(slot)
     # Spark runs it again, on another executor perhaps.
     assert slot.answer(SECOND, HELLO).stop
@@ -107,13 +109,13 @@ def test_the_end_of_another_tasks_connection_changes_nothing(lease: Lease) -> No
     slot = lease.slot()
     slot.answer(FIRST, HELLO)
     slot.answer(SECOND, HELLO)
-    slot.lost(SECOND, "closed")
-    assert slot.answer(FIRST, Ask()) == Answer(10)
+    slot.connection_lost(SECOND, "closed")
+    assert slot.answer(FIRST, TaskRequest()) == DriverReply(10)
 
 
 def test_a_part_that_spark_did_not_run_is_not_held_against_it(lease: Lease) -> None:
     slot = lease.slot()
-    slot.over("no executors")
+    slot.task_ended("no executors")
     end = slot.ended()
     assert end is not None
     assert isinstance(end.error, TaskNotRun)
@@ -125,10 +127,10 @@ def test_a_task_of_a_job_that_is_to_stop_gets_no_grant_and_ends_the_part_by_sayi
     slot = lease.slot()
     slot.answer(FIRST, HELLO)
     lease.stop = "the job is paused"
-    assert slot.answer(FIRST, Ask()) == Answer(stop="the job is paused")
+    assert slot.answer(FIRST, TaskRequest()) == DriverReply(stop="the job is paused")
     assert slot.is_stopping
     assert slot.ended() is None
-    slot.answer(FIRST, ended_with(PartStopped("the job is paused")))
+    slot.answer(FIRST, end_request(PartStopped("the job is paused")))
     end = slot.ended()
     assert end is not None
     assert isinstance(end.error, PartStopped)
@@ -138,7 +140,7 @@ def test_a_part_that_was_done_just_before_it_was_to_stop_is_done(lease: Lease) -
     slot = lease.slot()
     slot.answer(FIRST, HELLO)
     lease.stop = "the job is paused"
-    slot.answer(FIRST, ended_with(PartOutcome(chunks=1)))
+    slot.answer(FIRST, end_request(PartOutcome(chunks=1)))
     end = slot.ended()
     assert end is not None
     assert end.outcome == PartOutcome(chunks=1)
@@ -148,11 +150,11 @@ def test_a_part_that_was_done_just_before_it_was_to_stop_is_done(lease: Lease) -
 def test_a_part_that_the_store_does_not_confirm_is_given_up_for_that_reason(lease: Lease, why: StrandlineError) -> None:
     slot = lease.slot()
     slot.answer(FIRST, HELLO)
-    assert slot.answer(FIRST, Ask(confirm=True)) == Answer(10)
+    assert slot.answer(FIRST, TaskRequest(confirm=True)) == DriverReply(10)
     lease.confirmed = why
-    assert slot.answer(FIRST, Ask()) == Answer(10), "nothing was to be confirmed"
-    assert slot.answer(FIRST, Ask(confirm=True)) == Answer(stop=why.message)
-    slot.answer(FIRST, ended_with(PartStopped(why.message)))
+    assert slot.answer(FIRST, TaskRequest()) == DriverReply(10), "nothing was to be confirmed"
+    assert slot.answer(FIRST, TaskRequest(confirm=True)) == DriverReply(stop=why.message)
+    slot.answer(FIRST, end_request(PartStopped(why.message)))
     end = slot.ended()
     assert end is not None
     assert end.error is why

@@ -49,7 +49,7 @@ def driver() -> Iterator[Driver]:
 def test_a_grant_counts_from_before_the_question(driver: Driver) -> None:
     clock = driver.clock
     with closing(DriverLink(driver.task, clock)) as link:
-        link.greet()
+        link.begin()
         assert link.deadline() == clock.monotonic() + GRANT_S
         asked, driver.takes = clock.monotonic(), 0.25
         link.report(AttemptCounts())
@@ -58,16 +58,16 @@ def test_a_grant_counts_from_before_the_question(driver: Driver) -> None:
         assert link.deadline() == asked + GRANT_S
 
 
-def test_a_grant_is_asked_for_again_before_it_is_used(driver: Driver) -> None:
+def test_an_old_grant_is_requested_again_before_it_is_used(driver: Driver) -> None:
     with closing(DriverLink(driver.task, driver.clock)) as link:
-        link.greet()
+        link.begin()
         driver.clock.sleep(60)
         assert link.deadline() == driver.clock.monotonic() + GRANT_S
 
 
 def test_a_part_is_given_up_once_its_driver_is_gone(driver: Driver) -> None:
     with closing(DriverLink(driver.task, driver.clock)) as link:
-        link.greet()
+        link.begin()
         link.close()
         driver.clock.sleep(1)
         with pytest.raises(PartStopped, match="the driver of part 0 of the bulk job job-1 of metrics is gone"):
@@ -79,7 +79,7 @@ def test_a_connection_without_the_key_is_not_answered_and_takes_no_part(driver: 
         closing(DriverLink(replace(driver.task, key=b"guessed"), driver.clock)) as link,
         pytest.raises(PartStopped, match="is gone"),
     ):
-        link.greet()
+        link.begin()
     assert not driver.slot.is_taken
 
 

@@ -10,9 +10,9 @@ from strandline.spark import session
 from strandline.spark.java_options import JAVA_OPTIONS
 from strandline.spark.session import (
     SparkUnavailable,
-    forgiving_master,
     session_properties,
     spark_session,
+    with_task_retries,
 )
 
 pytestmark = pytest.mark.unit
@@ -75,7 +75,7 @@ def test_missing_jars_are_an_error_before_spark_starts(tmp_path: Path) -> None:
     ],
 )
 def test_a_local_master_tries_a_failed_task_again_as_a_cluster_does(given: str, used: str) -> None:
-    assert forgiving_master(given) == used
+    assert with_task_retries(given) == used
 
 
 class Gone:

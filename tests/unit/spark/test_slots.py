@@ -1,8 +1,8 @@
-"""Numbers by which Spark puts each unit into a task of its own."""
+"""Numbers by which Spark puts each unit into a separate task."""
 
 import pytest
 
-from strandline.spark.slots import slots, spark_hash
+from strandline.spark.shuffle_slots import shuffle_slots, spark_hash
 
 pytestmark = pytest.mark.unit
 
@@ -15,7 +15,7 @@ def test_numbers_are_hashed_as_sparks_sql_function_does(number: int, hashed: int
 
 @pytest.mark.parametrize("partitions", [1, 2, 7, 200])
 def test_each_partition_has_a_number_that_no_other_has(partitions: int) -> None:
-    found = slots(partitions)
+    found = shuffle_slots(partitions)
     assert len(set(found)) == len(found) == partitions
     for partition, number in enumerate(found):
         hashed = spark_hash(number)

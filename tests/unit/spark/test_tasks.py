@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 def test_blocks_of_a_task_that_had_too_much_to_keep_leave_it_before_it_has_read_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(mapping, "MOST_FAULT_BYTES", 2 * len(replays.POISON))
+    monkeypatch.setattr(mapping, "MAX_FAULT_BYTES", 2 * len(replays.POISON))
     given = ReplayInput.of([leased_job(0, 9)], replays.settings(), now=0, bounds={})
     read: list[int] = []
 

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from strandline.errors import Retryable
 from strandline.recovery.replay.runner import ReplayFailed, SessionLost
 from strandline.spark import watching
-from strandline.spark.watching import RecordsGone, ScratchDiskFull, failures_named, is_answering, run_watched
+from strandline.spark.watching import RecordsGone, ScratchDiskFull, is_answering, run_watched, translate_errors
 from strandline.store.protocol import StoreUnavailable
 
 pytestmark = pytest.mark.unit
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture(autouse=True)
 def _no_session_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has never had a real session: PySpark's threads look for one otherwise."""
+    """As in a process that has never had a real session; otherwise PySpark's threads search for one."""
     monkeypatch.setattr(SparkContext, "_gateway", None)
 
 
@@ -36,7 +36,7 @@ strandline.store.protocol.StoreRefused: no such table
 
 
 class Context:
-    """A Spark context, as much as is asked of it. `ask` stands for a call into its JVM."""
+    """The part of a Spark context that is used. `ask` stands for a call into its JVM."""
 
     def __init__(self, ask: Callable[[], bool] = lambda: False) -> None:
         self._jsc: Any = self
@@ -73,8 +73,8 @@ def dead() -> Any:
     return Context(refused)
 
 
-def test_a_failure_says_what_failed_and_why_without_the_calls_of_java() -> None:
-    with pytest.raises(ReplayFailed) as failed, failures_named("the replay of metrics", living()):
+def test_a_failure_has_the_action_and_the_reason_without_java_stack_frames() -> None:
+    with pytest.raises(ReplayFailed) as failed, translate_errors("the replay of metrics", living()):
         raise PySparkException(TEXT)
     assert failed.value.message.startswith("the replay of metrics failed: An exception was thrown")
     assert "StoreRefused: no such table" in failed.value.message
@@ -82,26 +82,26 @@ def test_a_failure_says_what_failed_and_why_without_the_calls_of_java() -> None:
     assert not isinstance(failed.value, RecordsGone)
 
 
-def test_records_that_are_gone_are_told_apart() -> None:
+def test_deleted_records_are_a_separate_error() -> None:
     text = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost because they are not available in Kafka"
-    with pytest.raises(RecordsGone), failures_named("the replay of metrics", living()):
+    with pytest.raises(RecordsGone), translate_errors("the replay of metrics", living()):
         raise PySparkException(text)
 
 
 def test_a_store_that_did_not_answer_an_executor_is_one_that_did_not_answer() -> None:
     text = TEXT.replace("StoreRefused: no such table", "StoreUnavailable: no answer for 30 s")
-    with pytest.raises(StoreUnavailable, match="no answer for 30 s"), failures_named("the replay", living()):
+    with pytest.raises(StoreUnavailable, match="no answer for 30 s"), translate_errors("the replay", living()):
         raise PySparkException(text)
 
 
-def test_a_message_that_only_speaks_of_such_an_error_is_none() -> None:
-    with pytest.raises(ReplayFailed), failures_named("the replay", living()):
+def test_a_message_that_only_mentions_such_an_error_is_not_one() -> None:
+    with pytest.raises(ReplayFailed), translate_errors("the replay", living()):
         raise PySparkException(TEXT.replace("no such table", "what a StoreUnavailable would say"))
 
 
 @pytest.mark.parametrize("reason", ["java.io.IOException: No space left on device", "Disk quota exceeded"])
 def test_a_full_disk_of_spark_is_no_fault_of_the_jobs(reason: str) -> None:
-    with pytest.raises(ScratchDiskFull, match=r"spark\.local\.dir") as failed, failures_named("the replay", living()):
+    with pytest.raises(ScratchDiskFull, match=r"spark\.local\.dir") as failed, translate_errors("the replay", living()):
         raise PySparkException(f"Job aborted: task 3 failed 4 times: {reason}\n\tat java.base/sun.nio.ch")
     assert reason in failed.value.message
     assert isinstance(failed.value, Retryable)
@@ -112,13 +112,13 @@ def test_a_full_disk_of_spark_is_no_fault_of_the_jobs(reason: str) -> None:
 def test_any_failure_of_a_session_that_is_gone_is_its_loss(error: Exception) -> None:
     with (
         pytest.raises(SessionLost, match=r"the replay failed: .*session is gone"),
-        failures_named("the replay", dead()),
+        translate_errors("the replay", dead()),
     ):
         raise error
 
 
 def test_a_broken_connection_to_a_session_that_answers_is_a_failure() -> None:
-    with pytest.raises(ReplayFailed, match="Broken pipe"), failures_named("the replay", living()):
+    with pytest.raises(ReplayFailed, match="Broken pipe"), translate_errors("the replay", living()):
         raise BrokenPipeError(32, "Broken pipe")
 
 
@@ -137,7 +137,7 @@ def test_a_session_that_this_process_has_stopped_does_not_answer() -> None:
 
 
 def test_other_errors_stay_what_they_are() -> None:
-    with pytest.raises(ZeroDivisionError), failures_named("the replay of metrics", living()):
+    with pytest.raises(ZeroDivisionError), translate_errors("the replay of metrics", living()):
         raise ZeroDivisionError
 
 
@@ -152,20 +152,22 @@ def test_an_action_that_ends_before_it_begins_does_not_hang(monkeypatch: pytest.
         return threading.Thread(target=lambda: None, name=name, daemon=daemon)
 
     monkeypatch.setattr(watching, "InheritableThread", thread)
-    with pytest.raises(ReplayFailed, match="could not be begun"):
+    with pytest.raises(ReplayFailed, match="could not be started"):
         run_watched(living(), "g", lambda: 1, lambda _: None, what="the replay")
 
 
 class EnoughError(Exception):
-    """Whoever hears wants it ended."""
+    """The progress callback cancels the action."""
 
 
 def enough(_fraction: float) -> None:
     raise EnoughError
 
 
-def test_what_hears_of_an_action_ends_it_though_its_jvm_may_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_LOOK_EVERY_S", 0.01)
+def test_an_exception_of_the_progress_callback_cancels_the_action_even_if_its_jvm_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watching, "_POLL_INTERVAL_S", 0.01)
     over = threading.Event()
 
     class Cancelled(Context):
@@ -181,8 +183,8 @@ def test_what_hears_of_an_action_ends_it_though_its_jvm_may_be_gone(monkeypatch:
 
 
 def test_an_action_that_cannot_be_ended_is_the_loss_of_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_LOOK_EVERY_S", 0.001)
-    monkeypatch.setattr(watching, "_LOOKS_AT_A_CANCELLED", 7)
+    monkeypatch.setattr(watching, "_POLL_INTERVAL_S", 0.001)
+    monkeypatch.setattr(watching, "_MAX_CANCEL_POLLS", 7)
     over = threading.Event()
     context = living()
     with pytest.raises(SessionLost, match="does not end"):

@@ -176,7 +176,7 @@ def test_every_truncation_is_a_fault_or_ends_between_series() -> None:
     compare(decode(*messages), messages, LIMITS)
 
 
-def test_bodies_that_do_not_unpack_are_faults_that_say_why() -> None:
+def test_bodies_that_do_not_decompress_are_faults_with_a_reason() -> None:
     good = compress(one_series(("a", "1")))
     bodies = [good, b"", b"\x05\x10ab", b"\xff\xff\xff\xff\x0f", compress(bytes(2000)), good]
     columns = decode_batch(bodies, Limits(record_bytes=1000))

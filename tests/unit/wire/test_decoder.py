@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strandline.wire import decode
 from strandline.wire.columns import Columns
-from strandline.wire.decode import Decoder, Limits, decode_batch, pieces_within
+from strandline.wire.decode import Decoder, Limits, batches_within, decode_batch
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.decoding import rows_of
@@ -75,7 +75,7 @@ def test_an_empty_batch_between_others_gives_nothing_and_breaks_nothing() -> Non
     assert decoder.decode([body("b", time=7)]).time.tolist() == [7]
 
 
-def test_a_fault_of_one_batch_is_none_of_the_next() -> None:
+def test_a_fault_of_one_batch_does_not_reach_the_next() -> None:
     decoder = Decoder(LIMITS)
     assert len(decoder.decode([b"\xff" * 9, body("a")]).faults) == 1
     columns = decoder.decode([body("a"), body("b")])
@@ -107,7 +107,7 @@ def test_memory_grows_with_the_batches_and_stays_as_it_is_for_smaller_ones() -> 
 
 
 def test_memory_for_rows_past_the_bound_is_given_back_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "_MOST_KEPT", 64)
+    monkeypatch.setattr(decode, "_MAX_ROWS_KEPT", 64)
     decoder = Decoder(LIMITS)
     decoder.decode([body(*map(str, range(33)))])
     assert held(decoder)[:2] == (64, 64)
@@ -122,7 +122,7 @@ def test_memory_for_rows_past_the_bound_is_given_back_by_the_next_batch(monkeypa
 
 
 def test_memory_for_samples_past_the_bound_is_given_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "_MOST_KEPT", 64)
+    monkeypatch.setattr(decode, "_MAX_ROWS_KEPT", 64)
     decoder = Decoder(LIMITS)
     decoder.decode([body("a", samples=1_000)])
     assert held(decoder)[1] >= 1_000
@@ -131,7 +131,7 @@ def test_memory_for_samples_past_the_bound_is_given_back_too(monkeypatch: pytest
 
 
 def test_memory_for_bytes_past_the_bound_is_given_back_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "_MOST_BYTES_KEPT", 2_000)
+    monkeypatch.setattr(decode, "_MAX_BYTES_KEPT", 2_000)
     decoder = Decoder(LIMITS)
     decoder.decode([body("a" * 1_000)])
     kept = held(decoder)[2]
@@ -162,7 +162,7 @@ BODIES = st.one_of(
 
 @settings(max_examples=50)
 @given(st.lists(st.lists(BODIES, max_size=3), min_size=2, max_size=5))
-def test_a_sequence_of_batches_gives_the_same_as_each_by_itself(batches: list[list[bytes]]) -> None:
+def test_a_sequence_of_batches_decodes_like_each_batch_alone(batches: list[list[bytes]]) -> None:
     decoder = Decoder(LIMITS)
     for bodies in batches:
         together, alone = decoder.decode(bodies), decode_batch(bodies, LIMITS)
@@ -173,12 +173,10 @@ def test_a_sequence_of_batches_gives_the_same_as_each_by_itself(batches: list[li
 
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 100))
-def test_a_batch_is_divided_into_pieces_of_so_many_unpacked_bytes_or_of_one_record(
-    lengths: list[int], most: int
-) -> None:
+def test_a_batch_is_divided_by_decompressed_bytes_or_into_single_records(lengths: list[int], most: int) -> None:
     # Zeros, so that the packed length says nothing.
     bodies = [compress(bytes(length)) for length in lengths]
-    pieces = list(pieces_within(bodies, most, Limits(record_bytes=50)))
+    pieces = list(batches_within(bodies, most, Limits(record_bytes=50)))
     assert [place for first, behind in pieces for place in range(first, behind)] == list(range(len(bodies)))
     # What is over the limit of a record is never unpacked.
     sizes = [sum(length for length in lengths[first:behind] if length <= 50) for first, behind in pieces]
@@ -192,5 +190,5 @@ def _counted(length: int) -> int:
 
 
 def test_bodies_that_are_no_blocks_take_no_room_in_a_piece() -> None:
-    assert list(pieces_within([b"", b"\xff" * 9, compress(bytes(9))], 10, Limits())) == [(0, 3)]
-    assert list(pieces_within([], 10, Limits())) == []
+    assert list(batches_within([b"", b"\xff" * 9, compress(bytes(9))], 10, Limits())) == [(0, 3)]
+    assert list(batches_within([], 10, Limits())) == []

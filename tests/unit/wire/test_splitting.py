@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.kernels.labels import Verdict
-from strandline.wire.kernels.split import HEADER, SHORTEST_KEPT, SPLIT_COUNTS, plan_series
+from strandline.wire.kernels.split import HEADER, MIN_KEPT_BYTES, SPLIT_COUNTS, plan_series
 from strandline.wire.snappy import compress, decompress
 from strandline.wire.splitting import ROW_TYPES, BadRequest, SeriesTooLarge, Split, split_request
 from support.capture import captured_bodies
@@ -129,14 +129,14 @@ def test_a_field_whose_header_is_longer_than_it_need_be_is_copied_as_it_came() -
         ((EXEMPLAR, B, UNKNOWN, A, SAMPLE, HISTOGRAM), (A, B, EXEMPLAR, UNKNOWN, SAMPLE, HISTOGRAM)),
     ],
 )
-def test_labels_that_are_not_canonical_are_written_anew_and_the_rest_stays(unusual: tuple, rewritten: tuple) -> None:
+def test_only_labels_that_are_not_canonical_are_rewritten(unusual: tuple, rewritten: tuple) -> None:
     usual = series(A, B, SAMPLE)
     parts = split(series(*unusual) + usual).parts
     assert [part.body for part in parts] == [series(*rewritten) + usual]
 
 
 @pytest.mark.parametrize("length", [127, 128, 129, 16_383, 16_384, 2_097_151, 2_097_152])
-def test_a_series_written_anew_has_a_header_that_fits_its_length(length: int) -> None:
+def test_a_rewritten_series_has_a_header_with_its_length(length: int) -> None:
     room = length - len(A + B + SAMPLE)
     filler = next(filler for header in range(2, 6) if len(filler := field(0x7A, bytes(room - header))) == room)
     (part,) = split(series(B, A, SAMPLE, filler), max_bytes=1 << 25).parts
@@ -144,7 +144,7 @@ def test_a_series_written_anew_has_a_header_that_fits_its_length(length: int) ->
     assert len(A + B + SAMPLE + filler) == length
 
 
-def test_many_series_written_anew_do_not_disturb_each_other() -> None:
+def test_many_rewritten_series_do_not_affect_each_other() -> None:
     messages = [series(SAMPLE * (i % 20 + 1), B, label("a", str(i))) for i in range(500)]
     compare_splits([b"".join(messages)], 8, LIMITS)
 
@@ -313,7 +313,7 @@ def test_a_split_into_nothing_is_refused(partitions: int, max_bytes: int) -> Non
 )
 def test_no_series_needs_more_room_than_the_kernel_asks_for(field_of_series: tuple[str, bytes]) -> None:
     message = field_of_series[1] * 1000
-    rows_needed, spare_needed = len(message) // SHORTEST_KEPT, 2 * len(message) + HEADER
+    rows_needed, spare_needed = len(message) // MIN_KEPT_BYTES, 2 * len(message) + HEADER
     # Behind the room that the kernel asks for stands a guard that it must not touch.
     rows = tuple(np.full(rows_needed + 50, 77, dtype=kind) for kind in ROW_TYPES)
     spare = np.full(spare_needed + 5000, 77, dtype=np.uint8)

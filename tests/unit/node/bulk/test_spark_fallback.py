@@ -22,7 +22,7 @@ CLOCK = ManualClock(0)
 
 @contextmanager
 def unstarted(*_: object) -> Iterator[None]:
-    raise SparkUnavailable("there are no jars of Spark's Kafka source in /jars", remedy="Run `make setup`")
+    raise SparkUnavailable("no jars of Spark's Kafka source were found in /jars", remedy="Run `make setup`")
     yield
 
 
@@ -39,7 +39,7 @@ def test_parts_run_in_the_process_with_a_warning_if_spark_was_not_asked_for(monk
         assert runner is None
     (warning,) = warnings
     assert "parts run in this process" in warning
-    assert "no jars of Spark's Kafka source in /jars. Run `make setup`" in warning
+    assert "no jars of Spark's Kafka source were found in /jars. Run `make setup`" in warning
     assert "Starting Spark: failed" in printed.getvalue()
 
 

@@ -19,7 +19,7 @@ from strandline.node.settings import Settings
 from strandline.node.settings.units import Duration
 from strandline.recovery.offset_policy import Accepted
 from strandline.recovery.periods import Period
-from strandline.recovery.readiness import Verdict, newest_ready_hour, standings
+from strandline.recovery.readiness import Verdict, newest_ready_hour, partition_progress
 from strandline.recovery.rewinding import ToBucket
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ShardId
@@ -148,7 +148,7 @@ def test_what_a_look_tells_is_what_whole_manifests_tell(tmp_path: Path) -> None:
                 whole = opener.deployment().stored(opener.topic.now())
                 figures = watch.figures()
                 assert figures.newest_ready_hour == newest_ready_hour(whole)
-                assert figures.partitions == standings(whole, world.clock.now_ms())
+                assert figures.partitions == partition_progress(whole, world.clock.now_ms())
                 seen.add(figures.newest_ready_hour)
             assert len(seen) >= 4
 

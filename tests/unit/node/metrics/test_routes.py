@@ -163,8 +163,8 @@ def test_an_hour_or_a_day_is_answered_as_the_command_tells_it(
         ("", 'the parameter "period" is missing'),
         ("?period=", 'the parameter "period" is missing'),
         ("?period=yesterday", "neither an hour nor a day"),
-        ("?period=2026-11-15T10Z", "names a zone"),
-        ("?period=2026-13-15", "no time that there is"),
+        ("?period=2026-11-15T10Z", "has a time zone"),
+        ("?period=2026-13-15", "is not a valid time"),
         ("?period=" + "9" * 5_000, "neither an hour nor a day"),
     ],
 )

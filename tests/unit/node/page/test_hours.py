@@ -7,7 +7,7 @@ from strandline.errors import Retryable
 from strandline.node.page.hours import CachedHours, HourReadiness, hours_between
 from strandline.recovery.cutting import Cutting
 from strandline.recovery.periods import HOUR, Period
-from strandline.recovery.readiness import NOBODY_READ_THEN, StoredDataset, Verdict
+from strandline.recovery.readiness import NOT_READ_YET, StoredDataset, Verdict
 from strandline.store.rows import LateSamples, ManifestRows
 from support.manifest_rows import beginning, cut, manifest, row
 
@@ -85,4 +85,4 @@ def test_the_strip_tells_of_each_hour_what_is_asked_of_it_alone() -> None:
 def test_an_hour_that_nobody_can_tell_of_says_why() -> None:
     dataset = StoredDataset("metrics", Cutting(HOUR, 0), 1, (stored_up_to(99),), 0, 10_000 * HOUR)
     [hour] = hours_between(dataset, 80, 80)
-    assert (hour.verdict, hour.reason) == (Verdict.UNKNOWN, NOBODY_READ_THEN)
+    assert (hour.verdict, hour.reason) == (Verdict.UNKNOWN, NOT_READ_YET)

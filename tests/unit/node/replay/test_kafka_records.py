@@ -8,7 +8,7 @@ import pytest
 
 from strandline.node.replay.kafka_records import CheckedRunner, LogSampler
 from strandline.node.shard.memory_log import MemoryLog
-from strandline.recovery.offset_policy import AnotherLog, DataLost
+from strandline.recovery.offset_policy import DataLost, LogMismatch
 from strandline.recovery.replay.job_result import JobResult
 from strandline.store.jobs import Job
 from strandline.store.rows import ShardId
@@ -57,8 +57,8 @@ class Ran:
     def check(self, job: Job) -> None:
         """It takes any."""
 
-    def run(self, jobs: Sequence[Job], heard: Callable[[float], None]) -> Mapping[Job, JobResult]:
-        del heard
+    def run(self, jobs: Sequence[Job], on_progress: Callable[[float], None]) -> Mapping[Job, JobResult]:
+        del on_progress
         self.jobs += jobs
         return {}
 
@@ -103,6 +103,6 @@ def test_another_topic_of_the_same_name_is_not_read(world: World) -> None:
     world.log.recreate()
     for _ in range(9):
         world.log.append(b"", 0)
-    with pytest.raises(AnotherLog, match="another topic"):
+    with pytest.raises(LogMismatch, match="another topic"):
         checked(world, ran).run(jobs_of(world), lambda _: None)
     assert ran.jobs == []

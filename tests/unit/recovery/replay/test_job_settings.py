@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import pytest
 
 from strandline.index.sample_limits import SampleLimits
-from strandline.recovery.replay.job_settings import JobNotExact, by_settings, settings_of, settings_text
+from strandline.recovery.replay.job_settings import IncompatibleJob, group_by_settings, settings_of, settings_text
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.store.jobs import Job
 from strandline.wire.decode import Limits
@@ -43,20 +43,20 @@ def test_a_job_of_the_version_before_is_done_with_the_worker_s_own_settings() ->
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"segment_version": 99}, "segment_version = 99, and this worker writes 1"),
-        ({"key_hash": "md5"}, "key_hash = md5, and this worker writes xxh3-128"),
+        ({"segment_version": 99}, "segment_version = 99, but this worker writes 1"),
+        ({"key_hash": "md5"}, "key_hash = md5, but this worker writes xxh3-128"),
         ({"result_version": 7}, "result_version = 7"),
         ({"precision": 3}, "precision"),
     ],
 )
 def test_41_a_job_that_asks_for_something_else_is_refused_by_name(values: dict[str, object], named: str) -> None:
-    with pytest.raises(JobNotExact, match=f"the job for bucket 8 of metrics/.*{named}"):
+    with pytest.raises(IncompatibleJob, match=f"the job for bucket 8 of metrics/.*{named}"):
         settings_of(changed(**values), OTHERS)
 
 
 def test_jobs_with_the_same_settings_are_done_together() -> None:
     first, second = job(), replace(job(), bucket=9)
     other = replace(job(""), bucket=10)
-    found = list(by_settings([first, other, second], OTHERS))
+    found = list(group_by_settings([first, other, second], OTHERS))
     assert [some for _, some in found] == [[first, second], [other]]
     assert [settings.groups for settings, _ in found] == [16, 4]

@@ -20,10 +20,10 @@ def record(offset: int, *names: str) -> LogRecord:
 
 
 def mapped(
-    jobs: list[Job], *records: LogRecord, shard: int = 0, most_samples: int = 1000, **bounds: object
+    jobs: list[Job], *records: LogRecord, shard: int = 0, max_samples: int = 1000, **bounds: object
 ) -> list[Block]:
     given = ReplayInput.of(jobs, replays.settings(), now=0, bounds=bounds.get("bounds", {}))
-    mapper = Mapper(given, most_samples=most_samples)
+    mapper = Mapper(given, max_samples=max_samples)
     for one in records:
         mapper.take(shard, batch_of([one]))
     return mapper.blocks()
@@ -54,17 +54,17 @@ def test_a_batch_is_divided_where_a_bucket_ends() -> None:
 
 def test_a_task_with_too_many_samples_gives_blocks_before_its_end() -> None:
     job = leased_job(0, 9, wants_keys=False)
-    blocks = mapped([job], *(record(offset, "a", "b") for offset in range(5)), most_samples=4)
+    blocks = mapped([job], *(record(offset, "a", "b") for offset in range(5)), max_samples=4)
     assert sorted(one.first_offset for one in blocks if one.kind is BlockKind.SAMPLES) == [0, 2, 4]
 
 
 def test_a_task_with_too_many_bytes_of_faults_gives_blocks_before_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapping, "MOST_FAULT_BYTES", 2 * len(replays.POISON))
+    monkeypatch.setattr(mapping, "MAX_FAULT_BYTES", 2 * len(replays.POISON))
     given = ReplayInput.of([leased_job(0, 9)], replays.settings(), now=0, bounds={})
     mapper, made = Mapper(given), []
     for offset in range(5):
         mapper.take(0, batch_of([LogRecord(offset, 0, None)]))
-        made.append([one.first_offset for one in mapper.made_blocks() if one.kind is BlockKind.FAULTS])
+        made.append([one.first_offset for one in mapper.take_blocks() if one.kind is BlockKind.FAULTS])
     assert made == [[], [], [0], [], [2]]
     last = mapper.blocks()
     assert [one.first_offset for one in last if one.kind is BlockKind.FAULTS] == [4]

@@ -9,9 +9,9 @@ from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.recovery.replay.blocks import Block, BlockKind
 from strandline.recovery.replay.faults import FaultyRecord, decode_faults, encode_faults
 from strandline.recovery.replay.job_result import FAULTS, KEYS, SUMMARY, JobResult, RecordCounts
-from strandline.recovery.replay.key_codec import KEYS_A_ROW, decode_keys, decode_summary, encode_keys, encode_summary
+from strandline.recovery.replay.key_codec import KEYS_PER_ROW, decode_keys, decode_summary, encode_keys, encode_summary
 from strandline.recovery.replay.mapping import Mapper
-from strandline.recovery.replay.merged_keys import ROWS_A_UNIT, merged_key_rows
+from strandline.recovery.replay.merged_keys import ROWS_PER_UNIT, merged_key_rows
 from strandline.recovery.replay.outcome import UnitOutcome, fold_outcomes
 from strandline.recovery.replay.reducing import StoreOutput, reduce_unit
 from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound
@@ -40,7 +40,7 @@ def records(count: int) -> list[LogRecord]:
 def replayed(
     some: Sequence[LogRecord], bounds: Sequence[SeriesBound] = (), *, backwards: bool = False
 ) -> tuple[DictStore, JobResult]:
-    """Each record in a task of its own."""
+    """Each record in a separate task."""
     store = DictStore()
     given = ReplayInput.of([JOB], replays.settings(), now=0, bounds={JOB: bounds})
     blocks: list[Block] = []
@@ -94,7 +94,7 @@ def test_what_a_result_says_does_not_depend_on_the_units() -> None:
     assert sum(late.samples for group in one.groups for late in group.late) == 2 * len(SERIES)
 
 
-def test_a_group_without_a_sample_is_told_of_as_a_shard_would_tell() -> None:
+def test_a_group_without_samples_is_reported_as_a_shard_reports_it() -> None:
     given = ReplayInput.of([JOB], replays.settings(), now=0, bounds={})
     result = fold_outcomes(given.jobs[0], [])
     assert result.groups == tuple(
@@ -144,7 +144,7 @@ def opened(pairs: Sequence[tuple[ResultRow, ResultRow]]) -> tuple[KeySummary, li
     return KeySummary.concatenated(summaries), numbers
 
 
-def test_keys_are_told_of_once_where_they_were_met_first_with_times_of_all_blocks() -> None:
+def test_each_key_is_reported_once_at_its_first_record_with_the_times_of_all_blocks() -> None:
     blocks = [
         key_block(np.array([5, 3]), 0, np.array([50, 30])),
         key_block(np.array([3, 9]), 1, np.array([20, 90])),
@@ -158,14 +158,14 @@ def test_keys_are_told_of_once_where_they_were_met_first_with_times_of_all_block
     assert summary.position.tolist() == [0, 1, 1, 2]
 
 
-@pytest.mark.parametrize("size", [1000, KEYS_A_ROW - 1, KEYS_A_ROW, 2 * KEYS_A_ROW + 3, 50_000])
+@pytest.mark.parametrize("size", [1000, KEYS_PER_ROW - 1, KEYS_PER_ROW, 2 * KEYS_PER_ROW + 3, 50_000])
 def test_rows_of_keys_end_where_they_would_end_without_blocks(size: int) -> None:
     count = 40_000
     numbers, times = np.random.default_rng(3).permutation(count), np.arange(count)
     blocks = [key_block(numbers[at : at + size], at, times[at : at + size]) for at in range(0, count, size)]
     rows = list(merged_key_rows(3, blocks, named="a job"))
-    assert [one.rows[0].seq for one in rows] == [3 * ROWS_A_UNIT + number for number in range(3)]
-    assert [one.keys for one in rows] == [KEYS_A_ROW, KEYS_A_ROW, count - 2 * KEYS_A_ROW]
+    assert [one.rows[0].seq for one in rows] == [3 * ROWS_PER_UNIT + number for number in range(3)]
+    assert [one.keys for one in rows] == [KEYS_PER_ROW, KEYS_PER_ROW, count - 2 * KEYS_PER_ROW]
     summary, found = opened([one.rows for one in rows])
     assert found == summary.key_low.tolist() == numbers.tolist()
 

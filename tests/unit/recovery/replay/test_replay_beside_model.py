@@ -1,4 +1,4 @@
-"""Any records, in any division into tasks, batches and units: what is left is what a plain loop would have left."""
+"""Compares the output for any records, divided into any tasks, batches and units, with that of a simple loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strandline.clock import ManualClock
 from strandline.index.documents import encode_part_key
 from strandline.recovery.replay.job_result import attempt_of
-from strandline.recovery.replay.memory_runner import MemoryRunner, Split
+from strandline.recovery.replay.memory_runner import MemoryRunner, TaskSizes
 from strandline.recovery.replay.replay_input import ReplaySettings, SeriesBound
 from strandline.recovery.replay.result_codec import read_faults, read_result, read_summary
 from strandline.store.jobs import Job
@@ -74,25 +74,25 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 SPLITS = st.builds(
-    Split,
-    records_a_task=st.integers(1, 13),
-    records_a_batch=st.integers(1, 13),
-    most_samples=st.integers(1, 9),
+    TaskSizes,
+    records_per_task=st.integers(1, 13),
+    records_per_batch=st.integers(1, 13),
+    max_samples=st.integers(1, 9),
 )
 
 
-def run(case: Case, split: Split) -> DictStore:
+def run(case: Case, split: TaskSizes) -> DictStore:
     store = DictStore()
     bounds = dict(zip(case.jobs, case.bounds, strict=True))
     source = source_of({0: case.records})
-    runner = MemoryRunner(store, source, case.settings, ManualClock(), split=split, bounds=bounds.__getitem__)
+    runner = MemoryRunner(store, source, case.settings, ManualClock(), sizes=split, bounds=bounds.__getitem__)
     runner.run(case.jobs, lambda _: None)
     return store
 
 
 @given(cases(), SPLITS)
 @settings(max_examples=150, deadline=None)
-def test_a_replay_leaves_what_a_plain_loop_over_its_records_would(case: Case, split: Split) -> None:
+def test_a_replay_leaves_what_a_plain_loop_over_its_records_would(case: Case, split: TaskSizes) -> None:
     store = run(case, split)
     for job in case.jobs:
         model = model_of_job(job, case.records, case.settings)
@@ -115,7 +115,7 @@ def test_a_replay_leaves_what_a_plain_loop_over_its_records_would(case: Case, sp
 
 @given(cases(), SPLITS)
 @settings(max_examples=150, deadline=None)
-def test_summaries_say_of_each_key_what_a_plain_loop_would(case: Case, split: Split) -> None:
+def test_summaries_equal_those_of_a_simple_loop(case: Case, split: TaskSizes) -> None:
     store = run(case, split)
     part_keys = {key_of(one): encode_part_key(dict(one)) for one in SERIES}
     for job in case.jobs:
@@ -133,7 +133,7 @@ def test_summaries_say_of_each_key_what_a_plain_loop_would(case: Case, split: Sp
 @given(cases(), SPLITS, SPLITS)
 @settings(max_examples=150, deadline=None)
 def test_the_same_units_have_the_same_bytes_however_their_records_were_divided(
-    case: Case, one: Split, other: Split
+    case: Case, one: TaskSizes, other: TaskSizes
 ) -> None:
     left, right = run(case, one), run(case, other)
     assert left.written_segments == right.written_segments

@@ -21,7 +21,7 @@ def test_jobs_without_a_gap_are_one_wave_of_all_shards() -> None:
     assert waves_of(jobs) == [[jobs[1], jobs[0], jobs[2]]]
 
 
-def test_what_lies_behind_a_gap_is_another_wave() -> None:
+def test_jobs_after_a_gap_are_another_wave() -> None:
     jobs = [leased_job(0, 5, bucket=1), leased_job(6, 9, bucket=2), leased_job(3, 4, shard=1)]
     assert waves_of(jobs) == [[jobs[0], jobs[2]], [jobs[1]]]
 
@@ -53,7 +53,7 @@ def test_segments_live_from_the_plan_on_whatever_a_worker_s_clock_shows(now: int
     assert told.data_life == Lifetime(5 * HOUR, expires=1105 * HOUR)
 
 
-def test_segments_of_a_plan_made_by_a_clock_that_is_behind_live_from_their_bucket_s_end_on() -> None:
+def test_segments_of_a_plan_made_with_a_slow_clock_live_from_the_end_of_their_bucket() -> None:
     """Scenario 38. The length reaches to the date from whenever they are written, which is later than the plan."""
     job = replace(leased_job(0, 5, bucket=1000), plan=new_plan_id(700 * HOUR))
     assert data_life(job, replays.settings()) == Lifetime(306 * HOUR, expires=1006 * HOUR)

@@ -23,14 +23,14 @@ from strandline.recovery.replay.job_result import (
     attempt_of,
 )
 from strandline.recovery.replay.key_codec import (
-    KEYS_A_ROW,
-    MOST_ROW_BYTES,
+    KEYS_PER_ROW,
+    MAX_ROW_BYTES,
     decode_keys,
     decode_summary,
     encode_keys,
     encode_summary,
-    fitting,
     key_rows,
+    row_end,
 )
 from strandline.recovery.replay.memory_runner import MemoryRunner
 from strandline.recovery.replay.replay_input import RESULT_MARGIN_MS, SeriesBound, data_life
@@ -87,7 +87,7 @@ def test_counts_over_many_hours_come_back_and_others_are_as_a_node_of_the_versio
     ]
 
 
-def test_the_row_that_says_that_a_job_is_done_is_written_last(store: DictStore) -> None:
+def test_the_row_that_marks_a_job_as_done_is_written_last(store: DictStore) -> None:
     assert store.kinds_in_order[-1] == RESULT
     assert {SUMMARY, KEYS, FAULTS, RESULT} == set(store.kinds_in_order)
 
@@ -100,7 +100,7 @@ def test_rows_live_as_long_as_they_should(store: DictStore) -> None:
 def test_another_lease_of_a_job_has_no_result(store: DictStore) -> None:
     assert read_result(store, JOB) is not None
     assert read_result(store, replace(JOB, epoch=2)) is None
-    with pytest.raises(ResultDamaged, match=r"attempt 'plan\.2' is damaged: it is not there"):
+    with pytest.raises(ResultDamaged, match=r"attempt 'plan\.2' is damaged: it does not exist"):
         read_summary(store, replace(JOB, epoch=2))
 
 
@@ -136,7 +136,7 @@ def test_bytes_that_are_not_those_that_were_written_are_refused_with_their_job_n
 @pytest.mark.parametrize("kind", [SUMMARY, KEYS, FAULTS])
 def test_a_row_that_is_missing_is_noticed(store: DictStore, kind: str) -> None:
     del store.written_rows[next(key for key in store.written_rows if key[1] == kind)]
-    with pytest.raises(ResultDamaged, match=r"in place of|is missing"):
+    with pytest.raises(ResultDamaged, match=r"instead of|is missing"):
         read_all(store)
 
 
@@ -184,7 +184,7 @@ def test_summaries_and_keys_come_back_as_they_were(count: int) -> None:
 def test_a_row_of_keys_that_would_be_too_large_becomes_several() -> None:
     summary, keys = keys_of([300_000] * 10)
     rows = list(key_rows(summary, keys))
-    assert all(len(row.part_keys) <= MOST_ROW_BYTES for row in rows)
+    assert all(len(row.part_keys) <= MAX_ROW_BYTES for row in rows)
     assert sum(row.keys for row in rows) == 10
     back = KeySummary.concatenated([decode_summary(row.summary, named="a job") for row in rows])
     assert np.array_equal(back.key_low, summary.key_low)
@@ -192,16 +192,16 @@ def test_a_row_of_keys_that_would_be_too_large_becomes_several() -> None:
     assert texts == replays.texts(keys)
 
 
-def test_a_key_that_is_too_large_by_itself_is_stored_all_the_same() -> None:
+def test_a_key_larger_than_a_row_is_stored() -> None:
     (row,) = key_rows(*keys_of([2_000_000]))
     assert row.keys == 1
 
 
 def test_rows_end_with_a_number_of_keys_or_of_bytes() -> None:
-    _, many = keys_of([1] * (KEYS_A_ROW + 5))
-    assert (fitting(many, 0), fitting(many, KEYS_A_ROW)) == (KEYS_A_ROW, KEYS_A_ROW + 5)
+    _, many = keys_of([1] * (KEYS_PER_ROW + 5))
+    assert (row_end(many, 0), row_end(many, KEYS_PER_ROW)) == (KEYS_PER_ROW, KEYS_PER_ROW + 5)
     _, large = keys_of([3_000_000, 3_000_000, 9_000_000, 1])
-    assert [fitting(large, first) for first in range(4)] == [1, 2, 3, 4]
+    assert [row_end(large, first) for first in range(4)] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("size", [1, 3, 16, 1000])
@@ -214,5 +214,5 @@ def test_faults_may_be_cut_anywhere(size: int) -> None:
 
 def test_faults_that_end_too_soon_are_refused() -> None:
     stream = encode_faults([FaultyRecord(1, 2, "why", b"value")])
-    with pytest.raises(ResultDamaged, match="end 31 bytes behind the beginning"):
+    with pytest.raises(ResultDamaged, match="cut off, 31 bytes into a record"):
         list(decode_faults([stream[:-1]], named="a job"))

@@ -15,7 +15,7 @@ from strandline.node.shard.series_numbers import SamplesOnly
 from strandline.node.shard.stages import Stages
 from strandline.node.shard.status import Counters
 from strandline.recovery.replay.job_result import JobResult
-from strandline.recovery.replay.memory_runner import MemoryRunner, Split
+from strandline.recovery.replay.memory_runner import MemoryRunner, TaskSizes
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.store.buffer.memory import MemoryBudget
 from strandline.store.buffer.spill import SpillFolder
@@ -35,7 +35,7 @@ RECORD_LIMITS = Limits(record_bytes=100_000, labels=3)
 
 
 def records() -> list[LogRecord]:
-    """Doubles, late and future samples, series without one, labels that are none, and a record that is none. Some
+    """Duplicate, late and future samples, series without samples, invalid labels and an undecodable record. Some
     records are marked as checked, and some have no time.
     """
     chance = np.random.default_rng(5)
@@ -88,12 +88,12 @@ def replayed() -> tuple[DictStore, JobResult]:
     store = DictStore()
     settings = ReplaySettings(GROUPS, HOUR, RECORD_LIMITS, LIMITS, HOUR)
     job = leased_job(0, 1000, bucket=BUCKET)
-    split = Split(records_a_task=11, records_a_batch=4, most_samples=100)
-    runner = MemoryRunner(store, source_of({0: records()}), settings, ManualClock(), split=split)
+    split = TaskSizes(records_per_task=11, records_per_batch=4, max_samples=100)
+    runner = MemoryRunner(store, source_of({0: records()}), settings, ManualClock(), sizes=split)
     return store, runner.run([job], lambda _: None)[job]
 
 
-def test_segments_and_what_is_told_of_them_are_those_of_a_shard(
+def test_segments_and_their_rows_equal_those_of_a_shard(
     by_shard: tuple[list[GroupWrite], Counters, object], replayed: tuple[DictStore, JobResult]
 ) -> None:
     store, result = replayed
@@ -117,7 +117,7 @@ def test_counts_are_those_of_a_shard(
     assert {"EMPTY_NAME", "TOO_MANY_LABELS"} <= counters.dropped_series.keys()
 
 
-def test_records_that_a_shard_puts_aside_are_told_of(
+def test_undecodable_records_are_reported(
     by_shard: tuple[object, Counters, list[tuple[int, int, bytes]]],
 ) -> None:
     assert by_shard[2] == [(one.offset, one.time, POISON) for one in records() if one.series is None]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from strandline.recovery.replay.replay_input import SeriesBound
 from strandline.recovery.replay.series_order import unit_order
-from strandline.recovery.replay.units import MOST_UNITS, SampledSeries, places_of_bounds, unit_bounds
+from strandline.recovery.replay.units import MAX_UNITS, SampledSeries, positions_of_bounds, unit_bounds
 from strandline.store.series_run import SeriesKeys
 
 pytestmark = pytest.mark.unit
@@ -88,7 +88,7 @@ def test_a_sample_without_a_series_gives_one_unit() -> None:
 
 
 def test_there_are_never_more_units_than_a_result_can_number() -> None:
-    assert len(bounds_of(sampled(np.arange(100), scale=1e9), 1)) < MOST_UNITS
+    assert len(bounds_of(sampled(np.arange(100), scale=1e9), 1)) < MAX_UNITS
 
 
 def test_bounds_do_not_depend_on_the_order_of_the_sample() -> None:
@@ -105,7 +105,7 @@ KEYS = st.lists(st.tuples(WORDS, WORDS, WORDS), unique=True, max_size=30)
 
 
 @given(KEYS, st.lists(st.builds(SeriesBound, st.integers(0, GROUPS), WORDS, WORDS, WORDS), unique=True, max_size=5))
-def test_a_series_belongs_to_the_unit_whose_bounds_it_lies_between(
+def test_a_series_belongs_to_the_unit_whose_bounds_contain_it(
     keys: list[tuple[int, int, int]], drawn: list[SeriesBound]
 ) -> None:
     bounds = sorted(drawn)
@@ -117,7 +117,7 @@ def test_a_series_belongs_to_the_unit_whose_bounds_it_lies_between(
     assert order.place[order.number].tolist() == list(range(len(keys)))
     covered = []
     for part in order.parts:
-        for place in range(part.first, part.behind):
+        for place in range(part.first, part.end):
             key = keys[places[place]]
             here = SeriesBound(key[0] % GROUPS, *key)
             assert (part.group, part.unit) == (key[0] % GROUPS, sum(bound <= here for bound in bounds))
@@ -131,5 +131,5 @@ def test_a_series_belongs_to_the_unit_whose_bounds_it_lies_between(
 def test_a_bound_that_no_series_has_lies_before_the_next_one() -> None:
     group, metric = np.array([0, 0, 1], dtype=np.uint64), np.array([4, 8, 1], dtype=np.uint64)
     hashes = np.zeros(3, dtype=np.uint64)
-    places = places_of_bounds([SeriesBound(0, 5, 9, 9), SeriesBound(2, 0, 0, 0)], group, metric, hashes, hashes)
+    places = positions_of_bounds([SeriesBound(0, 5, 9, 9), SeriesBound(2, 0, 0, 0)], group, metric, hashes, hashes)
     assert places == [1, 3]

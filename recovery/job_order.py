@@ -1,4 +1,4 @@
-"""Which jobs come first: those whose records Kafka will delete soonest. Pure functions over jobs."""
+"""The order of replay jobs: those whose records Kafka will delete soonest come first. Pure functions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,16 +8,18 @@ from strandline.store.jobs import Job
 
 
 @dataclass(frozen=True, slots=True)
-class Urgency:
-    """How long the topic keeps its records for, in milliseconds by time; None for ever."""
+class JobOrder:
+    """The order of jobs by their deletion times. `retention` is how long the topic keeps its records, in milliseconds;
+    None for ever.
+    """
 
     cutting: Cutting
     retention: int | None
 
     def deleted_at(self, bucket: int) -> int | None:
-        """The earliest time at which the first record of a bucket may be deleted; None if never by its age.
+        """The earliest time at which Kafka may delete the first record of a bucket by age; None if never.
 
-        A bucket begins with the first record past the deadline of the bucket before.
+        The first record of a bucket is at least as new as the deadline of the previous bucket.
         """
         return None if self.retention is None else self.cutting.deadline(bucket - 1) + self.retention
 
@@ -27,11 +29,11 @@ class Urgency:
         return None if deleted_at is None else deleted_at - now
 
     def ordered(self, jobs: Iterable[Job]) -> list[Job]:
-        """Jobs of any shards, the most urgent first: least time left, then bucket, then shard."""
+        """Jobs of any shards, most urgent first: least time left, then bucket, then shard."""
         return sorted(jobs, key=lambda job: (self.deleted_at(job.bucket) or 0, job.bucket, job.shard))
 
 
-def least_time_left(jobs: Iterable[Job], urgency: Urgency, now: int) -> int | None:
-    """The time left of the most urgent job, which is the margin of a recovery; None if nothing presses."""
-    left = [urgency.time_left(job.bucket, now) for job in jobs]
+def min_time_left(jobs: Iterable[Job], job_order: JobOrder, now: int) -> int | None:
+    """The time left for the most urgent job, which is the margin of a recovery; None if there is no deadline."""
+    left = [job_order.time_left(job.bucket, now) for job in jobs]
     return min((time for time in left if time is not None), default=None)

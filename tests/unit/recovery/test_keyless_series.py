@@ -1,11 +1,11 @@
-"""Series without a key are counted once each, with all their samples and the times between which those lie."""
+"""Series without a key are counted once each, with all their samples and the time range of those."""
 
 import numpy as np
 import pytest
 
 from strandline.arrays import U32s, U64s
 from strandline.index.key_table import MISSING
-from strandline.recovery.unnamed_series import SegmentSeries, UnnamedSeries, is_salvaged, salvage_attempt
+from strandline.recovery.keyless_series import KeylessSeriesCounter, SegmentSeries, is_salvaged, salvage_attempt
 
 pytestmark = pytest.mark.unit
 
@@ -13,7 +13,7 @@ HOUR = 3_600_000
 
 
 def series(*rows: tuple[int, int, int, int]) -> SegmentSeries:
-    """Series by number: the samples of each, and the hours between which they lie."""
+    """Series by number: the samples of each, and the hours of the first and the last."""
     number, samples, least, greatest = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
     return SegmentSeries(
         number.astype(np.uint64), number.astype(np.uint64) + np.uint64(7), samples, least * HOUR, greatest * HOUR
@@ -27,7 +27,7 @@ def find_even(low: U64s, high: U64s) -> U32s:
 
 
 def test_a_series_counts_once_and_its_samples_in_every_segment() -> None:
-    unnamed = UnnamedSeries(find_even)
+    unnamed = KeylessSeriesCounter(find_even)
     unnamed.take(series((1, 10, 5, 6), (2, 100, 0, 9), (3, 20, 5, 7)))
     unnamed.take(series((3, 5, 8, 8), (4, 100, 0, 9)))
     unnamed.take(series((5, 1, 4, 4), (1, 2, 5, 5)))
@@ -38,7 +38,7 @@ def test_a_series_counts_once_and_its_samples_in_every_segment() -> None:
 
 
 def test_series_that_have_keys_are_not_counted() -> None:
-    unnamed = UnnamedSeries(find_even)
+    unnamed = KeylessSeriesCounter(find_even)
     unnamed.take(series((2, 10, 5, 6), (4, 10, 5, 6)))
     assert str(unnamed.counted()) == "no series"
     assert unnamed.counted().least_time is None

@@ -1,7 +1,7 @@
-"""Series that have samples in segments and no key in the index: what is lost with an index bucket that can't be read.
+"""Series that have samples in segments but no key in the index: what was lost with an unreadable index bucket.
 
-Segments tell series apart by the hashes of their keys alone. So what is lost can be counted and dated, though only the
-bucket knew its labels. A series whose key is met again, in a later record, is found by queries that reach up to that.
+Segments identify series only by the hashes of their keys, so lost series can be counted and dated although their labels
+are unknown. If a later record contains the key of a series again, queries that include that record's time find it.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,7 @@ _SALVAGED = ".salvaged-"
 
 @dataclass(frozen=True, slots=True)
 class SegmentSeries:
-    """Series of segments as columns: the hash of each key, how many samples there are, and times between which they
-    lie.
-    """
+    """Series of segments as columns: key hashes, numbers of samples, and a time range that contains the samples."""
 
     key_low: U64s
     key_high: U64s
@@ -31,8 +29,8 @@ class SegmentSeries:
 
 
 @dataclass(frozen=True, slots=True)
-class Unnamed:
-    """How many series have no key, how many samples they have, and between which times; None if there are none."""
+class KeylessSeries:
+    """How many series have no key, how many samples they have, and in which time range; None if there are none."""
 
     series: int
     samples: int
@@ -48,41 +46,43 @@ class Unnamed:
         )
 
 
-class UnnamedSeries:
-    """Counts series without a key over any number of segments. A series counts once, wherever it has samples."""
+class KeylessSeriesCounter:
+    """Counts the series without a key in any number of segments. Each series counts once, however many segments contain
+    it.
+    """
 
     def __init__(self, find: Find) -> None:
-        """`find` tells where the index has each of some keys, by the low and the high word of its hash, `MISSING` for
-        those that it does not have.
+        """`find` returns the index's row of each key, given the low and high words of the keys' hashes; `MISSING` for
+        unknown keys.
         """
         self._find = find
-        self._met = KeyTable()
+        self._table = KeyTable()
         self._samples = 0
         self._least: int | None = None
         self._greatest: int | None = None
 
     def take(self, series: SegmentSeries) -> None:
-        """Some series; those of another segment may be the same ones."""
+        """Add the series of a segment; other segments may have the same series."""
         unnamed = np.flatnonzero(self._find(series.key_low, series.key_high) == MISSING)
         if len(unnamed) == 0:
             return
         low, high = series.key_low[unnamed], series.key_high[unnamed]
-        self._met.assign(low, high, next_row=len(self._met), max_keys=MISSING)
+        self._table.assign(low, high, next_row=len(self._table), max_keys=MISSING)
         self._samples += int(series.samples[unnamed].sum())
         least, greatest = int(series.least[unnamed].min()), int(series.greatest[unnamed].max())
         self._least = least if self._least is None else min(self._least, least)
         self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
 
-    def counted(self) -> Unnamed:
-        """All that has come so far."""
-        return Unnamed(len(self._met), self._samples, self._least, self._greatest)
+    def counted(self) -> KeylessSeries:
+        """The result over all series added so far."""
+        return KeylessSeries(len(self._table), self._samples, self._least, self._greatest)
 
 
 def salvage_attempt(prefix: str, bucket: int) -> str:
-    """The attempt under which what is left of a damaged index bucket is stored, once its loss was accepted."""
+    """The attempt under which the remains of a damaged index bucket are stored after its loss was accepted."""
     return f"{prefix}{_SALVAGED}{bucket}"
 
 
 def is_salvaged(attempt: str, bucket: int) -> bool:
-    """Whether an index bucket is what was left of a damaged one."""
+    """Whether an index bucket consists of the remains of a damaged one."""
     return attempt.endswith(f"{_SALVAGED}{bucket}")

@@ -1,16 +1,16 @@
-"""Numbers that Spark's shuffle sends to a partition of our choice.
+"""Numbers that Spark's shuffle sends to a chosen partition.
 
-Spark has no way to say which partition a row goes to: it takes the hash of a column. Several units in one task would
-leave other cores idle, so each unit gets a number whose hash falls on a partition of its own. Should Spark ever hash in
-another way, units share tasks, and nothing else is lost.
+Spark partitions rows by the hash of a column, and has no way to specify the partition. Several units in one task would
+leave other cores idle, so each unit gets a number whose hash gives it its own partition. If Spark's hash ever changes,
+units share tasks, which costs time but nothing else.
 """
 
 _SEED = 42
 _MASK = 0xFFFF_FFFF
 
 
-def slots(partitions: int) -> list[int]:
-    """For each partition a number that Spark hashes to it: the least one."""
+def shuffle_slots(partitions: int) -> list[int]:
+    """For each partition, the lowest number that Spark hashes to it."""
     found: dict[int, int] = {}
     number = 0
     while len(found) < partitions:
@@ -20,7 +20,7 @@ def slots(partitions: int) -> list[int]:
 
 
 def spark_hash(number: int) -> int:
-    """Murmur 3 of an int column, as Spark's `hash` has it, without a sign."""
+    """Murmur3 of an int column like Spark's `hash`, but unsigned."""
     word = (number * 0xCC9E2D51) & _MASK
     word = _rotated(word, 15) * 0x1B873593 & _MASK
     mixed = (_rotated(_SEED ^ word, 13) * 5 + 0xE6546B64) & _MASK

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.recovery.cutting import Cutting
-from strandline.recovery.estimates import NOTHING, Estimate, Rates, estimate, sample_offsets, whole_time
-from strandline.recovery.urgency import Urgency, least_time_left
+from strandline.recovery.estimates import NOTHING, Estimate, Rates, estimate, sample_offsets, total_seconds
+from strandline.recovery.job_order import JobOrder, min_time_left
 from strandline.store.jobs import Job
 from strandline.store.rows import ShardId
 from support.manifest_rows import NEVER
@@ -16,8 +16,8 @@ from support.manifest_rows import NEVER
 pytestmark = pytest.mark.unit
 
 HOUR, GRACE, DAY = 3_600_000, 30_000, 86_400_000
-URGENCY = Urgency(Cutting(HOUR, GRACE), DAY)
-FOR_EVER = Urgency(Cutting(HOUR, GRACE), None)
+JOB_ORDER = JobOrder(Cutting(HOUR, GRACE), DAY)
+FOR_EVER = JobOrder(Cutting(HOUR, GRACE), None)
 
 
 def job(shard: int, bucket: int, start: int = 0, end: int = 10) -> Job:
@@ -25,26 +25,26 @@ def job(shard: int, bucket: int, start: int = 0, end: int = 10) -> Job:
 
 
 def test_a_bucket_s_first_record_is_deleted_the_retention_after_the_bucket_s_beginning() -> None:
-    assert URGENCY.deleted_at(100) == 100 * HOUR + GRACE + DAY
-    assert URGENCY.time_left(100, 100 * HOUR + GRACE) == DAY
-    assert URGENCY.time_left(100, 125 * HOUR) == GRACE - HOUR
+    assert JOB_ORDER.deleted_at(100) == 100 * HOUR + GRACE + DAY
+    assert JOB_ORDER.time_left(100, 100 * HOUR + GRACE) == DAY
+    assert JOB_ORDER.time_left(100, 125 * HOUR) == GRACE - HOUR
 
 
 def test_without_a_retention_nothing_is_ever_deleted() -> None:
     assert FOR_EVER.deleted_at(100) is None
     assert FOR_EVER.time_left(100, 10**15) is None
-    assert least_time_left([job(0, 1)], FOR_EVER, 10**15) is None
+    assert min_time_left([job(0, 1)], FOR_EVER, 10**15) is None
 
 
-@pytest.mark.parametrize("urgency", [URGENCY, FOR_EVER])
-def test_the_oldest_buckets_of_all_shards_come_first(urgency: Urgency) -> None:
+@pytest.mark.parametrize("job_order", [JOB_ORDER, FOR_EVER])
+def test_the_oldest_buckets_of_all_shards_come_first(job_order: JobOrder) -> None:
     jobs = [job(2, 8), job(0, 9), job(1, 8), job(0, 8), job(1, 7)]
-    assert urgency.ordered(jobs) == [job(1, 7), job(0, 8), job(1, 8), job(2, 8), job(0, 9)]
+    assert job_order.ordered(jobs) == [job(1, 7), job(0, 8), job(1, 8), job(2, 8), job(0, 9)]
 
 
 def test_the_margin_of_a_recovery_is_the_time_left_of_its_most_urgent_job() -> None:
-    assert least_time_left([job(0, 9), job(1, 8)], URGENCY, 8 * HOUR) == GRACE + DAY
-    assert least_time_left([], URGENCY, 8 * HOUR) is None
+    assert min_time_left([job(0, 9), job(1, 8)], JOB_ORDER, 8 * HOUR) == GRACE + DAY
+    assert min_time_left([], JOB_ORDER, 8 * HOUR) is None
 
 
 RATES = Rates(bytes_per_second=1_000.0, start_seconds=6.0)
@@ -53,19 +53,19 @@ RATES = Rates(bytes_per_second=1_000.0, start_seconds=6.0)
 def test_an_estimate_is_by_the_size_of_sampled_records() -> None:
     found = estimate([job(0, 1, 0, 10), job(0, 2, 10, 40)], 250.0, RATES)
     assert found == Estimate(40, 10_000, 10.0)
-    assert whole_time(found, RATES) == 16.0
+    assert total_seconds(found, RATES) == 16.0
 
 
 def test_without_a_sample_only_the_records_are_known() -> None:
     found = estimate([job(0, 1)], None, RATES)
     assert found == Estimate(10, None, None)
-    assert whole_time(found, RATES) is None
+    assert total_seconds(found, RATES) is None
     assert found + Estimate(1, 2, 3.0) == Estimate(11, None, None)
 
 
 def test_nothing_to_replay_takes_no_time() -> None:
     assert estimate([], None, RATES) == NOTHING
-    assert whole_time(NOTHING, RATES) == 0.0
+    assert total_seconds(NOTHING, RATES) == 0.0
     assert NOTHING + Estimate(1, 2, 3.0) == Estimate(1, 2, 3.0)
 
 
@@ -76,7 +76,7 @@ def test_samples_are_spread_over_all_ranges() -> None:
 
 
 @given(lengths=st.lists(st.integers(0, 50), max_size=6), most=st.integers(1, 9))
-def test_samples_lie_within_the_ranges_and_are_no_more_than_asked_for(lengths: list[int], most: int) -> None:
+def test_samples_are_within_the_ranges_and_at_most_max_offsets(lengths: list[int], most: int) -> None:
     jobs = [job(0, number, 100 * number, 100 * number + length) for number, length in enumerate(lengths)]
     offsets = sample_offsets(jobs, most)
     assert len(offsets) == len(set(offsets)) == min(most, sum(lengths))

@@ -1,4 +1,4 @@
-"""What leaves the store while it is verified, or is about to, is no fault."""
+"""Rows that expire during a verification, or are about to, are not a fault."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,9 +8,9 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.node.shard.options import ReplayMode
-from strandline.recovery.checkpoints import LEAVING_MS
-from strandline.recovery.verification.findings import Kind
-from strandline.recovery.verification.leaving import Leaving
+from strandline.recovery.checkpoints import EXPIRY_SKEW_MS
+from strandline.recovery.verification.expiry_horizon import ExpiryHorizon
+from strandline.recovery.verification.findings import FindingKind
 from support.missed_hours import hours_without_a_shard, recover
 from support.shard_world import HOUR, START, StoreCall, World, produce_everywhere
 from support.verifying import Damage, assert_sound, found_in, sound_world, verified
@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 class _TimedStore:
-    """A store with a server, of which only the time is asked."""
+    """A store with a server, of which only the time is used."""
 
     def __init__(self, time: int | None) -> None:
         self._time = time
@@ -40,18 +40,18 @@ class _TimedStore:
 @pytest.mark.parametrize("server", [None, 5_000_000, 900_000_000])
 def test_dates_are_compared_with_the_clock_that_removes_rows(server: int | None) -> None:
     clock = ManualClock(7_000_000)
-    leaving = Leaving(_TimedStore(server), clock)
+    expiry = ExpiryHorizon(_TimedStore(server), clock)
     clock.sleep(2.0)
     now = (server or 7_000_000) + 2_000
-    assert leaving.has_left(now + LEAVING_MS)
-    assert not leaving.has_left(now + LEAVING_MS + 1)
+    assert expiry.may_have_expired(now + EXPIRY_SKEW_MS)
+    assert not expiry.may_have_expired(now + EXPIRY_SKEW_MS + 1)
 
 
 def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
     for hour in range(4):
         produce_everywhere(world, f"of hour {hour}")
         world.pass_hours(1)
-    date, damage = world.clock.now_ms() + LEAVING_MS, Damage(world)
+    date, damage = world.clock.now_ms() + EXPIRY_SKEW_MS, Damage(world)
     for table in ("cuts", "flush_groups"):
         damage.execute(f"UPDATE {table} SET expires = ? WHERE bucket <= ?", date, FIRST + 1)  # noqa: S608
     damage.execute("UPDATE flush_groups SET data_expires = ? WHERE bucket <= ?", date, FIRST + 1)
@@ -60,7 +60,7 @@ def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
     sound_world(world)
     for table in ("cuts", "flush_groups"):
         damage.execute(f"UPDATE {table} SET expires = ? WHERE bucket <= ?", date + 1, FIRST + 1)  # noqa: S608
-    assert Kind.CUTS_TORN in {one.kind for one in found_in(world)}, "its time has not come"
+    assert FindingKind.CUTS_TORN in {one.kind for one in found_in(world)}, "its time has not come"
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_data_of_one_date_that_leaves_at_any_step_is_not_missed(replayed: World,
         if call.name == kind and call.arguments[0].bucket == bucket and not left:
             left.append(bucket)
             # In any order: those that were read already may stay for a while.
-            world.pass_time(date - LEAVING_MS - world.clock.now_ms())
+            world.pass_time(date - EXPIRY_SKEW_MS - world.clock.now_ms())
             for table in ("index_buckets", "segments"):
                 damage.execute(f"DELETE FROM {table} WHERE bucket <= ?", bucket)  # noqa: S608
 
@@ -119,4 +119,4 @@ def test_an_index_bucket_that_is_lost_between_two_looks_is_a_finding(world: Worl
     world.store.before = lost
     options = world.options
     found = verified(world.store, options.shard, options.groups, options.policy, clock=world.clock)
-    assert [(one.kind, one.bucket) for one in found.findings] == [(Kind.INDEX_DAMAGED, FIRST)]
+    assert [(one.kind, one.bucket) for one in found.findings] == [(FindingKind.INDEX_DAMAGED, FIRST)]

@@ -1,8 +1,8 @@
-"""The kernels that walk the bytes of records and fill columns.
+"""The kernels that read the bytes of records and fill columns.
 
-They read what they are given as hostile: every length is checked before it is used, and every loop ends with the
-bytes. Output arrays come from the caller; where they are full, the walk stops before the record that did not fit, and
-the caller goes on from there with larger ones.
+Input is treated as hostile: every length is checked before it is used, and every loop ends with the bytes. The caller
+provides the output arrays. If they are full, decoding stops before the record that did not fit, and the caller
+continues from there with larger ones.
 """
 
 from enum import IntEnum
@@ -18,9 +18,9 @@ from strandline.wire.kernels.labels import (
     MAX_LABELS,
     REWRITE,
     Verdict,
-    gather,
-    rewrite,
+    collect_labels,
     scan_canonical,
+    write_canonical,
 )
 from strandline.wire.kernels.protobuf import read_length, read_varint, skip_field
 
@@ -30,7 +30,7 @@ TAG_SAMPLE_VALUE, TAG_SAMPLE_TIME = 0x09, 0x10
 
 
 class Count(IntEnum):
-    """Places in the array of counts, behind one for each `Verdict`."""
+    """Indexes in the array of counts, after one for each `Verdict`."""
 
     EXEMPLARS = len(Verdict)
     HISTOGRAMS = len(Verdict) + 1
@@ -40,18 +40,20 @@ class Count(IntEnum):
 COUNTS = len(Verdict) + len(Count)
 EXEMPLARS, HISTOGRAMS, METADATA = int(Count.EXEMPLARS), int(Count.HISTOGRAMS), int(Count.METADATA)
 
-# How the walk over a part of a message ended, if not well.
+# Why decoding a part of a message stopped.
 BROKEN, NO_ROOM = -1, -2
 
-# The least that a row takes of a message: a tag and a length, and for a series a label of eight bytes.
-SHORTEST_SERIES, SHORTEST_SAMPLE = 10, 2
+# The smallest size of a row in a message: a tag and a length, and for a series also a label of eight bytes.
+MIN_SERIES_BYTES, MIN_SAMPLE_BYTES = 10, 2
 
 
 @njit(cache=True)
 def read_sample(at, end):
-    """One sample's content: (time, value, whether it is sound). Fields in any order, the last of a kind counts."""
+    """The content of a sample: (time, value, whether it is well-formed). Fields may be in any order; the last of a kind
+    counts.
+    """
     time, value = np.int64(0), 0.0
-    # The form that every client sends: the value, then the time, and nothing else.
+    # The form that clients send: the value, then the time, and nothing else.
     if at + 10 < end and load_u8(at) == TAG_SAMPLE_VALUE and load_u8(at + 9) == TAG_SAMPLE_TIME:
         raw, after = read_varint(at + 10, end)
         if after == end:
@@ -78,14 +80,14 @@ def read_sample(at, end):
 
 
 @njit(cache=True)
-def _walk_unusual(at, end, limits, spans, times, values, n_samples, counts):
-    """A series that is not labels in canonical form and then samples: anything that protobuf allows.
+def _decode_unusual_series(at, end, limits, spans, times, values, n_samples, counts):
+    """A series that does not consist of labels in canonical form followed by samples, but is otherwise valid protobuf.
 
-    Gives (number of samples so far, or how it ended; verdict; end of the labels; start and length of the metric's
-    name). Everything else is read before the labels are written over it in canonical form.
+    Returns (number of samples so far, or `BROKEN` or `NO_ROOM`; verdict; end of the labels; start and length of the
+    metric's name). Everything else is read before the labels are overwritten in canonical form.
     """
     max_labels, max_name, max_value = limits
-    verdict, n_labels = gather(at, end, spans, max_labels, max_name, max_value)
+    verdict, n_labels = collect_labels(at, end, spans, max_labels, max_name, max_value)
     if verdict == MALFORMED:
         return BROKEN, verdict, at, at, 0
     field = at
@@ -105,18 +107,19 @@ def _walk_unusual(at, end, limits, spans, times, values, n_samples, counts):
                 counts[EXEMPLARS] += 1
             elif tag == TAG_HISTOGRAM:
                 counts[HISTOGRAMS] += 1
-            field = skip_field(tag, field, end)  # Sound: `gather` has been over it.
+            field = skip_field(tag, field, end)  # Well-formed: `collect_labels` has checked it.
     labels_end, metric, metric_length = at, at, 0
     if verdict == CANONICAL:
-        labels_end, metric, metric_length = rewrite(at, spans, n_labels)
+        labels_end, metric, metric_length = write_canonical(at, spans, n_labels)
     return n_samples, verdict, labels_end, metric, metric_length
 
 
 @njit(cache=True)
-def _walk_record(base, at, end, limits, spans, series, n_series, samples, n_samples, counts):
-    """One request: (how it ended, number of series, number of samples, the field where it is broken if it is).
+def _decode_record(base, at, end, limits, spans, series, n_series, samples, n_samples, counts):
+    """One request: (0, `BROKEN` or `NO_ROOM`; number of series; number of samples; the malformed field if there is
+    one).
 
-    Addresses become positions by taking `base` away.
+    Positions are addresses minus `base`.
     """
     max_labels, max_name, max_value = limits
     _, labels_start, labels_length, key_low, key_high, metric_hash, first_sample = series
@@ -157,12 +160,14 @@ def _walk_record(base, at, end, limits, spans, series, n_series, samples, n_samp
             n_samples += 1
             here += length
         if unusual:
-            # A record whose labels were written over can't be walked again with longer arrays, so before the first
-            # time there has to be room for whatever the rest of it may hold.
+            # Once its labels are overwritten, a record can't be decoded again with longer arrays. So before that, there
+            # has to be room for anything that the rest of it may contain.
             rest = end - field
-            if (len(labels_start) - n_series) * SHORTEST_SERIES < rest or (len(times) - first) * SHORTEST_SAMPLE < rest:
+            if (len(labels_start) - n_series) * MIN_SERIES_BYTES < rest or (
+                len(times) - first
+            ) * MIN_SAMPLE_BYTES < rest:
                 return NO_ROOM, n_series, n_samples, field
-            n_samples, verdict, labels_end, metric, metric_length = _walk_unusual(
+            n_samples, verdict, labels_end, metric, metric_length = _decode_unusual_series(
                 start, at, limits, spans, times, values, first, counts
             )
             if n_samples < 0:
@@ -181,12 +186,12 @@ def _walk_record(base, at, end, limits, spans, series, n_series, samples, n_samp
 
 
 @njit(cache=True, nogil=True)
-def walk_records(data, bounds, done, fault_at, limits, series, n_series, samples, n_samples, counts):
-    """Walk records from number `done` on: (records done, number of series, number of samples).
+def decode_records(data, bounds, done, fault_at, limits, series, n_series, samples, n_samples, counts):
+    """Decode records from number `done` on. Returns (records done, number of series, number of samples).
 
-    Record r is `data[bounds[r] : bounds[r + 1]]`. Where one is broken, its rows and counts are taken back and
-    `fault_at[r]` gets the position in it; a record with a fault already is passed over. Fewer records done than there
-    are means that the next one did not fit into the arrays.
+    Record r is `data[bounds[r] : bounds[r + 1]]`. If it is malformed, its rows and counts are discarded, and
+    `fault_at[r]` is set to the position in it. Records that have a fault already are skipped. If fewer records are done
+    than there are, the next one did not fit into the arrays.
     """
     base = data.ctypes.data
     spans = np.empty((MAX_LABELS, 4), dtype=np.int64)
@@ -196,7 +201,7 @@ def walk_records(data, bounds, done, fault_at, limits, series, n_series, samples
             continue
         own_counts[:] = 0
         start, end = base + bounds[number], base + bounds[number + 1]
-        ended, new_series, new_samples, where = _walk_record(
+        ended, new_series, new_samples, where = _decode_record(
             base, start, end, limits, spans, series, n_series, samples, n_samples, own_counts
         )
         if ended == NO_ROOM:
