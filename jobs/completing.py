@@ -18,10 +18,10 @@ from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.jobs.control_list import control_csv
 from strandline.jobs.counts import Counts
-from strandline.jobs.holding import identity_of
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.part_counts import landed_of
+from strandline.jobs.part_fencing import identity_of
 from strandline.jobs.report import JobReport, job_report
 from strandline.jobs.transitions import announced, complete
 from strandline.recovery.setbacks import Pause
@@ -29,7 +29,7 @@ from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 
 _LOG = structlog.get_logger(__name__)
 
-WEBHOOK_GIVEN_UP_MS: Final = 10 * 60_000
+WEBHOOK_RETRY_MS: Final = 10 * 60_000
 """So long after the end of a job its webhook is given up, if it could not be called."""
 
 
@@ -45,10 +45,10 @@ CallWebhook = Callable[[str, bytes], None]
 """Gives an event, with its key, to the webhook. Raises `EventNotDelivered`."""
 
 
-class ForgetsParts(Protocol):
+class DeletesGroups(Protocol):
     """A part log: see `strandline.jobs.landing.part_log`."""
 
-    def forget(self, part: PartIdentity) -> None: ...
+    def delete_group(self, part: PartIdentity) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,11 @@ class Completion:
         try:
             event = make_event()
             if self._folder is not None:
-                write_aside(self._folder / event.file_name, event.to_json())
+                write_atomically(self._folder / event.file_name, event.to_json())
             if self._webhook is not None:
                 self._webhook(event.key, event.to_json())
         except EventNotDelivered as error:
-            if self._clock.now_ms() - job.changed_at < WEBHOOK_GIVEN_UP_MS:
+            if self._clock.now_ms() - job.changed_at < WEBHOOK_RETRY_MS:
                 return self._later(job, pause, error)
             _LOG.warning("the webhook of a job was given up", job=job.job, error=str(error))
             undelivered = f"its webhook was not called: {error.message}"
@@ -162,7 +162,9 @@ class Completion:
                 remedy="Set jobs.events_folder",
             )
         name = f"{job.job}.control.csv"
-        write_aside(self._folder / name, control_csv(PartOutcome.from_json(part.outcome).control for part in parts))
+        write_atomically(
+            self._folder / name, control_csv(PartOutcome.from_json(part.outcome).control for part in parts)
+        )
         return name
 
     @staticmethod
@@ -171,7 +173,7 @@ class Completion:
         pause.begin()
 
 
-def write_aside(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write a file under another name, and rename it once it is on the disk: readers see all of it or nothing. Raises
     `EventNotWritten`.
     """
@@ -192,11 +194,11 @@ def write_aside(path: Path, content: bytes) -> None:
         ) from error
 
 
-def forget_parts(log: ForgetsParts, job: BulkJob, parts: Sequence[BulkPart]) -> None:
+def delete_groups(log: DeletesGroups, job: BulkJob, parts: Sequence[BulkPart]) -> None:
     """Let the brokers forget what has landed of a job's parts, which are done in the store."""
     for part in parts:
         try:
-            log.forget(identity_of(part))
+            log.delete_group(identity_of(part))
         except StrandlineError as error:
             # A missing right, say. They expire by themselves.
             _LOG.warning("offsets of a job can't be deleted", job=job.job, error=str(error))

@@ -20,7 +20,7 @@ MAX_PACKED: Final = 44 << 10
 """Characters in the outcome of a part, beside which its counts and bad records have room."""
 MAX_KEYS: Final = 100_000
 """Series of a job, about: more are refused when it is planned."""
-KEYS_A_PART: Final = 500
+KEYS_PER_PART: Final = 500
 """Series of a part, about: a plan makes as many parts as this takes."""
 _LEVEL = 6
 

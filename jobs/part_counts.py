@@ -12,7 +12,7 @@ from strandline.store.bulk_jobs import BulkPart
 from strandline.store.jobs import JobState
 
 # A part that is being run counts as done only when it is.
-_MOST_OF_A_PART = 0.99
+_MAX_SHARE_UNDONE = 0.99
 
 
 def landed_of(part: BulkPart) -> Counts:
@@ -29,7 +29,7 @@ def progress_of(states: Sequence[JobState], landed: Sequence[Counts], parts: int
     done = [counts.records for state, counts in zip(states, landed, strict=True) if state is JobState.DONE]
     usual = sum(done) / len(done) if done else 0.0
     begun = sum(
-        min(_MOST_OF_A_PART, counts.records / usual)
+        min(_MAX_SHARE_UNDONE, counts.records / usual)
         for state, counts in zip(states, landed, strict=True)
         if usual and state is not JobState.DONE
     )

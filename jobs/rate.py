@@ -138,14 +138,14 @@ class Throttles:
 
 class JobRates:
     """How fast one worker lands parts of its jobs: by its shares of their rates, and by a limit of its own. May be used
-    by several threads; `see` by one.
+    by several threads; `update` by one.
     """
 
     def __init__(self, worker: str, clock: Clock, own: float | None = None) -> None:
         self._worker, self._clock, self._own = worker, clock, own
         self._limits: dict[str, RateLimit] = {}
 
-    def see(self, job: BulkJob, parts: Sequence[BulkPart]) -> None:
+    def update(self, job: BulkJob, parts: Sequence[BulkPart]) -> None:
         """A job and its parts, as they are in the store."""
         rate = rate_of(job)
         limits = [] if rate is None else [share_of(rate, parts, self._worker)]

@@ -19,7 +19,7 @@ GRANT_S: Final = 10.0
 """For so long a part that runs outside of its worker's process may use Kafka after it has asked the worker: as long as
 the longest request of a part log. A worker waits for it before it gives up a part that does not answer.
 """
-MOST_WAIT_S: Final = 0.5
+MAX_WAIT_S: Final = 0.5
 """How long a part waits for its rate or for the shards before it looks again whether it is to stop."""
 
 
@@ -41,7 +41,7 @@ class RunningPart:
     `PartStopped` if the store has given the part to another worker, or its job is to stop. A worker whose machine stood
     still does not know that by its clock, and by then it has fenced the others.
 
-    `note` is to be called with what was counted before an error is raised for records that Kafka refused: the circuit
+    `report_rejected` is to be called with what was counted before an error is raised for records that Kafka refused: the circuit
     breaker counts them.
     """
 
@@ -52,7 +52,7 @@ class RunningPart:
     check: Callable[[], None]
     first_begun_ms: int | None
     confirm: Callable[[], None] = lambda: None
-    note: Callable[[AttemptCounts], None] = lambda _counts: None
+    report_rejected: Callable[[AttemptCounts], None] = lambda _counts: None
     pace: Callable[[int], None] = lambda _samples: None
 
 
@@ -131,7 +131,7 @@ class PartRunner(Protocol):
         """Take on a part. It may begin later."""
         ...
 
-    def ended(self, look: Callable[[], None]) -> Sequence[PartEnd]:
+    def ended(self, poll: Callable[[], None]) -> Sequence[PartEnd]:
         """The parts that have ended since the last call; returns after a while, too, if none has. Calls `look` now and
         then in this thread, after which a part's `check` may raise.
         """
@@ -145,7 +145,7 @@ class PartRunner(Protocol):
 def pace(leased: LeasedPart, samples: int, clock: Clock, check: Callable[[], None]) -> None:
     """Wait until so many samples may land; `check` is called meanwhile."""
     while (wait := leased.wait_s(samples)) > 0:
-        clock.sleep(min(wait, MOST_WAIT_S))
+        clock.sleep(min(wait, MAX_WAIT_S))
         check()
 
 
@@ -163,14 +163,14 @@ class InProcessRunner:
     def start(self, leased: LeasedPart) -> None:
         self._waiting.append(leased)
 
-    def ended(self, look: Callable[[], None]) -> Sequence[PartEnd]:
+    def ended(self, poll: Callable[[], None]) -> Sequence[PartEnd]:
         if not self._waiting:
             return []
         leased = self._waiting.pop(0)
         clock = self._clock
 
         def check() -> None:
-            look()
+            poll()
             leased.check()
 
         def report(counts: AttemptCounts) -> None:

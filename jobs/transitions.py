@@ -27,11 +27,11 @@ from strandline.store.jobs import JobState
 
 ENDED = frozenset({BulkJobState.DONE, BulkJobState.FAILED, BulkJobState.CANCELLED})
 _IDLE = frozenset({BulkJobState.PAUSED, BulkJobState.BROKEN})
-_ENDED_ILL = frozenset({BulkJobState.FAILED, BulkJobState.CANCELLED})
+_UNSUCCESSFUL = frozenset({BulkJobState.FAILED, BulkJobState.CANCELLED})
 OVERDUE_MS = 3_600_000
 
 
-class NotPossible(Fatal):
+class InvalidTransition(Fatal):
     """A job is in a state in which this can't be done."""
 
     exit_code = ExitCode.USAGE
@@ -55,7 +55,7 @@ def takes_parts(job: BulkJob) -> bool:
     return job.state is BulkJobState.RUNNING and not job.wanted
 
 
-def is_going(job: BulkJob, now: int) -> bool:
+def has_work(job: BulkJob, now: int) -> bool:
     """Whether workers have something to do about a job now, or will have when others are done with a part."""
     if job.state is BulkJobState.PLANNED:
         return now >= job.due_at
@@ -68,12 +68,12 @@ def next_due(jobs: Iterable[BulkJob], now: int) -> int | None:
     return min(later, default=None)
 
 
-def want(job: BulkJob, wanted: Wanted, now: int) -> BulkJob:
-    """An operator wants a job paused or cancelled. It is so once no part is leased any more, see `settle`. Raises
-    `NotPossible` for a job that has ended, or is about to.
+def request_stop(job: BulkJob, wanted: Wanted, now: int) -> BulkJob:
+    """An operator wants a job paused or cancelled. It is so once no part is leased any more, see `complete_stop`. Raises
+    `InvalidTransition` for a job that has ended, or is about to.
     """
     if job.state in ENDED or job.state is BulkJobState.COMPLETING:
-        raise NotPossible(f"{job.name} is {job.state}, and can't be {wanted}", remedy="Nothing is left to stop")
+        raise InvalidTransition(f"{job.name} is {job.state}, and can't be {wanted}", remedy="Nothing is left to stop")
     if wanted is Wanted.PAUSED and job.state in _IDLE:
         return job
     # A job that is to be cancelled stays so.
@@ -82,7 +82,7 @@ def want(job: BulkJob, wanted: Wanted, now: int) -> BulkJob:
     return replace(job, wanted=wanted, version=job.version + 1, changed_at=now)
 
 
-def settle(job: BulkJob, parts: Iterable[BulkPart], now: int) -> BulkJob:
+def complete_stop(job: BulkJob, parts: Iterable[BulkPart], now: int) -> BulkJob:
     """What an operator wanted holds now, if no part is leased any more."""
     if not job.wanted or any(part.state is JobState.LEASED for part in parts):
         return job
@@ -93,13 +93,13 @@ def settle(job: BulkJob, parts: Iterable[BulkPart], now: int) -> BulkJob:
 
 def resume(job: BulkJob, now: int) -> BulkJob:
     """Go on with a job that was paused, broken or has failed. The breaker counts anew. A job that runs stays as it is,
-    and one that is not due yet is planned again. Raises `NotPossible` for any other.
+    and one that is not due yet is planned again. Raises `InvalidTransition` for any other.
     """
     if job.state in (BulkJobState.PLANNED, BulkJobState.RUNNING) and not job.wanted:
         return job
     if job.wanted is Wanted.CANCELLED or job.state not in (*_IDLE, BulkJobState.FAILED, BulkJobState.RUNNING):
         what = "being cancelled" if job.wanted is Wanted.CANCELLED else job.state
-        raise NotPossible(f"{job.name} is {what}, and can't be resumed", remedy="Plan a new job")
+        raise InvalidTransition(f"{job.name} is {what}, and can't be resumed", remedy="Plan a new job")
     resumed = replace(job, wanted=Wanted.NOTHING, window=job.window + 1, report="")
     return _changed(resumed, BulkJobState.PLANNED if now < job.due_at else BulkJobState.RUNNING, now)
 
@@ -111,7 +111,7 @@ def reopened(part: BulkPart) -> BulkPart:
     return replace(part, state=JobState.PENDING, worker="", failures=0, reason="")
 
 
-def guard(job: BulkJob, window: Counts, rules: BreakerRules, now: int) -> BulkJob:
+def trip_breaker(job: BulkJob, window: Counts, rules: BreakerRules, now: int) -> BulkJob:
     """Break a job that runs if too many of its records failed since it was started or resumed."""
     if job.state is not BulkJobState.RUNNING or not breaks(window, rules):
         return job
@@ -122,7 +122,7 @@ def conclude(job: BulkJob, parts: Sequence[BulkPart], now: int) -> BulkJob:
     """A job of which nothing is left to do: about to be completed, or failed. Any other stays as it is.
 
     The number of parts is compared with the plan's: a list that lacks some says nothing. What an operator wants holds
-    first, see `settle`. A job whose parts run in order has failed with the first of them.
+    first, see `complete_stop`. A job whose parts run in order has failed with the first of them.
     """
     if job.state is not BulkJobState.RUNNING or job.wanted or len(parts) != job.parts:
         return job
@@ -138,13 +138,13 @@ def conclude(job: BulkJob, parts: Sequence[BulkPart], now: int) -> BulkJob:
 def complete(job: BulkJob, report: str, now: int, *, reason: str = "") -> BulkJob:
     """The report is written, and so is everything else that belongs to the end of a job; `reason` says what is not."""
     if job.state is not BulkJobState.COMPLETING:
-        raise NotPossible(f"{job.name} is {job.state}, and was to be completed")
+        raise InvalidTransition(f"{job.name} is {job.state}, and was to be completed")
     return _changed(replace(job, report=report), BulkJobState.DONE, now, reason=reason)
 
 
 def is_announced(job: BulkJob) -> bool:
     """Whether nobody has to be told any more that a job has failed or was cancelled."""
-    return job.state not in _ENDED_ILL or bool(job.report)
+    return job.state not in _UNSUCCESSFUL or bool(job.report)
 
 
 def announced(job: BulkJob, report: str, *, undelivered: str = "") -> BulkJob:
@@ -162,12 +162,12 @@ def expires_at(job: BulkJob) -> int | None:
 
 def expire(job: BulkJob, now: int) -> BulkJob:
     """Cancel a job that was paused or broken for too long. Any other stays as it is. One that is broken is to be
-    cancelled first, see `settle`: workers that don't know yet may still have parts of it.
+    cancelled first, see `complete_stop`: workers that don't know yet may still have parts of it.
     """
     if not _is_expired(job, now):
         return job
     if job.state is BulkJobState.BROKEN:
-        return want(job, Wanted.CANCELLED, now)
+        return request_stop(job, Wanted.CANCELLED, now)
     return _changed(job, BulkJobState.CANCELLED, now, reason=_expired(job))
 
 

@@ -10,14 +10,14 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.jobs.running import GRANT_S
 
-_ELSEWHERE: Final = "/spark"
+_SPARK_SUFFIX: Final = "/spark"
 # The last grant is over a little later on the executor's clock.
-_PATIENCE_S: Final = GRANT_S + 2.0
+_GRANTS_EXPIRED_S: Final = GRANT_S + 2.0
 
 
-def with_tasks_elsewhere(worker: str) -> str:
+def spark_worker_name(worker: str) -> str:
     """The name of a worker whose parts run on executors."""
-    return worker + _ELSEWHERE
+    return worker + _SPARK_SUFFIX
 
 
 class GoneWorkers:
@@ -29,9 +29,9 @@ class GoneWorkers:
 
     def is_gone(self, worker: str) -> bool:
         """Whether nothing lands any more by a worker."""
-        if not worker.endswith(_ELSEWHERE):
+        if not worker.endswith(_SPARK_SUFFIX):
             return self._is_process_gone(worker)
-        if not self._is_process_gone(worker.removesuffix(_ELSEWHERE)):
+        if not self._is_process_gone(worker.removesuffix(_SPARK_SUFFIX)):
             return False
         now = self._clock.monotonic()
-        return now - self._gone_since.setdefault(worker, now) >= _PATIENCE_S
+        return now - self._gone_since.setdefault(worker, now) >= _GRANTS_EXPIRED_S

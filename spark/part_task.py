@@ -9,7 +9,7 @@ from strandline.clock import Clock, SystemClock
 from strandline.errors import StrandlineError
 from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.outcome import PartOutcome
-from strandline.jobs.running import MOST_WAIT_S, KindOpener, PartStopped, RunningPart
+from strandline.jobs.running import MAX_WAIT_S, KindOpener, PartStopped, RunningPart
 from strandline.spark.part_channel import (
     NONCE_BYTES,
     Answer,
@@ -86,7 +86,7 @@ class DriverLink:
     def pace(self, samples: int) -> None:
         """Wait until so many samples may land. Raises `PartStopped`."""
         while (answer := self._ask(Ask(samples=samples))).wait_s > 0:
-            self._clock.sleep(min(answer.wait_s, MOST_WAIT_S))
+            self._clock.sleep(min(answer.wait_s, MAX_WAIT_S))
 
     def end(self, how: PartOutcome | StrandlineError) -> None:
         """Tell how the part has ended. Nothing of it may be done after this."""

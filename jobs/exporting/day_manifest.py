@@ -22,7 +22,7 @@ NAME = "_manifest.json"
 DAY_MS = 86_400_000
 
 
-class OtherExport(Fatal):
+class ConflictingExport(Fatal):
     """The target holds another export, which this one would damage."""
 
     exit_code = ExitCode.USAGE
@@ -33,7 +33,7 @@ class ManifestUnreadable(Fatal):
 
 
 @dataclass(frozen=True, slots=True)
-class DayOf:
+class ExportDay:
     """What a day of an export is about: samples of a selector from `start` to before `end`, of one UTC day."""
 
     dataset: str
@@ -56,7 +56,7 @@ class DayOf:
 class DayManifest:
     """What was exported of a day. `revision` counts how often, from 1 on. `ready` is whether all of its hours were."""
 
-    of: DayOf
+    of: ExportDay
     revision: int
     ready: bool
     job: str
@@ -97,7 +97,7 @@ class DayManifest:
                     remedy="Use the version of Strandline that wrote it, or a later one",
                 )
             return cls(
-                DayOf(value["dataset"], value["selector"], value["start"], value["end"]),
+                ExportDay(value["dataset"], value["selector"], value["start"], value["end"]),
                 value["revision"],
                 value["ready"],
                 value["job"],
@@ -115,7 +115,7 @@ def folder_of(day: str) -> str:
     return f"day={day}"
 
 
-class Choice(StrEnum):
+class DayAction(StrEnum):
     """What becomes of a day."""
 
     EXPORT = "export"
@@ -129,27 +129,29 @@ def days_between(start: int, end: int) -> list[tuple[int, int]]:
     return [(max(start, day * DAY_MS), min(end, (day + 1) * DAY_MS)) for day in days]
 
 
-def choose(former: DayManifest | None, of: DayOf, rows: Sequence[RowId], gone: Sequence[RowId]) -> Choice:
-    """Whether a day is to be exported, if it would be made from `rows` now. `gone` are those of the former export's
-    rows that have expired. Raises `OtherExport` if the former one has another selector or dataset, or a time that this
+def choose_action(
+    former: DayManifest | None, of: ExportDay, rows: Sequence[RowId], expired: Sequence[RowId]
+) -> DayAction:
+    """Whether a day is to be exported, if it would be made from `rows` now. `expired` are those of the former export's
+    rows that have expired. Raises `ConflictingExport` if the former one has another selector or dataset, or a time that this
     one would leave out.
     """
     if former is None:
-        return Choice.EXPORT
+        return DayAction.EXPORT
     was = former.of
     if (was.dataset, was.selector) != (of.dataset, of.selector):
-        raise OtherExport(
+        raise ConflictingExport(
             f"{of.folder} holds an export of {was.selector!r} of dataset {was.dataset}",
             remedy="Export to another folder, or use the same selector",
         )
     if of.start > was.start or of.end < was.end:
-        raise OtherExport(
+        raise ConflictingExport(
             f"{of.folder} holds an export from {utc_text(was.start)} to {utc_text(was.end)}, which would be cut short",
             remedy="Export the whole day, or to another folder",
         )
     if (was.start, was.end) == (of.start, of.end) and former.rows == tuple(sorted(rows)):
-        return Choice.UNCHANGED
-    return Choice.EXPIRED if gone else Choice.EXPORT
+        return DayAction.UNCHANGED
+    return DayAction.EXPIRED if expired else DayAction.EXPORT
 
 
 def fingerprint(content: bytes | None) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from strandline.arrays import F64s
 from strandline.errors import Fatal
-from strandline.jobs.exporting.day_manifest import DayOf
+from strandline.jobs.exporting.day_manifest import ExportDay
 from strandline.jobs.exporting.target import Target
 from strandline.jobs.reading.pins import PinnedRow
 from strandline.jobs.reading.series_set import LabelBytes, SeriesSet
@@ -42,7 +42,7 @@ class DayPlan:
     there when it was planned, and `revision` the number of the one that will be.
     """
 
-    of: DayOf
+    of: ExportDay
     groups: int
     ready: bool
     former: str
@@ -68,7 +68,7 @@ class DayPlan:
         """What `to_json` wrote."""
         value = orjson.loads(content)
         return cls(
-            DayOf(*value["of"]),
+            ExportDay(*value["of"]),
             value["groups"],
             value["ready"],
             value["former"],

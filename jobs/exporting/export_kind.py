@@ -12,7 +12,7 @@ from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.exporting.day_manifest import NAME, DayManifest, file_name, fingerprint, folder_of, job_of
 from strandline.jobs.exporting.day_plan import DayPlan, PlanMissing, read_day, read_task
 from strandline.jobs.exporting.label_sort import LabelSort
-from strandline.jobs.exporting.parquet_file import hours_of, write_file
+from strandline.jobs.exporting.parquet_file import samples_by_hour, write_file
 from strandline.jobs.exporting.spec import ExportPart, ExportSpec
 from strandline.jobs.exporting.target import Target
 from strandline.jobs.outcome import FileWritten, PartOutcome, SamplesByTime
@@ -50,13 +50,13 @@ class ExportKind:
         target = self._open_target(spec.to)
         task = read_task(target, spec.plan, part.day, part.range)
         path = f"{folder_of(part.day)}/{file_name(running.job.job, running.part.part, running.part.epoch)}"
-        tally = _Tally(running)
+        counter = _ExportCounter(running)
         with closing(self._open_store()) as store, LabelSort(task.series) as sort:
             for slice_ in read_slices(store, task, self._clock, running.check):
                 sort.add(slice_)
-                tally.read(slice_.run.samples)
-            written = write_file(target, path, tally.counted(sort.sorted()))
-        return tally.outcome(written)
+                counter.read(slice_.run.samples)
+            written = write_file(target, path, counter.counted(sort.sorted()))
+        return counter.outcome(written)
 
     def fencing(self, job: BulkJob) -> AbstractContextManager[FencePart]:  # noqa: ARG002 - as the protocol has it
         """Nothing has to be stopped: what a part has written counts only once its job completes."""
@@ -142,7 +142,7 @@ def _is_exported(target: Target, day: str, job: str) -> bool:
     return found.job >= job
 
 
-class _Tally:
+class _ExportCounter:
     """What an attempt at a part has read and written."""
 
     def __init__(self, running: RunningPart) -> None:
@@ -158,7 +158,7 @@ class _Tally:
     def counted(self, pieces: Iterator[SampleColumns]) -> Iterator[SampleColumns]:
         for piece in pieces:
             self._series += len(piece.labels)
-            for hour, count in hours_of(piece, HOUR).items():
+            for hour, count in samples_by_hour(piece, HOUR).items():
                 self._hours[hour] = self._hours.get(hour, 0) + count
             yield piece
             self._counts = replace(self._counts, samples=self._counts.samples + len(piece.time))

@@ -15,9 +15,9 @@ from strandline.arrays import F64s, I64s, Rows, run_places
 from strandline.disk import full_disk_named
 from strandline.jobs.reading.arrow_batches import SampleColumns
 from strandline.jobs.reading.kernels.labels import copy_series
-from strandline.jobs.reading.series_reading import SAMPLES_AT_ONCE, SeriesSlice
+from strandline.jobs.reading.series_reading import SLICE_SAMPLES, SeriesSlice
 from strandline.jobs.reading.series_set import SeriesSet
-from strandline.jobs.reading.series_task import pieces
+from strandline.jobs.reading.series_task import series_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class _FiledSamples:
+class _SpilledSamples:
     """Times, and values behind them, in a file. It is read and not mapped: mapped pages would count as memory."""
 
     path: Path
@@ -51,7 +51,7 @@ class _SortedSlice:
 
     ranks: Rows
     first_sample: I64s
-    samples: _Samples | _FiledSamples
+    samples: _Samples | _SpilledSamples
 
     def between(self, first: int, behind: int) -> "tuple[Rows, I64s, _Samples] | None":
         """The series with ranks from `first` up to, not including, `behind`, how many samples each has, and these."""
@@ -65,7 +65,7 @@ class _SortedSlice:
 class LabelSort:
     """Sorts slices of a task whose series are in the order of their labels. Use it in a `with` block."""
 
-    def __init__(self, series: SeriesSet, at_once: int = SAMPLES_AT_ONCE) -> None:
+    def __init__(self, series: SeriesSet, at_once: int = SLICE_SAMPLES) -> None:
         self._series, self._at_once = series, at_once
         self._counts = np.zeros(len(series), dtype=np.int64)
         self._slices: list[_SortedSlice] = []
@@ -89,11 +89,11 @@ class LabelSort:
         ranks = part.places[order]
         self._counts[ranks] += counts
         self._samples += run.samples
-        self._slices.append(_SortedSlice(ranks, run_places(counts), self._kept(_Samples(time, value))))
+        self._slices.append(_SortedSlice(ranks, run_places(counts), self._keep_or_spill(_Samples(time, value))))
 
     def sorted(self) -> Iterator[SampleColumns]:
         """All samples in the order of labels and time, in pieces."""
-        for first, behind in pieces(self._counts.astype(np.float64), self._at_once):
+        for first, behind in series_ranges(self._counts.astype(np.float64), self._at_once):
             found = [part for one in self._slices if (part := one.between(first, behind)) is not None]
             if found:
                 yield self._joined(found)
@@ -109,7 +109,7 @@ class LabelSort:
             time, value = sorted_time, sorted_value
         return SampleColumns(self._series.labels.take(ranks[order]), run_places(counts[order]), time, value)
 
-    def _kept(self, samples: _Samples) -> _Samples | _FiledSamples:
+    def _keep_or_spill(self, samples: _Samples) -> _Samples | _SpilledSamples:
         if self._samples <= self._at_once:
             return samples
         if self._folder is None:
@@ -118,4 +118,4 @@ class LabelSort:
         with full_disk_named(path), path.open("wb") as file:
             samples.time.tofile(file)
             samples.value.tofile(file)
-        return _FiledSamples(path, len(samples.time))
+        return _SpilledSamples(path, len(samples.time))

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 
 from strandline.jobs.exporting.target import Target
 from strandline.jobs.outcome import FileWritten
-from strandline.jobs.reading.arrow_batches import NUMBERED_SCHEMA, SampleColumns, numbered_batches
+from strandline.jobs.reading.arrow_batches import DICTIONARY_SCHEMA, SampleColumns, dictionary_batches
 
-ROWS_A_GROUP = 1 << 18
+ROWS_PER_GROUP = 1 << 18
 # Values of labels that go into a dictionary: with more bytes than this Parquet would write each as a text.
 _DICTIONARY_BYTES = 64 << 20
 _TEXTS = ["metric", "labels.key_value.key", "labels.key_value.value"]
@@ -25,7 +25,7 @@ def write_file(target: Target, path: str, pieces: Iterable[SampleColumns]) -> Fi
     with target.opened(path) as file:
         with pq.ParquetWriter(
             file,
-            NUMBERED_SCHEMA,
+            DICTIONARY_SCHEMA,
             compression="zstd",
             compression_level=1,
             use_dictionary=_TEXTS,
@@ -38,15 +38,15 @@ def write_file(target: Target, path: str, pieces: Iterable[SampleColumns]) -> Fi
         ) as writer:
             piece: SampleColumns | None = first
             while piece is not None:
-                for batch in numbered_batches(piece, ROWS_A_GROUP):
-                    writer.write_batch(batch, row_group_size=ROWS_A_GROUP)
+                for batch in dictionary_batches(piece, ROWS_PER_GROUP):
+                    writer.write_batch(batch, row_group_size=ROWS_PER_GROUP)
                     rows += batch.num_rows
                 piece = next(pieces, None)
         size, sha256 = file.size, file.sha256
     return FileWritten(path.rpartition("/")[2], rows, size, sha256)
 
 
-def hours_of(columns: SampleColumns, hour_ms: int) -> dict[int, int]:
+def samples_by_hour(columns: SampleColumns, hour_ms: int) -> dict[int, int]:
     """How many samples lie in each hour, by its beginning."""
     hours = columns.time // hour_ms
     first = int(hours.min())

@@ -11,10 +11,10 @@ from strandline.digest import digest
 from strandline.index.selectors import parse_selector, require_a_non_empty_matcher
 from strandline.jobs.exporting.day_manifest import (
     NAME,
-    Choice,
+    DayAction,
     DayManifest,
-    DayOf,
-    choose,
+    ExportDay,
+    choose_action,
     days_between,
     fingerprint,
 )
@@ -23,7 +23,7 @@ from strandline.jobs.exporting.spec import ExportPart, ExportSpec
 from strandline.jobs.exporting.target import Target
 from strandline.jobs.reading.pins import Pins, expired_rows, pin
 from strandline.jobs.reading.resolving import Resolved, resolve
-from strandline.jobs.reading.series_task import expected_samples, pieces, rows_of
+from strandline.jobs.reading.series_task import expected_samples, rows_of, series_ranges
 from strandline.recovery.periods import HOUR
 from strandline.store.protocol import Store
 from strandline.store.rows import ManifestRows
@@ -35,7 +35,7 @@ PLANS = "_plans"
 
 
 @dataclass(frozen=True, slots=True)
-class StoredNow:
+class StoredState:
     """A dataset as it is stored at one moment: its manifests by shard, and which of the hours asked for, as the
     beginning of each, are not ready. `now` is by the clock that expires data.
     """
@@ -52,7 +52,7 @@ class PlannedDay:
     """What becomes of a day."""
 
     day: str
-    choice: Choice
+    choice: DayAction
     revision: int
     parts: int
     series: int
@@ -81,7 +81,7 @@ class ExportOptions:
 
 
 def plan_export(
-    store: Store, stored: StoredNow, options: ExportOptions, plan_id: str, *, write: bool = True
+    store: Store, stored: StoredState, options: ExportOptions, plan_id: str, *, write: bool = True
 ) -> ExportPlan:
     """Plan an export; with `write`, the plan's files are in the target afterwards. `plan_id` is used once. Raises what
     is wrong with selector, target or stored data.
@@ -96,11 +96,11 @@ def plan_export(
     parts: list[ExportPart] = []
     described: list[bytes] = []
     for start, end in days_between(options.start, options.end):
-        day, of_day, content = planner.plan(DayOf(stored.dataset, options.selector, start, end), write=write)
+        day, of_day, content = planner.plan(ExportDay(stored.dataset, options.selector, start, end), write=write)
         days.append(day)
         parts += of_day
         described.append(content)
-    exported = tuple(one.day for one in days if one.choice is Choice.EXPORT)
+    exported = tuple(one.day for one in days if one.choice is DayAction.EXPORT)
     spec = ExportSpec(
         options.to, stored.dataset, options.selector, options.start, options.end, planner.folder, exported
     )
@@ -114,12 +114,12 @@ class _Planner:
 
     target: Target
     folder: str
-    stored: StoredNow
+    stored: StoredState
     pins: Pins
     resolved: Resolved
     options: ExportOptions
 
-    def plan(self, of: DayOf, *, write: bool) -> tuple[PlannedDay, Sequence[ExportPart], bytes]:
+    def plan(self, of: ExportDay, *, write: bool) -> tuple[PlannedDay, Sequence[ExportPart], bytes]:
         """A day: what becomes of it, its parts, and its plan as it is written."""
         target, groups = self.target, self.pins.groups
         times = TimeRange(of.start, of.end - 1)
@@ -128,16 +128,16 @@ class _Planner:
         before = target.read(f"{of.folder}/{NAME}")
         former = DayManifest.from_json(before, target.uri_of(f"{of.folder}/{NAME}")) if before is not None else None
         gone = expired_rows(former.rows, self.stored.manifests, self.stored.now) if former is not None else ()
-        choice = choose(former, of, [row.id for row in rows], gone)
+        choice = choose_action(former, of, [row.id for row in rows], gone)
         revision = 0 if former is None else former.revision
-        if choice is not Choice.EXPORT:
+        if choice is not DayAction.EXPORT:
             return PlannedDay(of.day, choice, revision, 0, len(series), 0), (), b""
         ready = not any(of.start < hour + HOUR and hour < of.end for hour in self.stored.not_ready)
         plan = DayPlan(of, groups, ready, fingerprint(before), revision + 1, rows, series.shard_sets)
         ordered = series.by_labels()
         expected = expected_samples(ordered, groups, rows, times, self.resolved.known)
         # A day without samples has one part, which finds that out.
-        ranges = pieces(expected, self.options.part_samples) or [(0, 0)]
+        ranges = series_ranges(expected, self.options.part_samples) or [(0, 0)]
         if write:
             cut = [(ordered.part(first, behind), expected[first:behind]) for first, behind in ranges]
             write_day(target, self.folder, plan, cut)

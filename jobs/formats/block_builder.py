@@ -37,10 +37,10 @@ Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BYTES_A_SAMPLE = 48  # A guess, so that the columns of an ordinary input grow once or never.
-_LEAST_A_SAMPLE = 16  # Of what it becomes, a little less than it takes.
-_FEWEST_SLOTS = 1 << 10
-_MOST_SLOTS = 1 << 20  # Of a block that is bounded: tables of some 50 MB.
+_BYTES_PER_SAMPLE = 48  # A guess, so that the columns of an ordinary input grow once or never.
+_MIN_BYTES_PER_SAMPLE = 16  # Of what it becomes, a little less than it takes.
+_MIN_SLOTS = 1 << 10
+_MAX_SLOTS = 1 << 20  # Of a block that is bounded: tables of some 50 MB.
 
 
 class BlockBuilder:
@@ -63,20 +63,20 @@ class BlockBuilder:
         self.cursor[LINE] = 1
         if offset == 0 and self.data[:3].tobytes() == _BYTE_ORDER_MARK:
             self.cursor[AT] = len(_BYTE_ORDER_MARK)
-        room = max(64, len(self.data) // _BYTES_A_SAMPLE)
+        room = max(64, len(self.data) // _BYTES_PER_SAMPLE)
         self._samples: tuple[Array, Array, Array] = (
             np.empty(room, dtype=np.int32),
             np.empty(room, dtype=np.int64),
             np.empty(room, dtype=np.float64),
         )
         self._series: tuple[Array, Array, Array, Array] = (
-            np.zeros(_FEWEST_SLOTS // 2 + 1, dtype=np.int64),
+            np.zeros(_MIN_SLOTS // 2 + 1, dtype=np.int64),
             np.empty(1 << 16, dtype=np.uint8),
-            np.empty(_FEWEST_SLOTS // 2, dtype=np.uint64),
-            np.empty(_FEWEST_SLOTS // 2, dtype=np.uint64),
+            np.empty(_MIN_SLOTS // 2, dtype=np.uint64),
+            np.empty(_MIN_SLOTS // 2, dtype=np.uint64),
         )
-        self._known, self._groups = _slots(_FEWEST_SLOTS), _slots(_FEWEST_SLOTS)
-        self._members = np.empty(_FEWEST_SLOTS // 2 * values, dtype=np.int64)
+        self._known, self._groups = _slots(_MIN_SLOTS), _slots(_MIN_SLOTS)
+        self._members = np.empty(_MIN_SLOTS // 2 * values, dtype=np.int64)
         self._counts = np.zeros(REASONS, dtype=np.int64)
         self._examples = np.zeros((MAX_EXAMPLES, EXAMPLE_WORDS), dtype=np.int64)
         self._hard = np.empty((64, HARD_WORDS), dtype=np.int64)
@@ -103,10 +103,10 @@ class BlockBuilder:
         if need == MORE_LABELS:
             return len(self._series[1]) >= 2 * self._most
         if need == MORE_SAMPLES:
-            return len(self._samples[0]) >= self._most // _LEAST_A_SAMPLE
+            return len(self._samples[0]) >= self._most // _MIN_BYTES_PER_SAMPLE
         if need == MORE_SERIES:
-            return len(self._known) // WORDS >= _MOST_SLOTS
-        return need == MORE_GROUPS and len(self._groups) // WORDS >= _MOST_SLOTS
+            return len(self._known) // WORDS >= _MAX_SLOTS
+        return need == MORE_GROUPS and len(self._groups) // WORDS >= _MAX_SLOTS
 
     def _grow(self, need: int) -> None:
         if need == MORE_SAMPLES:

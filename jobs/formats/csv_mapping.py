@@ -38,7 +38,7 @@ _KEYS = (
     "multiline",
 )
 _RFC3339 = "rfc3339"
-_MOST_NAMED = 50
+_MAX_LISTED = 50
 _COLUMN_FORM = "Name a column by its header or by its number from 1 on."
 
 
@@ -124,8 +124,8 @@ class _Columns:
 
     def _existing(self) -> str:
         if self._header:
-            more = f" and {len(self.names) - _MOST_NAMED} more" if len(self.names) > _MOST_NAMED else ""
-            return f"The columns are {printable(', '.join(self.names[:_MOST_NAMED]))}{more}."
+            more = f" and {len(self.names) - _MAX_LISTED} more" if len(self.names) > _MAX_LISTED else ""
+            return f"The columns are {printable(', '.join(self.names[:_MAX_LISTED]))}{more}."
         return f"There are {len(self.names)} columns, from 1 on."
 
 

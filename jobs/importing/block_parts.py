@@ -10,10 +10,10 @@ import pyarrow.fs as pafs
 from strandline.jobs.formats.prometheus_blocks import BlockInfo, SeriesRange, find_blocks, plan_ranges, read_range
 from strandline.jobs.importing.chunks import Chunk, block_chunks
 from strandline.jobs.importing.spec import ImportSpec
-from strandline.jobs.sources.files import SourceFile, SourceUnreachable, file_system, full_uri, identified
+from strandline.jobs.sources.files import SourceFile, SourceUnreachable, file_system, full_uri, identify
 
-SAMPLES_A_CHUNK = 400_000
-_BYTES_A_SAMPLE = 2
+SAMPLES_PER_CHUNK = 400_000
+_BYTES_PER_SAMPLE = 2
 """What one takes in a block, about."""
 
 
@@ -42,9 +42,9 @@ def cut_blocks(uri: str, part_bytes: int) -> list[BlockPart]:
     system, path = file_system(uri)
     parts: list[BlockPart] = []
     for block in find_blocks(system, path):
-        files = tuple(identified(full_uri(uri, one)) for one in _files_below(system, block.path))
+        files = tuple(identify(full_uri(uri, one)) for one in _files_below(system, block.path))
         of_block = full_uri(uri, block.path)
-        ranges = plan_ranges(system, block, max(1, part_bytes // _BYTES_A_SAMPLE))
+        ranges = plan_ranges(system, block, max(1, part_bytes // _BYTES_PER_SAMPLE))
         parts += [BlockPart(of_block, block, series, files) for series in ranges]
     return parts
 
@@ -52,7 +52,7 @@ def cut_blocks(uri: str, part_bytes: int) -> list[BlockPart]:
 def block_part_chunks(part: BlockPart, spec: ImportSpec) -> Iterator[Chunk]:
     """The chunks of a part."""
     system, _ = file_system(part.uri)
-    return block_chunks(read_range(system, part.block, part.series, SAMPLES_A_CHUNK), spec.packed_bytes)
+    return block_chunks(read_range(system, part.block, part.series, SAMPLES_PER_CHUNK), spec.packed_bytes)
 
 
 def _files_below(system: pafs.FileSystem, path: str) -> list[str]:

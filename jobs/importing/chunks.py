@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from strandline.jobs.bad_records import BadRecord, BadRecords
 from strandline.jobs.importing.text_parts import TextPart, start_of
-from strandline.jobs.landing.division import divided
+from strandline.jobs.landing.division import divide_block
 from strandline.jobs.sample_block import SampleBlock
 from strandline.jobs.sources.text_records import ByteReader, RecordRules, TextChunk, read_chunks
 
@@ -67,7 +67,7 @@ def _divided(chunk: Chunk, packed_bytes: int) -> Iterator[Chunk]:
         yield chunk
         return
     ((offset, block),) = chunk.blocks
-    for place, part in enumerate(divided(block, packed_bytes)):
+    for place, part in enumerate(divide_block(block, packed_bytes)):
         if place == 0:
             yield replace(chunk, blocks=((offset, part),))
         else:

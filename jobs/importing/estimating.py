@@ -67,7 +67,7 @@ class _Piece:
     size: int = 0
 
 
-class _Discarded:
+class _DiscardingLog:
     """Takes the place of a part log: nothing lands."""
 
     def partitions(self, deadline: float) -> int:
@@ -96,7 +96,7 @@ def estimate_import(plan: ImportPlan, clock: Clock) -> ImportEstimate:
         total, read = total + outcome, read + size
     found = ImportEstimate(len(pieces), total.counts.records, dict(total.bad.counts), nulls=total.nulls)
     found = _with_times(found, plan, total)
-    whole = _whole_size(plan)
+    whole = _total_size(plan)
     if whole is None or not read:
         return found
     factor, counts = whole / read, total.counts
@@ -112,13 +112,13 @@ def estimate_import(plan: ImportPlan, clock: Clock) -> ImportEstimate:
 def _outcome_of(piece: _Piece, spec: ImportSpec) -> PartOutcome:
     hooks = PartHooks(deadline=lambda: float("inf"))
     with chunks_of(piece.source, spec) as chunks:
-        return run_part(islice(chunks, piece.chunks), Landed(), _Discarded(), spec.times, hooks)
+        return run_part(islice(chunks, piece.chunks), Landed(), _DiscardingLog(), spec.times, hooks)
 
 
 def _pieces(plan: ImportPlan) -> Iterator[_Piece]:
     """In the order of the files, the first and the last bytes of which are among them."""
-    parts = [one for part in plan.parts for one in _alone(part)]
-    for part in _spread(parts, _PIECES if isinstance(plan.parts[0], TextPart) else _BINARY_PIECES):
+    parts = [one for part in plan.parts for one in _smallest_sources(part)]
+    for part in _evenly_spaced(parts, _PIECES if isinstance(plan.parts[0], TextPart) else _BINARY_PIECES):
         if not isinstance(part, TextPart):
             yield _Piece(part, 2)
         elif compression_of(part.uri) is not None:
@@ -142,7 +142,7 @@ def _text_pieces(part: TextPart, number: int) -> Iterator[_Piece]:
         yield _Piece(replace(part, start=start, end=end), 2, end - start)
 
 
-def _alone(part: PartSource) -> Iterator[PartSource]:
+def _smallest_sources(part: PartSource) -> Iterator[PartSource]:
     """A part, or each of its row groups."""
     if isinstance(part, ParquetPart):
         yield from (replace(part, groups=(group,)) for group in part.groups)
@@ -150,14 +150,14 @@ def _alone(part: PartSource) -> Iterator[PartSource]:
         yield part
 
 
-def _spread(parts: Sequence[PartSource], most: int) -> list[PartSource]:
+def _evenly_spaced(parts: Sequence[PartSource], most: int) -> list[PartSource]:
     """The first, the last, and some between them."""
     number = min(most, len(parts))
     return [parts[(len(parts) - 1) * place // max(1, number - 1)] for place in range(number)]
 
 
 def _size_of(piece: _Piece, outcome: PartOutcome) -> int:
-    """In what `_whole_size` counts: bytes of text, rows of Parquet, samples of Prometheus blocks."""
+    """In what `_total_size` counts: bytes of text, rows of Parquet, samples of Prometheus blocks."""
     match piece.source:
         case TextPart():
             return piece.size
@@ -167,7 +167,7 @@ def _size_of(piece: _Piece, outcome: PartOutcome) -> int:
             return outcome.counts.samples + outcome.counts.bad
 
 
-def _whole_size(plan: ImportPlan) -> int | None:
+def _total_size(plan: ImportPlan) -> int | None:
     """None if it is not known."""
     if any(isinstance(part, TextPart) and compression_of(part.uri) is not None for part in plan.parts):
         return None

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 from strandline.clock import Clock
-from strandline.jobs.completing import Completion, forget_parts
-from strandline.jobs.holding import begin_part, fence_part, lost_hold_is_retried
+from strandline.jobs.completing import Completion, delete_groups
 from strandline.jobs.importing.part_import import PartHooks, run_part
 from strandline.jobs.importing.part_sources import chunks_of, part_source, require_same_files
 from strandline.jobs.importing.spec import ImportSpec
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.outcome import PartOutcome
+from strandline.jobs.part_fencing import begin_part, fence_part, retry_when_fenced
 from strandline.jobs.running import FencePart, RunningPart
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
@@ -42,8 +42,8 @@ class ImportKind:
             running.pace(samples)
             require_same_files(source)
 
-        hooks = PartHooks(running.deadline, before_landing, running.report, running.note)
-        with lost_hold_is_retried(), closing(self._open_log()) as log, chunks_of(source, spec) as chunks:
+        hooks = PartHooks(running.deadline, before_landing, running.report, running.report_rejected)
+        with retry_when_fenced(), closing(self._open_log()) as log, chunks_of(source, spec) as chunks:
             return run_part(chunks, begin_part(log, running), log, spec.times, hooks)
 
     @contextmanager
@@ -57,7 +57,7 @@ class ImportKind:
         done = self._completion.finish(job, parts)
         if done != job:
             with closing(self._open_log()) as log:
-                forget_parts(log, job, parts)
+                delete_groups(log, job, parts)
         return done
 
     def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:

@@ -10,7 +10,7 @@ from strandline.jobs.importing.chunks import Chunk, block_chunks
 from strandline.jobs.importing.spec import ImportSpec
 from strandline.jobs.sources.files import SourceFile, file_system
 
-ROWS_A_CHUNK = 262_144
+ROWS_PER_CHUNK = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,5 +68,5 @@ def parquet_chunks(part: ParquetPart, spec: ImportSpec) -> Iterator[Chunk]:
     system, path = file_system(part.file.uri)
     most = 2 * spec.packed_bytes or None
     mapping = parquet_mapping(spec.mapping)
-    blocks = read_row_groups(system, path, part.groups, mapping, ROWS_A_CHUNK, most_label_bytes=most)
+    blocks = read_row_groups(system, path, part.groups, mapping, ROWS_PER_CHUNK, max_label_bytes=most)
     return block_chunks(blocks, spec.packed_bytes)

@@ -25,7 +25,7 @@ class SourceUnstable(Fatal):
     """A chunk that has landed is not what it was when it landed."""
 
 
-class LandsChunks(Protocol):
+class ChunkLog(Protocol):
     """A part log that has begun the part: see `strandline.jobs.landing.part_log`."""
 
     def partitions(self, deadline: float) -> int: ...
@@ -39,19 +39,17 @@ class PartHooks:
 
     `deadline` says until when, on the monotonic clock, Kafka may be used: the rest of the lease. `before_landing` gets
     the samples of a chunk and returns when they may land; it raises if the part is to stop, or its source has changed.
-    `report` hears, after each chunk, what was counted so far, and `note` the same before an error is raised for records
+    `report` hears, after each chunk, what was counted so far, and `report_rejected` the same before an error is raised for records
     that Kafka has refused.
     """
 
     deadline: Callable[[], float]
     before_landing: Callable[[int], None] = lambda _samples: None
     report: Callable[[AttemptCounts], None] = lambda _counts: None
-    note: Callable[[AttemptCounts], None] = lambda _counts: None
+    report_rejected: Callable[[AttemptCounts], None] = lambda _counts: None
 
 
-def run_part(
-    chunks: Iterable[Chunk], landed: Landed, log: LandsChunks, times: TimeRange, hooks: PartHooks
-) -> PartOutcome:
+def run_part(chunks: Iterable[Chunk], landed: Landed, log: ChunkLog, times: TimeRange, hooks: PartHooks) -> PartOutcome:
     """Land all chunks of a part that have not landed yet; the outcome of the whole part."""
     outcome, before = PartOutcome(), Counts()
     for number, chunk in enumerate(chunks):
@@ -73,7 +71,7 @@ def run_part(
                 log.land(number, records, progress, hooks.deadline())
             except RecordsRefused:
                 refused = Counts(refused=sum(one.samples for one in packed))
-                hooks.note(AttemptCounts(last, last - before + refused))
+                hooks.report_rejected(AttemptCounts(last, last - before + refused))
                 raise
         hooks.report(AttemptCounts(outcome.counts, Counts() if is_landed else outcome.counts - before))
     if outcome.chunks < landed.chunks:

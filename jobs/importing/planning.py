@@ -70,7 +70,7 @@ def _parts(uris: Sequence[str], options: ImportOptions, rules: RecordRules) -> I
         if options.format is Format.PARQUET:
             yield from cut_parquet(file, parquet_mapping(options.mapping), options.part_bytes)
         else:
-            yield from cut_text(_looked_at(file, options, rules), options.part_bytes, rules)
+            yield from cut_text(_inspect(file, options, rules), options.part_bytes, rules)
 
 
 def _require_text(line: bytes) -> None:
@@ -80,7 +80,7 @@ def _require_text(line: bytes) -> None:
         raise ValueError(f"its first line has the byte 0x{control:02x}, which text does not have")
 
 
-def _looked_at(file: SourceFile, options: ImportOptions, rules: RecordRules) -> PlannedFile:
+def _inspect(file: SourceFile, options: ImportOptions, rules: RecordRules) -> PlannedFile:
     """A file, with its header if it has one. The mapping is tried on it."""
     with text_reader(file) as reader:
         begins = text_start(reader)

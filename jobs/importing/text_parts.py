@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from strandline.jobs.sources.compressed import CompressedReader, compression_of
-from strandline.jobs.sources.files import SourceFile, SourceUnusable, opened
+from strandline.jobs.sources.files import SourceFile, SourceUnusable, open_file
 from strandline.jobs.sources.text_records import ByteReader, RecordRules, first_record, quote_parities, read_chunks
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -67,7 +67,7 @@ def text_reader(file: SourceFile) -> Iterator[ByteReader]:
         with CompressedReader(file, compression) as reader:
             yield reader
     else:
-        with opened(file) as plain:
+        with open_file(file) as plain:
             yield plain
 
 
@@ -99,7 +99,7 @@ def cut_text(planned: PlannedFile, part_bytes: int, rules: RecordRules) -> list[
     cuts = [*range(planned.begins, file.size, part_bytes), file.size]
     parities = [False] * len(cuts)
     if rules.quote >= 0:
-        with opened(file) as reader:
+        with open_file(file) as reader:
             parities = quote_parities(reader, planned.begins, cuts, rules.quote)
         if parities[-1]:
             raise SourceUnusable(

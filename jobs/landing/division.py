@@ -17,7 +17,7 @@ _UNBOUNDED = np.iinfo(np.int64).max
 _NO_CUTS = np.empty(0, dtype=np.int64)
 
 
-def divided(block: SampleBlock, most: int) -> Iterator[SampleBlock]:
+def divide_block(block: SampleBlock, most: int) -> Iterator[SampleBlock]:
     """The samples of a block, in blocks of about equal size that take at most `most` bytes as requests, before
     compression. The first one has the records and the bad ones. A sample that alone takes more is a block.
     """

@@ -18,7 +18,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from strandline.clock import Clock
 from strandline.errors import StrandlineError
-from strandline.jobs.landing.kafka_rights import rights
+from strandline.jobs.landing.kafka_acls import acl_remedies
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import CommittedOffset, OffsetUnstable
 from strandline.kafka.clients import BrokerErrors, ClientOptions, made
@@ -108,4 +108,4 @@ class KafkaGroups:
             raise LogUnreachable(f"{what}: the brokers have not answered", remedy="Check that they run") from failure
 
     def _explain(self, error: KafkaError, what: str, part: PartIdentity | None) -> StrandlineError:
-        return meaning(error, what, self._topic, rights(self._topic, part))
+        return meaning(error, what, self._topic, acl_remedies(self._topic, part))

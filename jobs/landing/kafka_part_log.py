@@ -9,15 +9,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from strandline.clock import Clock
 from strandline.errors import StrandlineError
+from strandline.jobs.landing.kafka_acls import acl_remedies
 from strandline.jobs.landing.kafka_group import OFFSET_PARTITION, KafkaGroups
-from strandline.jobs.landing.kafka_rights import rights
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import (
     TRANSACTION_TIMEOUT_S,
     CommittedOffset,
     LandingUnknown,
-    PartLost,
+    PartFenced,
     Record,
     RecordsRefused,
 )
@@ -205,7 +205,7 @@ class KafkaTransactions:
         except KafkaException as failure:
             error = error_of(failure)
             cause = self._meaning(error, what)
-            if error.txn_requires_abort() or isinstance(cause, PartLost | KafkaRefused):
+            if error.txn_requires_abort() or isinstance(cause, PartFenced | KafkaRefused):
                 raise cause from failure
             raise LandingUnknown(f"{cause.message}, so a chunk may have landed", remedy=cause.remedy) from failure
 
@@ -216,7 +216,7 @@ class KafkaTransactions:
     def offset_retention_ms(self, timeout: float) -> int:
         return self._groups.offset_retention_ms(timeout)
 
-    def forget(self, part: PartIdentity, timeout: float) -> None:
+    def delete_group(self, part: PartIdentity, timeout: float) -> None:
         self._groups.delete(part, timeout)
 
     def close(self) -> None:
@@ -261,7 +261,7 @@ class KafkaTransactions:
 
     def _meaning(self, error: KafkaError, what: str) -> StrandlineError:
         if error.code() in _LOST:
-            return PartLost(
+            return PartFenced(
                 f"{what}: {error.str()}. It has another holder, or a transaction took longer than "
                 f"{TRANSACTION_TIMEOUT_S:g} s",
                 remedy="Begin it again if its lease is still held",
@@ -274,4 +274,4 @@ class KafkaTransactions:
             return KafkaFailed(
                 f"{what}: {error.str()}", remedy=f"Raise transaction.max.timeout.ms of the brokers to {_TIMEOUT_MS}"
             )
-        return meaning(error, what, self._topic, rights(self._topic, self._part))
+        return meaning(error, what, self._topic, acl_remedies(self._topic, self._part))

@@ -17,14 +17,14 @@ from strandline.jobs.landing.transactions import (
     CommittedOffset,
     LandingUnknown,
     OffsetUnstable,
-    PartLost,
+    PartFenced,
     Record,
     RecordsRefused,
 )
 from strandline.kafka.errors import KafkaRefused, LogUnreachable, TopicMissing
 from strandline.wire.record_headers import RecordHeaders
 
-_MOST_METADATA = 4_095
+_MAX_METADATA = 4_095
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class _Holder:
 class _GroupOffset:
     committed: CommittedOffset
     committed_ms: int
-    unstable_looks: int
+    unstable_reads: int
 
 
 class MemoryCluster:
@@ -78,7 +78,7 @@ class MemoryCluster:
         self.has_topic = True
         self.retention_ms = 7 * 24 * 3_600_000
         """After so long a group's offset is forgotten."""
-        self.unstable_looks = 0
+        self.unstable_reads = 0
         """How many looks at an offset find it unstable after a commit."""
         self.lost_answers = 0
         """So many commits take effect from now on, and their answers are lost."""
@@ -119,8 +119,8 @@ class MemoryCluster:
         if self.clock.now_ms() - kept.committed_ms > self.retention_ms:
             del self._offsets[name]
             return None
-        if kept.unstable_looks > 0:
-            kept.unstable_looks -= 1
+        if kept.unstable_reads > 0:
+            kept.unstable_reads -= 1
             raise OffsetUnstable(f"the markers of a transaction of the group {name} are not written yet")
         return kept.committed
 
@@ -153,7 +153,7 @@ class MemoryCluster:
 
     def put_offset(self, name: str, epoch: int, offset: CommittedOffset) -> None:
         """Put the group's offset into the holder's transaction."""
-        if len(offset.metadata) > _MOST_METADATA:
+        if len(offset.metadata) > _MAX_METADATA:
             raise LogUnreachable(f"metadata of {len(offset.metadata)} characters is refused")
         self._transaction_of(name, epoch).offset = offset
 
@@ -176,7 +176,7 @@ class MemoryCluster:
 
     def _require_holder(self, name: str, epoch: int) -> None:
         if self._holders[name].epoch != epoch:
-            raise PartLost(f"the transactional id {name} has a newer holder, or its transaction took too long")
+            raise PartFenced(f"the transactional id {name} has a newer holder, or its transaction took too long")
 
     def _end_overdue(self) -> None:
         for name, holder in self._holders.items():
@@ -194,7 +194,7 @@ class MemoryCluster:
         for record in transaction.records:
             record.is_open, record.is_committed = False, commit
         if commit and transaction.offset is not None:
-            self._offsets[name] = _GroupOffset(transaction.offset, self.clock.now_ms(), self.unstable_looks)
+            self._offsets[name] = _GroupOffset(transaction.offset, self.clock.now_ms(), self.unstable_reads)
 
     def _require_answers(self) -> None:
         self._end_overdue()
@@ -252,7 +252,7 @@ class MemoryTransactions:
     def offset_retention_ms(self, timeout: float) -> int:  # noqa: ARG002
         return self._cluster.offset_retention_ms()
 
-    def forget(self, part: PartIdentity, timeout: float) -> None:  # noqa: ARG002
+    def delete_group(self, part: PartIdentity, timeout: float) -> None:  # noqa: ARG002
         self._cluster.delete_group(part.name)
 
     def close(self) -> None:

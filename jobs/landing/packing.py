@@ -39,7 +39,7 @@ _REASONS = {
     TOO_LARGE: "labels too large for one record",
 }
 
-_LONGEST_RECORD = 2_000_000
+_MAX_RECORD_BYTES = 2_000_000
 """Lengths within a record take at most three bytes."""
 
 # Column types in the order in which the kernels fill them.
@@ -93,9 +93,9 @@ def pack(
 
     `offset` is where the block begins in its source: examples of samples that were left out have that place.
     """
-    if partitions < 1 or not 0 < max_bytes <= _LONGEST_RECORD:
+    if partitions < 1 or not 0 < max_bytes <= _MAX_RECORD_BYTES:
         raise ValueError(
-            f"partitions = {partitions} must be 1 or more, and max_bytes = {max_bytes} from 1 to {_LONGEST_RECORD}"
+            f"partitions = {partitions} must be 1 or more, and max_bytes = {max_bytes} from 1 to {_MAX_RECORD_BYTES}"
         )
     series = block.series
     chosen, bad = _chosen(block, times, offset, max_bytes)

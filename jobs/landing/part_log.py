@@ -21,7 +21,7 @@ from strandline.jobs.landing.transactions import (
     CommittedOffset,
     LandingUnknown,
     OffsetUnstable,
-    PartLost,
+    PartFenced,
     PartTransactions,
     Record,
 )
@@ -81,7 +81,7 @@ class PartLog:
         """Land the next chunk, the first of which is 0; `progress` is that behind it. A chunk may have no records.
 
         Whatever this raises, the part has to be begun again, unless `held` still names it: then nothing was sent. After
-        `LandingUnknown`, and perhaps after `PartLost`, the chunk may have landed; after any other error it has not.
+        `LandingUnknown`, and perhaps after `PartFenced`, the chunk may have landed; after any other error it has not.
         """
         part = self._require_held(chunk)
         metadata = encode_progress(Landed(chunk + 1, progress))
@@ -103,7 +103,7 @@ class PartLog:
                 self._transactions.send(records, headers, self._left(until))
             self._transactions.send_offset(chunk + 1, metadata, self._left(until))
             self._transactions.commit(self._left(until))
-        except (PartLost, LandingUnknown):
+        except (PartFenced, LandingUnknown):
             raise
         except StrandlineError:
             # So that readers are not held back until the time-out. Past the deadline it does no harm: the brokers
@@ -117,9 +117,9 @@ class PartLog:
         """How long the brokers keep the offset of a part: a job has to expire well before that."""
         return self._transactions.offset_retention_ms(_ADMIN_S)
 
-    def forget(self, part: PartIdentity) -> None:
+    def delete_group(self, part: PartIdentity) -> None:
         """Let the brokers forget a part whose job has ended. Begun again, it would land again."""
-        self._transactions.forget(part, _ADMIN_S)
+        self._transactions.delete_group(part, _ADMIN_S)
 
     def close(self) -> None:
         """Let go of the connections. Closing twice does nothing."""

@@ -12,7 +12,7 @@ TRANSACTION_TIMEOUT_S: Final = 10.0
 """After so long the brokers abort a transaction whose holder is gone. Until then no reader sees what lies behind it."""
 
 
-class PartLost(Fatal):
+class PartFenced(Fatal):
     """The brokers have ended this hold of the part: it has a new holder, or a transaction took longer than its
     time-out. Nothing lands under this hold from now on.
 
@@ -74,7 +74,7 @@ class PartTransactions(Protocol):
 
     Every call waits for at most `timeout` seconds. It raises `LogUnreachable` if the brokers did not answer,
     `KafkaRefused` if a right is missing, and `TopicMissing`. Calls between `begin` and the end of a transaction raise
-    `PartLost` if the brokers have ended the hold, and leave the transaction open if they raise anything else.
+    `PartFenced` if the brokers have ended the hold, and leave the transaction open if they raise anything else.
     """
 
     def hold(self, part: PartIdentity, timeout: float) -> None:
@@ -115,7 +115,7 @@ class PartTransactions(Protocol):
         """How long the brokers keep the offset of a group after it was committed last."""
         ...
 
-    def forget(self, part: PartIdentity, timeout: float) -> None:
+    def delete_group(self, part: PartIdentity, timeout: float) -> None:
         """Delete the part's group. Does nothing if there is none."""
         ...
 

@@ -13,10 +13,10 @@ from strandline.jobs.reading.matching import texts
 from strandline.jobs.reading.series_reading import SeriesSlice
 from strandline.jobs.reading.series_set import LabelBytes
 
-ROWS_A_BATCH = 1 << 18
+ROWS_PER_BATCH = 1 << 18
 _NUMBERED = pa.dictionary(pa.int32(), pa.string())
 
-NUMBERED_SCHEMA = pa.schema(
+DICTIONARY_SCHEMA = pa.schema(
     [
         ("metric", _NUMBERED),
         ("labels", pa.map_(_NUMBERED, _NUMBERED)),
@@ -54,18 +54,18 @@ class SampleColumns:
         return cls(part.labels(), part.run.first_sample, part.run.time, part.run.value)
 
 
-def numbered_batches(columns: SampleColumns, rows: int = ROWS_A_BATCH) -> Iterator[pa.RecordBatch]:
-    """Batches of at most about so many samples, in order, with `NUMBERED_SCHEMA`."""
+def dictionary_batches(columns: SampleColumns, rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+    """Batches of at most about so many samples, in order, with `DICTIONARY_SCHEMA`."""
     for first, behind, part in _parts(columns, rows):
         labels = _Labels.of(columns.labels.take(np.arange(first, behind)))
         metrics, maps = labels.repeated(np.diff(part.first_sample))
         yield pa.RecordBatch.from_arrays(
-            [metrics, maps, pa.array(part.time).cast(NUMBERED_SCHEMA.field("time").type), pa.array(part.value)],
-            schema=NUMBERED_SCHEMA,
+            [metrics, maps, pa.array(part.time).cast(DICTIONARY_SCHEMA.field("time").type), pa.array(part.value)],
+            schema=DICTIONARY_SCHEMA,
         )
 
 
-def plain_batches(columns: SampleColumns, rows: int = ROWS_A_BATCH) -> Iterator[pa.RecordBatch]:
+def plain_batches(columns: SampleColumns, rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
     """The same with `PLAIN_SCHEMA`."""
     for first, behind, part in _parts(columns, rows):
         labels = _Labels.of(columns.labels.take(np.arange(first, behind)))

@@ -4,7 +4,7 @@ import numpy as np
 
 from strandline.jobs.reading.pins import Pins
 from strandline.jobs.reading.resolving import Resolved
-from strandline.jobs.reading.series_task import SeriesTask, expected_samples, pieces, rows_of
+from strandline.jobs.reading.series_task import SeriesTask, expected_samples, rows_of, series_ranges
 from strandline.time_range import TimeRange
 
 TASK_SAMPLES = 4_000_000
@@ -26,7 +26,7 @@ def divide(pins: Pins, resolved: Resolved, times: TimeRange, task_samples: int =
         groups = of_window.metric % np.uint64(pins.groups)
         ordered = of_window.take(np.lexsort((of_window.key_low, of_window.key_high, of_window.metric, groups)))
         expected = expected_samples(ordered, pins.groups, rows, window, resolved.known)
-        for first, behind in pieces(expected, task_samples):
+        for first, behind in series_ranges(expected, task_samples):
             part = ordered.part(first, behind)
             held = rows_of(part, pins.groups, rows, window)
             tasks.append(SeriesTask(pins.dataset, pins.groups, part, expected[first:behind], window, held))

@@ -15,7 +15,7 @@ from strandline.clock import Clock
 from strandline.errors import Fatal
 from strandline.jobs.reading.pins import PinnedRow, require_unexpired
 from strandline.jobs.reading.series_set import LabelBytes, SeriesSet
-from strandline.jobs.reading.series_task import SeriesTask, pieces
+from strandline.jobs.reading.series_task import SeriesTask, series_ranges
 from strandline.store.merging import merge_runs
 from strandline.store.protocol import Store
 from strandline.store.rows import Segment, SegmentsOf, ShardId
@@ -23,18 +23,18 @@ from strandline.store.segment_codec import runs_checksum, select
 from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
 
-SAMPLES_AT_ONCE = 2_000_000
+SLICE_SAMPLES = 2_000_000
 """About so many samples are in memory at a time, twice while they are merged."""
-_ROWS_AT_ONCE, _ROWS_IN_TURN = 4, 16
+_READ_THREADS, _ROWS_PER_BATCH = 4, 16
 # A row is read as a whole, and compared with its checksum, if at least this share of its series is wanted.
-_WHOLE_ROW = 0.5
+_FULL_READ_SHARE = 0.5
 
 
 class PinnedRowMissing(Fatal):
     """The segments of a pinned row are not those that it names, though it has not expired."""
 
 
-class _TooMany(Exception):  # noqa: N818 - a signal to read fewer series at a time, never seen outside
+class _TooManySamples(Exception):  # noqa: N818 - a signal to read fewer series at a time, never seen outside
     """Far more samples than were expected."""
 
 
@@ -58,7 +58,7 @@ def read_slices(
     task: SeriesTask,
     clock: Clock,
     check: Callable[[], None] = lambda: None,
-    at_once: int = SAMPLES_AT_ONCE,
+    at_once: int = SLICE_SAMPLES,
 ) -> Iterator[SeriesSlice]:
     """The samples of a task in slices, each with all samples of its series in the window. `check` is called before each
     slice, and may raise. Raises `PinnedRowExpired`, `PinnedRowMissing` and `SegmentDamaged`.
@@ -66,9 +66,9 @@ def read_slices(
     series = task.series
     # Group by group, so that the rows of a slice are as few as they can be.
     order = np.lexsort((series.key_low, series.key_high, series.metric, series.metric % np.uint64(task.groups)))
-    with ThreadPoolExecutor(_ROWS_AT_ONCE, thread_name_prefix="segments") as threads:
+    with ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="segments") as threads:
         reader = _Reader(store, task, clock, threads, 3 * at_once)
-        for first, behind in pieces(task.expected[order], at_once):
+        for first, behind in series_ranges(task.expected[order], at_once):
             yield from reader.slices(order[first:behind], check)
 
 
@@ -83,7 +83,7 @@ class _Reader:
         places = places[np.lexsort((series.key_low[places], series.key_high[places], series.metric[places]))]
         try:
             run = self._read(series.take(places), self._most if len(places) > 1 else None)
-        except _TooMany:
+        except _TooManySamples:
             half = len(places) // 2
             yield from self.slices(places[:half], check)
             yield from self.slices(places[half:], check)
@@ -100,10 +100,10 @@ class _Reader:
         by_shard: list[SeriesRun] = []
         for _, of_shard in work:
             runs: list[SeriesRun] = []
-            for first in range(0, len(of_shard), _ROWS_IN_TURN):
-                runs += self._threads.map(self._row, of_shard[first : first + _ROWS_IN_TURN])
+            for first in range(0, len(of_shard), _ROWS_PER_BATCH):
+                runs += self._threads.map(self._row, of_shard[first : first + _ROWS_PER_BATCH])
                 if most is not None and counted + sum(run.samples for run in runs) > most:
-                    raise _TooMany
+                    raise _TooManySamples
             counted += sum(run.samples for run in runs)
             # Oldest bucket first: the later one wins.
             by_shard.append(merge_runs(runs))
@@ -127,7 +127,7 @@ class _Reader:
     def _row(self, given: tuple[PinnedRow, WantedSeries]) -> SeriesRun:
         row, wanted = given
         where = SegmentsOf(ShardId(self._task.dataset, row.shard), row.bucket, row.group, row.attempt)
-        whole = len(wanted) >= _WHOLE_ROW * row.series
+        whole = len(wanted) >= _FULL_READ_SHARE * row.series
         segments = (
             self._store.segments(where)
             if whole

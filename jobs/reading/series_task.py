@@ -63,7 +63,7 @@ def expected_samples(
     return expected
 
 
-def pieces(expected: F64s, most: float) -> list[tuple[int, int]]:
+def series_ranges(expected: F64s, most: float) -> list[tuple[int, int]]:
     """Neighbours that together have about `most` samples: places from the first up to, not including, the second. At
     least one series is in each.
     """

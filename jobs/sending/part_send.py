@@ -33,7 +33,7 @@ class PageEmpty(Retryable):
     """A source said that there are more series, and gave none."""
 
 
-class LandsMessages(Protocol):
+class MessageLog(Protocol):
     """A part log that has begun the part: see `strandline.jobs.landing.part_log`."""
 
     def land(self, chunk: int, records: Sequence[Message], progress: Progress, deadline: float) -> None: ...
@@ -42,14 +42,14 @@ class LandsMessages(Protocol):
 @dataclass(frozen=True, slots=True)
 class SendHooks:
     """What happens around each chunk: `deadline` says until when Kafka may be used, `before_landing` returns when so
-    many messages may land, `report` hears what was counted, and `note` the same before an error is raised for messages
+    many messages may land, `report` hears what was counted, and `report_rejected` the same before an error is raised for messages
     that Kafka has refused.
     """
 
     deadline: Callable[[], float]
     before_landing: Callable[[int], None] = lambda _messages: None
     report: Callable[[AttemptCounts], None] = lambda _counts: None
-    note: Callable[[AttemptCounts], None] = lambda _counts: None
+    report_rejected: Callable[[AttemptCounts], None] = lambda _counts: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class SentChunk:
 
 
 def send_part(
-    spec: SendSpec, part: HashRange, source: SeriesSource, log: LandsMessages, landed: Landed, *, hooks: SendHooks
+    spec: SendSpec, part: HashRange, source: SeriesSource, log: MessageLog, landed: Landed, *, hooks: SendHooks
 ) -> PartOutcome:
     """Send all series of a part that have not been sent; the outcome of the whole part."""
     template = MessageTemplate.from_table(spec.template)
@@ -78,7 +78,7 @@ def send_part(
         control += _control_before(spec, part, source, landed.progress.position)
     more = first <= part.last
     while more:
-        page = source.page(_query(spec, first, part.last, newest=template.wants_newest))
+        page = source.page(_query(spec, first, part.last, newest=template.needs_newest))
         if not page.series:
             _require_end(more=page.more)
             break
@@ -88,7 +88,7 @@ def send_part(
         try:
             log.land(chunks, chunk.messages, Progress(chunk.position, counts.as_numbers()), hooks.deadline())
         except RecordsRefused:
-            hooks.note(AttemptCounts(last, last - before + Counts(refused=len(chunk.messages))))
+            hooks.report_rejected(AttemptCounts(last, last - before + Counts(refused=len(chunk.messages))))
             raise
         chunks += 1
         bad = BadRecords.joined((bad, chunk.bad))

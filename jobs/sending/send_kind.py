@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 from strandline.clock import Clock
-from strandline.jobs.completing import Completion, forget_parts
-from strandline.jobs.holding import begin_part, fence_part, lost_hold_is_retried
+from strandline.jobs.completing import Completion, delete_groups
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.outcome import PartOutcome
+from strandline.jobs.part_fencing import begin_part, fence_part, retry_when_fenced
 from strandline.jobs.running import FencePart, RunningPart
 from strandline.jobs.sending.part_send import SendHooks, send_part
 from strandline.jobs.sending.series import SeriesSource
@@ -35,8 +35,8 @@ class SendKind:
     def run(self, running: RunningPart) -> PartOutcome:
         """Send the series of a part. What has been sent of it before is not sent again."""
         spec, part = SendSpec.from_json(running.job.spec), HashRange.from_json(running.part.source)
-        hooks = SendHooks(running.deadline, running.pace, running.report, running.note)
-        with lost_hold_is_retried(), closing(self._open_log(spec.topic)) as log:
+        hooks = SendHooks(running.deadline, running.pace, running.report, running.report_rejected)
+        with retry_when_fenced(), closing(self._open_log(spec.topic)) as log:
             return send_part(spec, part, self._source, log, begin_part(log, running), hooks=hooks)
 
     @contextmanager
@@ -51,7 +51,7 @@ class SendKind:
         done = self._completion.finish(job, parts, has_control=spec.control.fraction > 0)
         if done != job:
             with closing(self._open_log(spec.topic)) as log:
-                forget_parts(log, job, parts)
+                delete_groups(log, job, parts)
         return done
 
     def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:

@@ -26,7 +26,7 @@ _OWN_HEADERS: Final = "strandline-"
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DOCS = "docs/pipeline.md shows what a template looks like"
-_MOST_DEEP = 20
+_MAX_DEPTH = 20
 
 
 class TemplateUnusable(Fatal):
@@ -100,7 +100,7 @@ class MessageTemplate:
         return made
 
     @property
-    def wants_newest(self) -> bool:
+    def needs_newest(self) -> bool:
         """Whether it names the newest sample."""
         return bool(self.fields & {"$value", "$time"})
 
@@ -199,8 +199,8 @@ class _Field:
 
 def _structure(value: Any, texts: _Texts, depth: int) -> Renderer:
     """A value of a JSON message: tables, lists and texts; numbers and booleans stay what they are."""
-    if depth > _MOST_DEEP:
-        raise _unusable(f"its value is nested more than {_MOST_DEEP} deep", _DOCS)
+    if depth > _MAX_DEPTH:
+        raise _unusable(f"its value is nested more than {_MAX_DEPTH} deep", _DOCS)
     match value:
         case str():
             return texts.leaf(value)

@@ -79,8 +79,8 @@ def find_files(uris: Sequence[str]) -> list[SourceFile]:
     """All files that the URIs and patterns name, each once, in order of their URIs. Raises `SourceUnusable` for a
     directory, a file that is missing, and a pattern that nothing matches.
     """
-    found = sorted({file for uri in uris for file in _named(uri)})
-    return [identified(uri) for uri in found]
+    found = sorted({file for uri in uris for file in _expand(uri)})
+    return [identify(uri) for uri in found]
 
 
 def find_folders(uris: Sequence[str]) -> list[str]:
@@ -96,7 +96,7 @@ def find_folders(uris: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def identified(uri: str) -> SourceFile:
+def identify(uri: str) -> SourceFile:
     """A file with its identity now."""
     system, path = file_system(uri)
     info = _info(system, uri, path)
@@ -108,7 +108,7 @@ def identified(uri: str) -> SourceFile:
 
 def require_unchanged(file: SourceFile) -> None:
     """Raises `SourceChanged` unless the file is still the one that was looked at."""
-    now = identified(file.uri)
+    now = identify(file.uri)
     if now == file:
         return
     what = f"its size was {file.size} and is {now.size}" if now.size != file.size else "its size is the same"
@@ -118,13 +118,13 @@ def require_unchanged(file: SourceFile) -> None:
     )
 
 
-def opened(file: SourceFile) -> pa.NativeFile:
+def open_file(file: SourceFile) -> pa.NativeFile:
     """The file, open for reading at any place. The caller closes it."""
     system, path = file_system(file.uri)
     return _opened(system, file.uri, path)
 
 
-def _named(uri: str) -> Iterator[str]:
+def _expand(uri: str) -> Iterator[str]:
     if _is_pattern(uri):
         yield from _matching(uri, pafs.FileType.File)
         return

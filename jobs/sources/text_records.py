@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from strandline.jobs.sources.kernels.records import count_bytes, find_end, walk_records
+from strandline.jobs.sources.kernels.records import count_bytes, find_end, skip_records
 
 _SCAN = 4 << 20
 _NO_QUOTE = -1
@@ -106,7 +106,7 @@ def _read_chunk(reader: ByteReader, start: int, end: int, rules: RecordRules) ->
     too_long: list[int] = []
     at = begun = 0
     while at < wanted:
-        at = int(walk_records(data, at, wanted, rules.max_record, rules.quote))
+        at = int(skip_records(data, at, wanted, rules.max_record, rules.quote))
         if at < wanted and len(text) < asked and len(text) - at <= rules.max_record:
             # The last record of the file, without a newline.
             at = len(text)

@@ -26,9 +26,9 @@ from strandline.wire.label_texts import labels_text
 from strandline.wire.splitting import MAX_PART_BYTES
 
 MAX_EXAMPLES: Final = 20
-_PARTS, _SERIES_A_PART = 10, 20
+_PARTS, _SERIES_PER_PART = 10, 20
 _SERIES_AT_ONCE = 50
-_PATIENCE_S = 20.0
+_RETRY_FOR_S = 20.0
 _POLL_S = 1.0
 Key = tuple[int, int]
 
@@ -92,7 +92,7 @@ class ImportVerified:
 
 
 @dataclass(slots=True)
-class _Sent:
+class _SentSamples:
     """The samples that a part has sent, of some series or of all, and the labels of these."""
 
     samples: KeyedSamples
@@ -107,7 +107,7 @@ class ImportVerifier:
     reader: SampleReader
     clock: Clock
     oldest: int
-    patience_s: float = _PATIENCE_S
+    retry_for_s: float = _RETRY_FOR_S
     _waited_s: float = field(default=0.0, init=False)
 
     def verify(self, job: BulkJob, parts: Sequence[BulkPart], *, all_of_it: bool) -> Iterator[ImportVerified]:
@@ -117,10 +117,10 @@ class ImportVerifier:
             done = [done[at] for at in sorted({place * len(done) // _PARTS for place in range(_PARTS)} if done else ())]
         spec = ImportSpec.from_json(job.spec)
         for part in done:
-            yield self._part(part, spec, None if all_of_it else _SERIES_A_PART)
+            yield self._part(part, spec, None if all_of_it else _SERIES_PER_PART)
 
-    def _part(self, part: BulkPart, spec: ImportSpec, most_series: int | None) -> ImportVerified:
-        sent = self._sent(part, spec, most_series)
+    def _part(self, part: BulkPart, spec: ImportSpec, max_series: int | None) -> ImportVerified:
+        sent = self._sent(part, spec, max_series)
         found = ImportVerified(parts=1, series=len(sent.labels), expired=sent.expired)
         # As the samples are sorted.
         keys = sorted(sent.labels)
@@ -128,7 +128,7 @@ class ImportVerifier:
             found += self._compared(sent, keys[first : first + _SERIES_AT_ONCE])
         return found
 
-    def _sent(self, part: BulkPart, spec: ImportSpec, most_series: int | None) -> _Sent:
+    def _sent(self, part: BulkPart, spec: ImportSpec, max_series: int | None) -> _SentSamples:
         """Read a part's source again."""
         source = part_source(part.source)
         require_same_files(source)
@@ -139,8 +139,8 @@ class ImportVerifier:
         with chunks_of(source, spec) as chunks:
             for chunk in chunks:
                 for _, block in chunk.blocks:
-                    if most_series is not None and chosen is None and len(block.series):
-                        chosen = set(sorted(_keys(block))[:most_series])
+                    if max_series is not None and chosen is None and len(block.series):
+                        chosen = set(sorted(_keys(block))[:max_series])
                     is_wanted = _landed(block, spec.times)
                     if chosen is not None:
                         of_series = np.array([key in chosen for key in _keys(block)], dtype=np.bool_)
@@ -149,10 +149,10 @@ class ImportVerifier:
                     expired += int(np.count_nonzero(is_wanted & is_old))
                     is_wanted &= ~is_old
                     pieces.append(_keyed(block, is_wanted))
-                    _note_labels(block, np.unique(block.row[is_wanted]).tolist(), labels)
-        return _Sent(last_of_each(KeyedSamples.joined(pieces)), labels, expired)
+                    _collect_labels(block, np.unique(block.row[is_wanted]).tolist(), labels)
+        return _SentSamples(last_of_each(KeyedSamples.joined(pieces)), labels, expired)
 
-    def _compared(self, sent: _Sent, keys: Sequence[Key]) -> ImportVerified:
+    def _compared(self, sent: _SentSamples, keys: Sequence[Key]) -> ImportVerified:
         bounds = np.array([keys[0][0], keys[-1][0]], dtype=np.uint64)
         first = int(np.searchsorted(sent.samples.low, bounds[0], side="left"))
         behind = int(np.searchsorted(sent.samples.low, bounds[1], side="right"))
@@ -162,7 +162,7 @@ class ImportVerifier:
             while True:
                 found = self.reader.read(wanted)
                 compared = compare(mine, found)
-                if not len(compared.missing) or self._waited_s >= self.patience_s:
+                if not len(compared.missing) or self._waited_s >= self.retry_for_s:
                     break
                 self.clock.sleep(_POLL_S)
                 self._waited_s += _POLL_S
@@ -196,7 +196,7 @@ def _keyed(block: SampleBlock, is_wanted: Bools) -> KeyedSamples:
     return KeyedSamples(block.series.key_low[row], block.series.key_high[row], block.times[is_wanted], bits)
 
 
-def _note_labels(block: SampleBlock, rows: list[int], into: dict[Key, bytes]) -> None:
+def _collect_labels(block: SampleBlock, rows: list[int], into: dict[Key, bytes]) -> None:
     series = block.series
     for row in rows:
         key = int(series.key_low[row]), int(series.key_high[row])

@@ -5,7 +5,7 @@ HTTP front can do it; see `stopping` for what waits until a job has stopped.
 from strandline.clock import Clock
 from strandline.errors import ExitCode, Fatal
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.transitions import ENDED, reopened, resume, settle, want
+from strandline.jobs.transitions import ENDED, complete_stop, reopened, request_stop, resume
 from strandline.node.bulk.reports import JobStatus
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 
@@ -26,8 +26,8 @@ def ask_to_stop(board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> Jo
     """
 
     def stopped(job: BulkJob) -> BulkJob:
-        wished = want(job, wanted, clock.now_ms())
-        return settle(wished, (), clock.now_ms()) if wished.state in _WITHOUT_LEASES else wished
+        wished = request_stop(job, wanted, clock.now_ms())
+        return complete_stop(wished, (), clock.now_ms()) if wished.state in _WITHOUT_LEASES else wished
 
     job = board.change(board.job(name), stopped)
     return JobStatus.of(job, board.parts(job))

@@ -11,7 +11,7 @@ from typing import Protocol
 import orjson
 
 from strandline.jobs.board import NoSuchJob
-from strandline.jobs.transitions import NotPossible
+from strandline.jobs.transitions import InvalidTransition
 from strandline.node.bulk.reports import JobStatus, JobSummary
 from strandline.node.http.errors import Refused
 from strandline.node.http.parameters import parameters_of_url
@@ -64,11 +64,11 @@ class WatchedJobs(Protocol):
         ...
 
     async def ask_to_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        """Have a job paused or cancelled; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
+        """Have a job paused or cancelled; how it stands then. Raises `NoSuchJob` and `InvalidTransition`."""
         ...
 
     async def resume(self, job: str) -> JobStatus:
-        """Have workers go on with a job; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
+        """Have workers go on with a job; how it stands then. Raises `NoSuchJob` and `InvalidTransition`."""
         ...
 
 
@@ -152,7 +152,7 @@ async def _found(asked: Awaitable[JobStatus]) -> JobStatus:
         return await asked
     except NoSuchJob as error:
         raise Refused(404, "not_found", error.message, remedy=f"GET {PATH} lists them") from error
-    except NotPossible as error:
+    except InvalidTransition as error:
         raise Refused(409, "conflict", error.message, remedy=error.remedy) from error
 
 

@@ -100,11 +100,11 @@ class JobsWatch:
         return await self._thread.call(read)
 
     async def ask_to_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        """Have a job paused or cancelled; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
+        """Have a job paused or cancelled; how it stands then. Raises `NoSuchJob` and `InvalidTransition`."""
         return await self._changed(lambda board: ask_to_stop(board, job, wanted, self._clock))
 
     async def resume(self, job: str) -> JobStatus:
-        """Have workers go on with a job; how it stands then. Raises `NoSuchJob` and `NotPossible`."""
+        """Have workers go on with a job; how it stands then. Raises `NoSuchJob` and `InvalidTransition`."""
         return await self._changed(lambda board: resume_job(board, job, self._clock))
 
     async def _changed(self, change: Callable[[BulkBoard], JobStatus]) -> JobStatus:

@@ -19,7 +19,7 @@ from strandline.wire.kernels.protobuf import read_varint
 
 U64 = np.uint64
 FILE_HEADER = 8
-LONGEST_CHUNK = 16 << 20  # A length beyond this is damage: 65,535 samples never take as much.
+MAX_CHUNK_BYTES = 16 << 20  # A length beyond this is damage: 65,535 samples never take as much.
 ENCODING_XOR = 1
 
 
@@ -41,7 +41,7 @@ UNKNOWN_ENCODING, MALFORMED = int(ChunkState.UNKNOWN_ENCODING), int(ChunkState.M
 
 
 @njit(cache=True, nogil=True)
-def cut_runs(segments, offsets, most_gap, most_bytes, firsts):
+def cut_runs(segments, offsets, max_gap, max_run_bytes, firsts):
     """Divide chunks into runs that are read at once: each in one file, in order, without large gaps, not too long.
 
     Fills `firsts` with the first chunk of each; how many runs there are.
@@ -53,8 +53,8 @@ def cut_runs(segments, offsets, most_gap, most_bytes, firsts):
             chunk == 0
             or segments[chunk] != segments[chunk - 1]
             or offsets[chunk] < offsets[chunk - 1]
-            or offsets[chunk] - offsets[chunk - 1] > most_gap
-            or offsets[chunk] - begin > most_bytes
+            or offsets[chunk] - offsets[chunk - 1] > max_gap
+            or offsets[chunk] - begin > max_run_bytes
         ):
             firsts[runs] = chunk
             runs += 1
@@ -74,7 +74,7 @@ def needed_end(data, base, used, offsets, file_size):
         if offsets[chunk] < base or at >= memory + used:
             continue
         length, start = read_varint(at, memory + used)
-        if start > 0 and length <= U64(LONGEST_CHUNK):
+        if start > 0 and length <= U64(MAX_CHUNK_BYTES):
             most = max(most, base + (start - memory) + np.int64(length) + 5)
     return min(most, file_size)
 
@@ -93,7 +93,7 @@ def locate_chunks(data, base, used, offsets, starts, ends, encodings, counts, st
             states[chunk] = OUTSIDE
             continue
         length, start = read_varint(at, end)
-        if start < 0 or length > U64(LONGEST_CHUNK) or start + np.int64(length) + 5 > end:
+        if start < 0 or length > U64(MAX_CHUNK_BYTES) or start + np.int64(length) + 5 > end:
             states[chunk] = CUT_OFF
             continue
         behind = start + 1 + np.int64(length)

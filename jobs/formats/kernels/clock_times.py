@@ -12,7 +12,7 @@ from strandline.jobs.formats.kernels.decimals import BAD, OUT_OF_RANGE
 from strandline.kernels.machine import load_u8
 
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION, OFFSET, MONTH_NAME = -1, -2, -3, -4, -5, -6, -7, -8, -9
-MOST_FRACTION = 9  # Digits behind the second: nanoseconds.
+MAX_FRACTION_DIGITS = 9  # Digits behind the second: nanoseconds.
 
 MONTHS = np.array(
     [
@@ -39,7 +39,7 @@ def _number(at, end, fewest, most):
 @njit(cache=True)
 def _fraction(at, end):
     """Digits behind the second, as milliseconds: finer ones are cut off. (milliseconds, position or `BAD`)."""
-    number, behind = _number(at, end, 1, MOST_FRACTION)
+    number, behind = _number(at, end, 1, MAX_FRACTION_DIGITS)
     digits = behind - at
     while digits > 3:
         number //= 10

@@ -18,13 +18,13 @@ BAD = -1  # As a position: there is no number here.
 OUT_OF_RANGE = -2  # As a position: a time that 64 bits of milliseconds can't hold.
 EXACT, HARD = 0, 1
 
-MOST_DIGITS = 19  # The most that always fit a word.
-MOST_EXPONENT = 100_000  # Larger ones make no difference to a double, and sums with them can't overflow.
+MAX_DIGITS = 19  # The most that always fit a word.
+MAX_EXPONENT = 100_000  # Larger ones make no difference to a double, and sums with them can't overflow.
 SMALLEST_POWER, LARGEST_POWER = -342, 308  # Beyond, every number of 19 digits is zero or infinite.
 EXACT_POWERS = np.array([10.0**power for power in range(23)])
 POWERS_OF_TEN = np.array([10**power for power in range(20)], dtype=np.uint64)
 MANTISSA_LIMIT = U64(1 << 53)
-MOST_MILLIS = U64((1 << 63) - 1)
+MAX_MILLIS = U64((1 << 63) - 1)
 # Prometheus stores this NaN for all that are not its staleness marker.
 NORMAL_NAN = U64(0x7FF8_0000_0000_0001)
 NAN_WORD, INF_WORD, INFINITY_WORD = (int.from_bytes(word, "big") for word in (b"nan", b"inf", b"infinity"))
@@ -69,7 +69,7 @@ def _long_mantissa(at, end):
             fraction = True
             continue
         digit = U64(byte) - ZERO
-        if taken < MOST_DIGITS:
+        if taken < MAX_DIGITS:
             mantissa = mantissa * U64(10) + digit
             taken += mantissa != U64(0)
             power -= fraction
@@ -122,7 +122,7 @@ def scan_decimal(at, end):
         count -= power
     if count == 0:
         return U64(0), 0, False, False, BAD
-    if count > MOST_DIGITS:
+    if count > MAX_DIGITS:
         mantissa, power, dropped = _long_mantissa(start, at)
     if at < end and load_u8(at) | 0x20 == 0x65:
         at += 1
@@ -135,7 +135,7 @@ def scan_decimal(at, end):
             digit = U64(load_u8(at)) - ZERO
             if digit > U64(9):
                 break
-            exponent = min(exponent * 10 + np.int64(digit), MOST_EXPONENT)
+            exponent = min(exponent * 10 + np.int64(digit), MAX_EXPONENT)
             at += 1
         if at == start:
             return U64(0), 0, False, False, BAD
@@ -234,15 +234,15 @@ def read_millis(at, end, shift):
     if behind < 0:
         return 0, behind
     power += shift
-    if mantissa == U64(0) or power < -MOST_DIGITS:
+    if mantissa == U64(0) or power < -MAX_DIGITS:
         return 0, behind
     if power < 0:
         mantissa //= POWERS_OF_TEN[-power]
     elif power > 0:
-        if power > 18 or mantissa > MOST_MILLIS // POWERS_OF_TEN[power]:
+        if power > 18 or mantissa > MAX_MILLIS // POWERS_OF_TEN[power]:
             return 0, OUT_OF_RANGE
         mantissa *= POWERS_OF_TEN[power]
-    if mantissa > MOST_MILLIS:
+    if mantissa > MAX_MILLIS:
         return 0, OUT_OF_RANGE
     millis = np.int64(mantissa)
     return -millis if negative else millis, behind

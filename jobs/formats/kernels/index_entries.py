@@ -24,7 +24,7 @@ from strandline.wire.kernels.protobuf import BAD, read_length, read_varint
 
 U64 = np.uint64
 VERSION_2 = 2
-SHORTEST_CHUNK = 3  # Three varints.
+MIN_CHUNK_BYTES = 3  # Three varints.
 
 
 class EntryFault(IntEnum):
@@ -164,7 +164,7 @@ def read_entries(data, base, positions, done, symbols, limits, spans, series, n_
             outcome, count, at = _gather_labels(at, end, symbols, limits, spans)
         if outcome == CANONICAL:
             own, at = read_varint(at, end)
-            if at < 0 or own > U64((end - at) // SHORTEST_CHUNK):
+            if at < 0 or own > U64((end - at) // MIN_CHUNK_BYTES):
                 outcome = MALFORMED
             else:
                 own_chunks = np.int64(own)
@@ -207,7 +207,7 @@ def count_chunks(data, base, positions, counts):
         if at < 0:
             continue
         own, at = read_varint(at, end)
-        if at >= 0 and own <= U64((end - at) // SHORTEST_CHUNK):
+        if at >= 0 and own <= U64((end - at) // MIN_CHUNK_BYTES):
             counts[entry] = np.int64(own)
 
 

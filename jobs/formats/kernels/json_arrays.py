@@ -31,7 +31,7 @@ from strandline.kernels.machine import load_u8
 BAD_VALUE, BAD_JSON, NO_ARRAYS = int(Reason.BAD_VALUE), int(Reason.BAD_JSON), int(Reason.NO_ARRAYS)
 BAD_TIME, TIME_OUT_OF_RANGE = int(Reason.BAD_TIME), int(Reason.TIME_OUT_OF_RANGE)
 IS_NULL, IS_VALUE = -1, 0  # In the column of rows, until the series is known.
-LONGEST_WORD = 9
+MAX_WORD_BYTES = 9
 
 
 def _word(text):
@@ -68,7 +68,7 @@ def _special(start, length):
     """
     negative = length > 0 and load_u8(start) == 0x2D
     word = 0
-    if length <= LONGEST_WORD:
+    if length <= MAX_WORD_BYTES:
         for i in range(negative, length):
             word = (word << 8) | np.int64(load_u8(start + i))
     if length - negative <= 8:
@@ -121,7 +121,7 @@ def read_values(at, end, base, free, place, rows, values, hard, cursor):
         byte = load_u8(at)
         kind, value = IS_VALUE, 0.0
         if byte == QUOTE:
-            start, length, at, _ = read_string(at, end, free, LONGEST_WORD)
+            start, length, at, _ = read_string(at, end, free, MAX_WORD_BYTES)
             if at < 0:
                 return count, nulls, failed(BAD_JSON)
             value, is_null, sound = _special(start, length)

@@ -26,7 +26,7 @@ from strandline.jobs.formats.kernels.json_text import (
     CLOSE_OBJECT,
     COLON,
     COMMA,
-    LONGEST_CHARACTER,
+    MAX_CHARACTER_BYTES,
     OPEN_OBJECT,
     QUOTE,
     TOO_DEEP,
@@ -55,7 +55,7 @@ NO_METRIC_OBJECT, BAD_METRIC_OBJECT = int(Reason.NO_METRIC_OBJECT), int(Reason.B
 NO_ARRAYS, UNEQUAL_ARRAYS, NO_VALUE = int(Reason.NO_ARRAYS), int(Reason.UNEQUAL_ARRAYS), int(Reason.NO_VALUE)
 
 METRIC_KEY, VALUES_KEY, TIMESTAMPS_KEY = tuple(b"metric"), tuple(b"values"), tuple(b"timestamps")
-LONGEST_KEY = len(TIMESTAMPS_KEY)
+MAX_KEY_BYTES = len(TIMESTAMPS_KEY)
 SMALL_SCRATCH = 64  # Room for a key or a word.
 # What stands at a position of a line's object. Those of keys are bits, so that one number tells which were seen.
 METRIC, VALUES, TIMESTAMPS, OTHER_KEY, OBJECT_END, NOTHING = 1, 2, 4, 8, 16, 0
@@ -74,7 +74,7 @@ def _is_key(start, length, key):
 @njit(cache=True)
 def _read_key(at, end, free):
     """Read a key: (which it is or `NOTHING`, the position of its value)."""
-    key, length, at, _ = read_string(at, end, free, LONGEST_KEY)
+    key, length, at, _ = read_string(at, end, free, MAX_KEY_BYTES)
     if at < 0:
         return NOTHING, at
     at = skip_space(at, end)
@@ -197,7 +197,7 @@ def read_json_lines(base, length, state):
     spans = np.empty((MAX_LABELS, 4), dtype=np.int64)
     # Of each label that is kept, and of one more, name and value may have to be written without escapes.
     scratch = np.empty(
-        SMALL_SCRATCH + (limits[0] + 1) * (limits[1] + limits[2] + 2 * LONGEST_CHARACTER), dtype=np.uint8
+        SMALL_SCRATCH + (limits[0] + 1) * (limits[1] + limits[2] + 2 * MAX_CHARACTER_BYTES), dtype=np.uint8
     )
     free = scratch.ctypes.data
     end = base + length

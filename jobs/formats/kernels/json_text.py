@@ -12,7 +12,7 @@ from strandline.kernels.machine import load_u8, store_u8
 QUOTE, BACKSLASH, COMMA, COLON, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = tuple(b'"\\,:{}[]')
 MINUS, DOT, LETTER_U, LETTER_N, LETTER_T, LETTER_F = tuple(b"-.untf")
 TOO_DEEP = -3  # As a position.
-MOST_DEPTH = 60  # Of nesting: one bit of a word for each.
+MAX_DEPTH = 60  # Of nesting: one bit of a word for each.
 
 # What the letter of an escape stands for; 0 for those that are none.
 ESCAPES = np.zeros(256, dtype=np.uint8)
@@ -91,7 +91,7 @@ def _put_character(out, code):
     return 4
 
 
-LONGEST_CHARACTER = 4
+MAX_CHARACTER_BYTES = 4
 
 
 @njit(cache=True)
@@ -205,7 +205,7 @@ def skip_value(at, end, free):
             return BAD
         byte = load_u8(at)
         if byte == OPEN_OBJECT or byte == OPEN_ARRAY:
-            if depth == MOST_DEPTH:
+            if depth == MAX_DEPTH:
                 return TOO_DEEP
             depth += 1
             objects = (objects << 1) | (byte == OPEN_OBJECT)

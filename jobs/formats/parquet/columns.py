@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from strandline.arrays import Bools, F64s, I64s
 
-_A_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+_UNITS_PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _INT64_END = 2.0**63
 
 
@@ -63,7 +63,7 @@ def times_of(column: pa.Array, unit: str | None) -> tuple[I64s, Bools]:
         unit = column.type.unit
         column = column.cast(pa.int64())
     found = _without_nulls(column)
-    scale = _A_SECOND[str(unit)]
+    scale = _UNITS_PER_SECOND[str(unit)]
     if found.dtype.kind == "f":
         with np.errstate(invalid="ignore", over="ignore"):
             rounded = np.rint(found.astype(np.float64) * (1000 / scale))

@@ -51,20 +51,20 @@ def read_row_groups(
     path: str,
     groups: Sequence[int],
     mapping: ParquetMapping,
-    most_rows: int,
+    max_rows: int,
     *,
     limits: Limits | None = None,
-    most_label_bytes: int | None = None,
+    max_label_bytes: int | None = None,
 ) -> Iterator[SampleBlock]:
-    """The samples of some row groups, in blocks of `most_rows` rows; the last of a row group has the rest. A block
-    whose series have more than `most_label_bytes` of labels becomes two of half its rows, and so on.
+    """The samples of some row groups, in blocks of `max_rows` rows; the last of a row group has the rest. A block
+    whose series have more than `max_label_bytes` of labels becomes two of half its rows, and so on.
 
     The same bytes and arguments give the same blocks. In memory are the rows of one block and a page or two of each
     column. Raises `UnreadableSource` and `UnusableMapping`.
     """
-    if most_rows < 1:
-        raise ValueError(f"most_rows = {most_rows} must be positive")
-    rules = _Rules(mapping, limits or Limits(), most_label_bytes)
+    if max_rows < 1:
+        raise ValueError(f"max_rows = {max_rows} must be positive")
+    rules = _Rules(mapping, limits or Limits(), max_label_bytes)
     with _opened(fs, path) as file:
         mapping.check(path, file.schema_arrow)
         known = _row_groups(file)
@@ -76,7 +76,7 @@ def read_row_groups(
         metadata, texts = file.metadata, _text_leaves(file, mapping)
     with _opened(fs, path, texts, metadata) as file:
         for number in groups:
-            yield from _blocks(file, known[number], most_rows, rules)
+            yield from _blocks(file, known[number], max_rows, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,12 @@ class _Rules:
 
     mapping: ParquetMapping
     limits: Limits
-    most_label_bytes: int | None
+    max_label_bytes: int | None
 
 
-def _blocks(file: pq.ParquetFile, group: RowGroup, most_rows: int, rules: _Rules) -> Iterator[SampleBlock]:
+def _blocks(file: pq.ParquetFile, group: RowGroup, max_rows: int, rules: _Rules) -> Iterator[SampleBlock]:
     first_row, end = group.first_row, group.first_row + group.rows
-    for batch in _batches(file, group.number, rules.mapping.columns, most_rows):
+    for batch in _batches(file, group.number, rules.mapping.columns, max_rows):
         yield from _bounded(batch, group, first_row, rules)
         first_row += batch.num_rows
     if first_row != end:
@@ -154,14 +154,14 @@ def _text_leaves(file: pq.ParquetFile, mapping: ParquetMapping) -> list[str]:
     return [path for path in paths if path in wanted or path.split(".")[0] in wanted]
 
 
-def _batches(file: pq.ParquetFile, number: int, columns: list[str], most_rows: int) -> Iterator[pa.RecordBatch]:
-    """A row group in batches of exactly `most_rows` rows but for the last: pyarrow may give shorter ones in between."""
+def _batches(file: pq.ParquetFile, number: int, columns: list[str], max_rows: int) -> Iterator[pa.RecordBatch]:
+    """A row group in batches of exactly `max_rows` rows but for the last: pyarrow may give shorter ones in between."""
     held: list[pa.RecordBatch] = []
     rows = 0
-    for found in file.iter_batches(most_rows, row_groups=[number], columns=columns, use_threads=False):
+    for found in file.iter_batches(max_rows, row_groups=[number], columns=columns, use_threads=False):
         batch = found
-        while rows + batch.num_rows >= most_rows:
-            missing = most_rows - rows
+        while rows + batch.num_rows >= max_rows:
+            missing = max_rows - rows
             yield _joined([*held, batch.slice(0, missing)])
             held, rows, batch = [], 0, batch.slice(missing)
         if batch.num_rows:
@@ -180,7 +180,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _bounded(batch: pa.RecordBatch, group: RowGroup, first_row: int, rules: _Rules) -> Iterator[SampleBlock]:
     """A batch as a block; or its halves, if its labels take too much."""
-    found = series_of_rows(batch, rules.mapping, rules.limits, rules.most_label_bytes)
+    found = series_of_rows(batch, rules.mapping, rules.limits, rules.max_label_bytes)
     if found is not None:
         yield _block(batch, rules.mapping, group, first_row, found)
         return

@@ -18,7 +18,7 @@ from strandline.jobs.formats.prometheus_blocks.finding import CHUNKS
 _MAGIC = 0x85BD40DD
 _VERSION = 1
 # Chunks with less than this between them are read together, up to so many bytes at a time.
-_MOST_GAP, _MOST_RUN = 64 << 10, 8 << 20
+_MAX_GAP, _MAX_RUN = 64 << 10, 8 << 20
 _LAST_CHUNK = 4 << 10  # How long the last chunk of a run is taken to be: longer ones cost one more read.
 
 
@@ -52,7 +52,7 @@ class LocatedChunks:
 def runs_of(segments: I64s, offsets: I64s) -> list[tuple[int, int]]:
     """Chunks [first, behind) that are read at once."""
     firsts = np.zeros(len(offsets) + 1, dtype=np.int64)
-    count = cut_runs(segments, offsets, _MOST_GAP, _MOST_RUN, firsts)
+    count = cut_runs(segments, offsets, _MAX_GAP, _MAX_RUN, firsts)
     firsts[count] = len(offsets)
     bounds = firsts[: count + 1].tolist()
     return list(pairwise(bounds))

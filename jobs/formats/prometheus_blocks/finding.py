@@ -13,7 +13,7 @@ from strandline.jobs.formats.prometheus_blocks.errors import DamagedBlock
 META, INDEX, CHUNKS, TOMBSTONES = "meta.json", "index", "chunks", "tombstones"
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _META_VERSION = 1
-_MOST_META_BYTES = 16 << 20  # It names the blocks that a block was compacted from: far less than this.
+_MAX_META_BYTES = 16 << 20  # It names the blocks that a block was compacted from: far less than this.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _name_below(path: str, entry: FileInfo) -> str:
 
 def _read_meta(fs: FileSystem, path: str) -> dict[str, Any]:
     with RangeFile(fs, path) as file:
-        if file.size > _MOST_META_BYTES:
+        if file.size > _MAX_META_BYTES:
             raise DamagedBlock(path, None, f"{file.size} bytes are too many for a block's description")
         data = file.read(0, file.size)[: file.size].tobytes()
     try:

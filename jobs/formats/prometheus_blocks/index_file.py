@@ -29,7 +29,7 @@ _ALIGNMENT = 16  # Of series entries in version 2: references count in such unit
 _PIECE = 4 << 20  # How much is read at a time of a section that need not be in memory as a whole.
 _POSTING = 4
 # An entry of a series takes about 8 bytes a chunk; a gap longer than this is damage.
-LONGEST_ENTRY = 64 << 20
+MAX_ENTRY_BYTES = 64 << 20
 # Entries of series that are read at a time: so many bytes of them, and so many. A block of samples ends where a piece
 # does: with other numbers, a part that was begun would go on at another place than where it stopped.
 PIECE_BYTES, PIECE_SERIES = 4 << 20, 1 << 16
@@ -138,9 +138,9 @@ class IndexFile:
             number = min(max(fitting, 1), len(positions) - 1)
             positions = positions[: number + 1]
             length = int(positions[-1] - positions[0])
-            if length > LONGEST_ENTRY:
+            if length > MAX_ENTRY_BYTES:
                 # Of the only entry in it: the kernel reports it as cut off.
-                length = LONGEST_ENTRY
+                length = MAX_ENTRY_BYTES
                 positions = np.array([positions[0], positions[0] + length])
             yield EntryPiece(first, positions, self._file.read(int(positions[0]), length))
             first += number
@@ -221,7 +221,7 @@ class IndexFile:
             position, used, entries = find_all_postings(self._file.read(at, size), size, entries)
             if position >= 0:
                 return int(position)
-            if position == -2 or not entries or at + size == end or (not used and size >= LONGEST_ENTRY):
+            if position == -2 or not entries or at + size == end or (not used and size >= MAX_ENTRY_BYTES):
                 raise self._damaged(at + used, "the postings table has no list of all series")
             at += used
             piece = max(_PIECE, 0 if used else 4 * piece)

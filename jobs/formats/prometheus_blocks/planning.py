@@ -23,15 +23,15 @@ class SeriesRange:
     chunks: int
 
 
-def plan_ranges(fs: FileSystem, block: BlockInfo, most_samples: int) -> list[SeriesRange]:
-    """Divide a block's series into ranges of about `most_samples` samples, or one series.
+def plan_ranges(fs: FileSystem, block: BlockInfo, max_samples: int) -> list[SeriesRange]:
+    """Divide a block's series into ranges of about `max_samples` samples, or one series.
 
     It depends on the index and meta.json only, so that every machine gets the same ranges. The index doesn't tell how
     many samples a chunk has: they are estimated by the block's mean. Raises `DamagedBlock`.
     """
-    if most_samples < 1:
-        raise ValueError(f"most_samples = {most_samples} must be positive")
-    most_chunks = _chunks_of(block, most_samples)
+    if max_samples < 1:
+        raise ValueError(f"max_samples = {max_samples} must be positive")
+    max_chunks = _chunks_of(block, max_samples)
     ranges: list[SeriesRange] = []
     first = held = 0
     with IndexFile(fs, block.path) as index:
@@ -44,7 +44,7 @@ def plan_ranges(fs: FileSystem, block: BlockInfo, most_samples: int) -> list[Ser
             done = 0  # Of this piece.
             while True:
                 # As many series as fit behind those that are held, but at least one.
-                fitting = int(np.searchsorted(before, before[done] + most_chunks - held, side="right")) - 1
+                fitting = int(np.searchsorted(before, before[done] + max_chunks - held, side="right")) - 1
                 if piece.first + done == first:
                     fitting = max(fitting, done + 1)
                 if fitting >= len(piece):

@@ -23,16 +23,16 @@ from strandline.wire.decode import Limits
 
 
 def read_range(
-    fs: FileSystem, block: BlockInfo, series: SeriesRange, most_samples: int, *, limits: Limits | None = None
+    fs: FileSystem, block: BlockInfo, series: SeriesRange, max_samples: int, *, limits: Limits | None = None
 ) -> Iterator[SampleBlock]:
-    """Read a range of series, in blocks of at most `most_samples` samples, or of one chunk.
+    """Read a range of series, in blocks of at most `max_samples` samples, or of one chunk.
 
     The same bytes and arguments give the same blocks. In memory are the symbol table, a piece of the index, a run of
     chunks and the samples of one block, however large the source is. Raises `DamagedBlock` for damage that concerns
     more than single series and chunks.
     """
-    if most_samples < 1:
-        raise ValueError(f"most_samples = {most_samples} must be positive")
+    if max_samples < 1:
+        raise ValueError(f"max_samples = {max_samples} must be positive")
     limits = limits or Limits()
     with IndexFile(fs, block.path) as index, ChunkFiles(fs, block.path) as files:
         tombstones = load_tombstones(fs, block.path)
@@ -41,7 +41,7 @@ def read_range(
             entries = parse_entries(piece, symbols, limits)
             faulty, bad = find_bad_entries(index.path, piece, entries)
             deleted = tombstones.of(index.references(piece)[entries.entries])
-            yield from _PieceReader(files, entries, deleted, most_samples).blocks(faulty, bad)
+            yield from _PieceReader(files, entries, deleted, max_samples).blocks(faulty, bad)
 
 
 class _OpenBlock:
@@ -59,11 +59,11 @@ class _OpenBlock:
 class _PieceReader:
     """Samples of the series of a piece."""
 
-    def __init__(self, files: ChunkFiles, entries: ParsedEntries, deleted: Deleted, most_samples: int) -> None:
+    def __init__(self, files: ChunkFiles, entries: ParsedEntries, deleted: Deleted, max_samples: int) -> None:
         self._files = files
         self._entries = entries
         self._deleted = deleted
-        self._most = most_samples
+        self._most = max_samples
         self._bad = BadChunks(files, entries)
 
     def blocks(self, faulty: int, bad_entries: BadRecords) -> Iterator[SampleBlock]:

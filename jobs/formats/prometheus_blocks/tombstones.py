@@ -16,7 +16,7 @@ from strandline.kernels.crc32c import crc32c
 _MAGIC = 0x0130BA30
 _VERSION = 1
 _HEADER, _CHECKSUM = 5, 4
-_SHORTEST = 3  # Three varints.
+_MIN_TOMBSTONE_BYTES = 3  # Three varints.
 
 # As kernels take them: where the intervals of each series begin and those of the last end; earliest and latest times.
 Deleted = tuple[I64s, I64s, I64s]
@@ -60,7 +60,7 @@ def load_tombstones(fs: FileSystem, block_path: str) -> Tombstones:
         raise DamagedBlock(path, _HEADER, f"the tombstones have checksum {found:#010x}, and {expected:#010x} is stored")
     entries = data[_HEADER:]
     length = size - _HEADER - _CHECKSUM
-    references = np.zeros(length // _SHORTEST + 1, dtype=np.uint64)
+    references = np.zeros(length // _MIN_TOMBSTONE_BYTES + 1, dtype=np.uint64)
     earliest, latest = np.zeros(len(references), dtype=np.int64), np.zeros(len(references), dtype=np.int64)
     count, sound = read_tombstones(entries, length, references, earliest, latest)
     if not sound:

@@ -6,7 +6,7 @@ NEWLINE = 10
 
 
 @njit(cache=True)
-def walk_records(data, at, wanted, max_record, quote):
+def skip_records(data, at, wanted, max_record, quote):
     """Walk over whole records from `at` on, where one begins, up to the first that begins at `wanted` or behind it.
 
     Gives the place where the walk ended: that first record's beginning, or an earlier one's that is longer than

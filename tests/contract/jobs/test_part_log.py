@@ -8,7 +8,7 @@ import pytest
 from strandline.errors import Fatal, Retryable
 from strandline.jobs.landing.part_log import DeadlinePassed, OffsetExpired
 from strandline.jobs.landing.progress import Landed, MetadataTooLong, PartIdentity, Progress
-from strandline.jobs.landing.transactions import LandingUnknown, OffsetUnstable, PartLost
+from strandline.jobs.landing.transactions import LandingUnknown, OffsetUnstable, PartFenced
 from strandline.jobs.sending.template import Message
 from strandline.kafka.errors import LogUnreachable, TopicMissing
 from strandline.wire.record_headers import are_times_checked
@@ -116,7 +116,7 @@ def test_a_zombie_lands_nothing_between_anothers_begin_and_its_first_chunk(world
     begin(zombie, part)
     land(zombie, 0)
     assert begin(other, part) == landed(1)
-    with pytest.raises(PartLost):
+    with pytest.raises(PartFenced):
         land(zombie, 1, samples=99)
     assert zombie.held is None
     land(other, 1)
@@ -139,7 +139,7 @@ def test_a_zombie_that_is_fenced_within_its_transaction_lands_nothing(
     found = []
     zombie = world.open_log(before={step: lambda: found.append(begin(other, part))})
     begin(zombie, part)
-    with pytest.raises(PartLost):
+    with pytest.raises(PartFenced):
         land(zombie, 0, samples=99)
     assert found == [Landed()]
     land(other, 0)
@@ -150,7 +150,7 @@ def test_a_holder_that_was_fenced_may_begin_again_if_the_part_is_its_own(world: 
     log = world.open_log()
     begin(log, part)
     begin(world.open_log(), part)
-    with pytest.raises(PartLost):
+    with pytest.raises(PartFenced):
         land(log, 0)
     assert begin(log, part) == Landed()
     land(log, 0)
@@ -217,7 +217,7 @@ def test_an_offset_that_is_not_stable_yet_is_waited_for_and_never_taken_for_none
     world: World, part: PartIdentity
 ) -> None:
     if isinstance(world, MemoryWorld):
-        world.cluster.unstable_looks = 3
+        world.cluster.unstable_reads = 3
     log, other = world.open_log(), world.open_log()
     for number in range(5):
         one = PartIdentity(part.dataset, part.job, number)
@@ -316,8 +316,8 @@ def test_a_part_that_was_forgotten_begins_anew(world: World, part: PartIdentity)
     log = world.open_log()
     begin(log, part)
     land(log, 0)
-    log.forget(part)
-    log.forget(part)
+    log.delete_group(part)
+    log.delete_group(part)
     assert begin(log, part) == Landed()
 
 

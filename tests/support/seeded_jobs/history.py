@@ -212,7 +212,7 @@ def _trouble(simulation: Simulation) -> None:
 
 def _odd_answers(simulation: Simulation) -> None:
     simulation.cluster.lost_answers = simulation.random.randrange(3)
-    simulation.cluster.unstable_looks = simulation.random.randrange(4)
+    simulation.cluster.unstable_reads = simulation.random.randrange(4)
     simulation.scheduler.run(simulation.random.choice((5, 20)))
 
 
@@ -256,7 +256,7 @@ def _wrong_clock(simulation: Simulation) -> None:
 def _repair(simulation: Simulation) -> None:
     cluster = simulation.cluster
     cluster.reachable, cluster.refuses, cluster.refuses_records = True, False, False
-    cluster.lost_answers = cluster.unstable_looks = 0
+    cluster.lost_answers = cluster.unstable_reads = 0
     simulation.is_store_away = simulation.files.is_away = False
 
 

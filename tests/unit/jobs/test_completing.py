@@ -11,7 +11,7 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.completing import WEBHOOK_GIVEN_UP_MS, Completion, EventNotDelivered
+from strandline.jobs.completing import WEBHOOK_RETRY_MS, Completion, EventNotDelivered
 from strandline.jobs.control_list import MAX_PACKED, ControlTooLarge, control_csv, pack_keys, unpack_keys
 from strandline.jobs.counts import Counts
 from strandline.jobs.outcome import PartOutcome
@@ -102,7 +102,7 @@ def test_a_webhook_that_stays_away_does_not_keep_a_job_from_being_done(tmp_path:
     while (done := completion.finish(JOB, PARTS)) == JOB:
         clock.sleep(5)
         tries += 1
-    assert (clock.now_ms() - NOW - WEBHOOK_GIVEN_UP_MS) // 1000 in range(70)
+    assert (clock.now_ms() - NOW - WEBHOOK_RETRY_MS) // 1000 in range(70)
     assert tries > 10
     assert (done.state, done.reason) == (BulkJobState.DONE, "its webhook was not called: http://hook answered 503")
 
@@ -139,7 +139,7 @@ def test_an_event_of_a_failure_is_tried_again_and_given_up_as_that_of_a_job_that
     webhook.is_away = True
     completion = Completion(clock, tmp_path, webhook)
     assert completion.announce(FAILED, PARTS) == FAILED
-    clock.sleep(WEBHOOK_GIVEN_UP_MS / 1000)
+    clock.sleep(WEBHOOK_RETRY_MS / 1000)
     given_up = completion.announce(FAILED, PARTS)
     assert is_announced(given_up)
     assert given_up.reason == "part 1: the disk is full; its webhook was not called: http://hook answered 503"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from strandline.clock import ManualClock
-from strandline.jobs.attending import begun_in, stored_counts
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
+from strandline.jobs.job_lifecycle import start_attempt, stored_counts
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeaseLost, LeasePolicy, fail, finish, lease, release, renew, take_back
 from strandline.store.bulk_jobs import BulkJob, BulkPart
@@ -217,5 +217,5 @@ def test_a_renewal_that_takes_long_does_not_make_a_part_safe_for_longer(
 def test_what_has_landed_of_a_part_stays_counted_when_it_is_leased_again(window: int, refused: int) -> None:
     """Its worker may find that the job was cancelled meanwhile, and lands nothing that would be counted anew."""
     before = AttemptCounts(Counts(records=5, samples=3), Counts(records=5, samples=3, refused=2), fenced=4)
-    counts = stored_counts(begun_in(replace(PENDING, counts=before.to_json(), window=1), window))
+    counts = stored_counts(start_attempt(replace(PENDING, counts=before.to_json(), window=1), window))
     assert counts == AttemptCounts(Counts(records=5, samples=3), Counts(refused=refused))

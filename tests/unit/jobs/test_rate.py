@@ -154,14 +154,14 @@ def test_a_worker_lands_at_its_share_of_the_job_s_rate_or_at_its_own() -> None:
     job, clock = changed_rate(JOB, 1_000.0), ManualClock()
     rates, slow = JobRates("a", clock), JobRates("b", clock, 100.0)
     for one in (rates, slow):
-        one.see(job, leased("a", "b"))
+        one.update(job, leased("a", "b"))
         assert one.wait_s("job", 3_000) == 0
     assert (rates.wait_s("job", 1), slow.wait_s("job", 1)) == (pytest.approx(5), pytest.approx(29))
     assert rates.wait_s("another job", 10**9) == 0
-    rates.see(job, leased("a"))
+    rates.update(job, leased("a"))
     assert rates.wait_s("job", 1) == pytest.approx(2.5)
-    rates.see(changed_rate(job, None), leased("a"))
-    slow.see(changed_rate(job, None), leased("a"))
+    rates.update(changed_rate(job, None), leased("a"))
+    slow.update(changed_rate(job, None), leased("a"))
     assert (rates.wait_s("job", 10**9), slow.wait_s("job", 1)) == (0, pytest.approx(29))
 
 

@@ -51,7 +51,7 @@ def read(
     path: str, mapping: ParquetMapping, *, most: int = 1 << 20, limits: Limits | None = None, labels: int | None = None
 ) -> list[SampleBlock]:
     groups = [group.number for group in row_groups(FS, path)]
-    return list(read_row_groups(FS, path, groups, mapping, most, limits=limits, most_label_bytes=labels))
+    return list(read_row_groups(FS, path, groups, mapping, most, limits=limits, max_label_bytes=labels))
 
 
 def canonical(labels: dict[str, str | None]) -> Labels:

@@ -158,7 +158,7 @@ def test_pieces_of_the_index_and_runs_of_chunks_may_be_of_any_size(
     for piece, run in ((1, 1), (100, 30), (1000, 10_000)):
         monkeypatch.setattr(index_file, "PIECE_BYTES", piece)
         monkeypatch.setattr(index_file, "PIECE_SERIES", max(1, piece // 50))
-        monkeypatch.setattr(chunk_files, "_MOST_RUN", run)
+        monkeypatch.setattr(chunk_files, "_MAX_RUN", run)
         assert samples_of(read_all(block, part=100, most=9)) == truth_of(series)
 
 
@@ -184,12 +184,12 @@ def test_ranges_cover_all_series_once_and_are_as_large_as_allowed(counts: list[i
         write_block(Path(folder), series)
         ranges = plan_ranges(FS, only_block(Path(folder)), most)
     assert [number for one in ranges for number in range(one.first, one.behind)] == list(range(len(counts)))
-    most_chunks = max(1, most // 10)
+    max_chunks = max(1, most // 10)
     for one in ranges:
         assert one.chunks == sum(counts[one.first : one.behind])
-        assert one.chunks <= most_chunks or one.behind == one.first + 1
+        assert one.chunks <= max_chunks or one.behind == one.first + 1
         if one.behind < len(counts):
-            assert one.chunks + counts[one.behind] > most_chunks
+            assert one.chunks + counts[one.behind] > max_chunks
 
 
 def test_a_block_without_figures_is_planned_by_the_usual_size_of_chunks(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from strandline.jobs.importing.text_parts import (
     text_reader,
     text_start,
 )
-from strandline.jobs.sources.files import SourceFile, SourceUnusable, identified
+from strandline.jobs.sources.files import SourceFile, SourceUnusable, identify
 from strandline.jobs.sources.text_records import RecordRules, read_chunks
 
 pytestmark = pytest.mark.unit
@@ -28,7 +28,7 @@ QUOTED = RecordRules(chunk_bytes=10, max_record=100, quote=ord('"'))
 def written(folder: Path, data: bytes, name: str = "file.csv") -> SourceFile:
     path = folder / name
     path.write_bytes(data)
-    return identified(str(path))
+    return identify(str(path))
 
 
 def read(parts: list[TextPart], rules: RecordRules) -> bytes:

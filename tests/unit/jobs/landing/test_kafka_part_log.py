@@ -21,7 +21,7 @@ from strandline.jobs.landing.transactions import (
     CommittedOffset,
     LandingUnknown,
     OffsetUnstable,
-    PartLost,
+    PartFenced,
     RecordsRefused,
 )
 from strandline.kafka.errors import KafkaFailed, KafkaRefused, LogUnreachable
@@ -146,7 +146,7 @@ def test_a_holder_that_was_fenced_has_lost_the_part_and_aborts_nothing(
     log: PartLog, clients: Clients, step: str, code: int
 ) -> None:
     clients.failures[step] = KafkaError(code, "fenced", True)
-    with pytest.raises(PartLost, match="another holder, or a transaction took longer than 10 s"):
+    with pytest.raises(PartFenced, match="another holder, or a transaction took longer than 10 s"):
         land(log)
     assert "abort_transaction" not in clients.calls
     assert log.held is None

@@ -11,14 +11,14 @@ from strandline.clock import ManualClock
 from strandline.index.documents import encode_part_key
 from strandline.index.matchers import InvalidMatcher
 from strandline.index.selectors import parse_selector
-from strandline.jobs.reading.arrow_batches import SampleColumns, numbered_batches, plain_batches
+from strandline.jobs.reading.arrow_batches import SampleColumns, dictionary_batches, plain_batches
 from strandline.jobs.reading.dividing import divide
 from strandline.jobs.reading.matching import check_matchers, matching
 from strandline.jobs.reading.pins import PinnedRowExpired, Pins, RowId, expired_rows, pin
 from strandline.jobs.reading.resolving import resolve
 from strandline.jobs.reading.series_reading import PinnedRowMissing, read_slices
 from strandline.jobs.reading.series_set import LabelBytes
-from strandline.jobs.reading.series_task import pieces
+from strandline.jobs.reading.series_task import series_ranges
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.periods import HOUR
 from strandline.store.protocol import Store
@@ -225,10 +225,10 @@ def test_a_row_that_was_written_again_is_not_an_expired_one() -> None:
 @pytest.mark.parametrize("most", [1, 3, 10, 1000])
 def test_pieces_hold_every_series_once_and_are_not_much_too_large(most: int) -> None:
     expected = np.random.default_rng(most).integers(0, 7, 200).astype(np.float64)
-    found = pieces(expected, most)
+    found = series_ranges(expected, most)
     assert [place for first, behind in found for place in range(first, behind)] == list(range(200))
     assert max(expected[first:behind].sum() for first, behind in found) <= most + 7
-    assert pieces(expected[:0], most) == []
+    assert series_ranges(expected[:0], most) == []
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 100])
@@ -246,7 +246,7 @@ def test_batches_have_each_sample_with_its_labels(rows: int) -> None:
         for number, one in enumerate(labels)
         for at in range(first[number], first[number + 1])
     ]
-    for made in (numbered_batches, plain_batches):
+    for made in (dictionary_batches, plain_batches):
         batches = list(made(columns, rows))
         assert max(batch.num_rows for batch in batches) <= rows
         assert [row for batch in batches for row in rows_of_table(pa.Table.from_batches([batch]))] == expected

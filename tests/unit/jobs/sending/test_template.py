@@ -61,7 +61,7 @@ def test_a_series_without_a_sample_has_no_value() -> None:
 
 @pytest.mark.parametrize(("field", "wants"), [("{$value}", True), ("{$time}", True), ("{$end}", False), ("{a}", False)])
 def test_samples_are_read_only_if_a_field_needs_them(field: str, wants: bool) -> None:
-    assert MessageTemplate.from_table({"value": {"x": [field]}}).wants_newest is wants
+    assert MessageTemplate.from_table({"value": {"x": [field]}}).needs_newest is wants
 
 
 @pytest.mark.parametrize(

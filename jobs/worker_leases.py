@@ -8,9 +8,9 @@ from dataclasses import replace
 import structlog
 
 from strandline.errors import Retryable
-from strandline.jobs.attending import stored_counts
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts
+from strandline.jobs.job_lifecycle import stored_counts
 from strandline.jobs.outcome import PartOutcome
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.store.bulk_jobs import BulkPart
@@ -19,7 +19,7 @@ _LOG = structlog.get_logger(__name__)
 _Key = tuple[str, str, int]
 
 
-class HeldParts:
+class WorkerLeases:
     """Those of one worker. While there are any, a thread renews their leases, with what was counted by then."""
 
     def __init__(self, board: BulkBoard) -> None:
@@ -27,7 +27,7 @@ class HeldParts:
         self._parts: dict[_Key, BulkPart] = {}
         self._counts: dict[_Key, AttemptCounts] = {}
         self._keeper = self._new_keeper()
-        self._keeping = ExitStack()
+        self._renewal = ExitStack()
         # A count that comes late must not outlive the part's lease here.
         self._counting = threading.Lock()
 
@@ -42,7 +42,7 @@ class HeldParts:
         """Hold a part that was leased; `leased_at` is the monotonic time just before."""
         if not self._parts:
             self._keeper = self._new_keeper()
-            self._keeping.enter_context(self._keeper.keeping())
+            self._renewal.enter_context(self._keeper.keeping())
         with self._counting:
             self._counts[part.key] = stored_counts(part)
             self._parts[part.key] = part
@@ -58,7 +58,7 @@ class HeldParts:
         """For how many seconds nobody else can have the part."""
         return self._keeper.remaining_s(part)
 
-    def note(self, part: BulkPart, counts: AttemptCounts) -> None:
+    def update_counts(self, part: BulkPart, counts: AttemptCounts) -> None:
         """What an attempt has counted by now. What its row had when it was leased stays part of it."""
         self._keeper.note_progress()
         with self._counting:
@@ -93,12 +93,12 @@ class HeldParts:
         self._keeper.release(part, reason, self._counted(part))
         self._forget(part)
 
-    def give_up(self) -> None:
+    def release_all(self) -> None:
         """Leave all parts to others."""
         with self._counting:
             self._parts.clear()
             self._counts.clear()
-        self._keeping.close()
+        self._renewal.close()
         self._keeper.release_all()
 
     def _forget(self, part: BulkPart) -> None:
@@ -106,7 +106,7 @@ class HeldParts:
             self._parts.pop(part.key, None)
             self._counts.pop(part.key, None)
         if not self._parts:
-            self._keeping.close()
+            self._renewal.close()
 
     def _counted(self, part: BulkPart) -> Callable[[BulkPart], BulkPart]:
         counts = self.counts_of(part).to_json()

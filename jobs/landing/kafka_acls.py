@@ -1,11 +1,11 @@
-"""Which rights landing needs of the brokers, as remedies for their refusals."""
+"""Which acl_remedies landing needs of the brokers, as remedies for their refusals."""
 
 from confluent_kafka import KafkaError
 
 from strandline.jobs.landing.progress import PartIdentity
 
 
-def rights(topic: str, part: PartIdentity | None) -> dict[int, str]:
+def acl_remedies(topic: str, part: PartIdentity | None) -> dict[int, str]:
     """By the code of the refusal. Names of parts begin with the dataset, so that one rule with a prefix covers all."""
     names = f"whose names begin with `{part.dataset}.`" if part else "of the dataset's jobs"
     return {

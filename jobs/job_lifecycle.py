@@ -12,7 +12,7 @@ from strandline.jobs.board import BulkBoard, NoSuchJob
 from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.running import FencePart, JobKind, PartStopped
-from strandline.jobs.transitions import begin, conclude, expire, guard, is_announced, settle, takes_parts
+from strandline.jobs.transitions import begin, complete_stop, conclude, expire, is_announced, takes_parts, trip_breaker
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
@@ -26,7 +26,7 @@ class WorkerRules:
     """
 
     breaker: BreakerRules = field(default_factory=BreakerRules)
-    look_s: float = 2.0
+    poll_s: float = 2.0
     fences_at_once: int = 64
 
 
@@ -40,7 +40,7 @@ def window_counts(job: BulkJob, parts: Iterable[BulkPart], counts_of: CountsOf =
     return Counts.total(counts_of(part).fresh for part in parts if part.window == job.window)
 
 
-def begun_in(part: BulkPart, window: int) -> BulkPart:
+def start_attempt(part: BulkPart, window: int) -> BulkPart:
     """A part that is about to be run. What has landed of it stays counted: its worker may find that the job is to stop,
     and leave it. What Kafka has refused of it before, in the same window, still counts, too.
     """
@@ -56,19 +56,19 @@ def needs_fence(part: BulkPart) -> bool:
     return part.state is not JobState.DONE and part.epoch > stored_counts(part).fenced
 
 
-def require_going(job: BulkJob) -> None:
+def require_running(job: BulkJob) -> None:
     """Raises `PartStopped` if a job's parts are not to be run."""
     if not takes_parts(job):
         raise PartStopped(f"{job.name} is {job.wanted or job.state}")
 
 
-class JobAttendant:
+class JobLifecycle:
     """Sees to the jobs of one board."""
 
     def __init__(self, board: BulkBoard, kinds: dict[str, JobKind], clock: Clock, rules: WorkerRules) -> None:
         self._board, self._kinds, self._clock, self._rules = board, kinds, clock, rules
 
-    def attend(self, job: BulkJob, counts_of: CountsOf = stored_counts) -> tuple[BulkJob, Sequence[BulkPart]]:
+    def advance(self, job: BulkJob, counts_of: CountsOf = stored_counts) -> tuple[BulkJob, Sequence[BulkPart]]:
         """What has to be done about a job before a part of it is taken; the job and its parts as they are then.
         `counts_of` may know more of a part that is being run than its row does.
         """
@@ -79,12 +79,12 @@ class JobAttendant:
         if job.wanted and not any(part.state is JobState.LEASED for part in parts):
             parts = self._fenced(job, parts)
 
-        def attended(one: BulkJob) -> BulkJob:
-            one = settle(one, parts, now())
-            one = guard(one, window_counts(one, parts, counts_of), breaker, now())
+        def advanced(one: BulkJob) -> BulkJob:
+            one = complete_stop(one, parts, now())
+            one = trip_breaker(one, window_counts(one, parts, counts_of), breaker, now())
             return conclude(expire(one, now()), parts, now())
 
-        job = board.change_once(job, attended)
+        job = board.change_once(job, advanced)
         if job.state is BulkJobState.COMPLETING:
             job = self._completed(job)
         elif not is_announced(job):

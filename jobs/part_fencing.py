@@ -9,7 +9,7 @@ from strandline.errors import Retryable
 from strandline.jobs.counts import Counts
 from strandline.jobs.landing.part_log import OffsetExpired, PartLog
 from strandline.jobs.landing.progress import Landed, PartIdentity
-from strandline.jobs.landing.transactions import PartLost
+from strandline.jobs.landing.transactions import PartFenced
 from strandline.jobs.running import RunningPart
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
@@ -44,9 +44,9 @@ def fence_part(open_log: Callable[[], PartLog], job: BulkJob, part: BulkPart, cl
 
 
 @contextmanager
-def lost_hold_is_retried() -> Iterator[None]:
-    """Raises `LandingInterrupted` in place of `PartLost`: the lease may still be this worker's."""
+def retry_when_fenced() -> Iterator[None]:
+    """Raises `LandingInterrupted` in place of `PartFenced`: the lease may still be this worker's."""
     try:
         yield
-    except PartLost as lost:
+    except PartFenced as lost:
         raise LandingInterrupted(lost.message, remedy="It is tried again by itself") from lost
