@@ -1,4 +1,4 @@
-"""What a part has done, as numbers. Totals of a job are sums over its parts, so that a retry is never counted twice."""
+"""The counts of a part. The totals of a job are sums over its parts, so that a retry is not counted twice."""
 
 import json
 import operator
@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of one attempt at a part, or of several parts together.
+    """The counts of an attempt at a part, or of several parts.
 
-    `records` counts what was read of the source, bad records included, `samples` and `sent` what landed: samples, and
-    records in Kafka with so many `bytes`. `bad` counts records that can't be used, `refused` samples that Kafka did not
-    take.
+    `records` are the records read from the source, including bad ones. `samples` and `sent` are what landed: samples, and
+    Kafka records with their `bytes`. `bad` are records that can't be used, and `refused` samples that Kafka rejected.
     """
 
     records: int = 0
@@ -30,20 +29,20 @@ class Counts:
 
     @classmethod
     def total(cls, some: Iterable["Counts"]) -> "Counts":
-        """All of them together."""
+        """The sum."""
         return sum(some, cls())
 
     def as_numbers(self) -> tuple[int, ...]:
-        """All counts, in the order of the fields: how they travel with a commit to Kafka."""
+        """All counts in the order of the fields, as stored in the metadata of a part's offset."""
         return self.records, self.samples, self.bad, self.sent, self.bytes, self.refused
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptCounts:
-    """What an attempt at a part has counted so far: in all, with what had landed before, and by itself. Only the latter
-    counts for the circuit breaker: what failed before a job was resumed must not break it again.
+    """The counts of an attempt at a part so far: `total` includes what had landed before, `fresh` is the attempt alone.
+    The circuit breaker uses `fresh`, so that failures before a resume do not break the job again.
 
-    `fenced` is the epoch up to which the part's leases were fenced since then; 0 if none was.
+    `fenced` is the epoch up to which the part's leases have been fenced since then; 0 if none has.
     """
 
     total: Counts = field(default_factory=Counts)
@@ -51,13 +50,13 @@ class AttemptCounts:
     fenced: int = 0
 
     def to_json(self) -> str:
-        """As it stands in a part's row."""
+        """The text for the part's row."""
         fenced = [self.fenced] if self.fenced else []
         return json.dumps([self.total.as_numbers(), self.fresh.as_numbers(), *fenced], separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "AttemptCounts":
-        """What `to_json` wrote; that of nothing for an empty text."""
+        """Parse the result of `to_json`; an empty text has no counts."""
         if not text:
             return cls()
         total, fresh, *fenced = json.loads(text)
