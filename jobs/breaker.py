@@ -14,10 +14,10 @@ class BreakerRules:
     error_minimum: int = 1_000
 
     def __post_init__(self) -> None:
-        if not 0 <= self.error_rate <= 1 or self.error_minimum < 1:
-            raise ValueError(
-                f"error_rate = {self.error_rate} must be from 0 to 1, and error_minimum = {self.error_minimum} at least 1"
-            )
+        if not 0 <= self.error_rate <= 1:
+            raise ValueError(f"error_rate = {self.error_rate} must be from 0 to 1")
+        if self.error_minimum < 1:
+            raise ValueError(f"error_minimum = {self.error_minimum} must be positive")
 
 
 def errors_of(counts: Counts) -> int:

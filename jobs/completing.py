@@ -1,8 +1,9 @@
 """The end of a job: control sample, event and report.
 
-Several workers may do this concurrently for one job, and repeat it after a crash: all of them write the same bytes under
-the same names, to temporary files that they rename, and the compare-and-set in the store accepts the report of one of
-them. So there is one event file and one change of state. The webhook is called at least once, with a key for each event.
+Several workers may do this concurrently for one job, and repeat it after a crash: all of them write the same bytes
+under the same names, to temporary files that they rename, and the compare-and-set in the store accepts the report of
+one of them. So there is one event file and one change of state. The webhook is called at least once, with a key for
+each event.
 """
 
 import os

@@ -1,9 +1,9 @@
 """The list of a job's control sample: each part stores its series in its row, and the list is their sorted union.
 
-The series are compressed in the outcome of the part: sorted label texts have much in common, so one takes 10 to 40 bytes.
-A text in the store has at most 64 KB. Plans therefore make parts of a few hundred control series, and a part whose
-labels are still too long fails with an error. The number for a job is limited when it is planned, because workers read
-the rows of all parts repeatedly.
+The series are compressed in the outcome of the part: sorted label texts have much in common, so one takes 10 to 40
+bytes. A text in the store has at most 64 KB. Plans therefore make parts of a few hundred control series, and a part
+whose labels are still too long fails with an error. The number for a job is limited when it is planned, because workers
+read the rows of all parts repeatedly.
 """
 
 import base64

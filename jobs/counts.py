@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 class Counts:
     """The counts of an attempt at a part, or of several parts.
 
-    `records` are the records read from the source, including bad ones. `samples` and `sent` are what landed: samples, and
-    Kafka records with their `bytes`. `bad` are records that can't be used, and `refused` samples that Kafka rejected.
+    `records` are the records read from the source, including bad ones. `samples` and `sent` are what landed: samples,
+    and Kafka records with their `bytes`. `bad` are records that can't be used, and `refused` samples that Kafka
+    rejected.
     """
 
     records: int = 0

@@ -23,8 +23,8 @@ def landed_of(part: BulkPart) -> Counts:
 
 
 def progress_of(states: Sequence[JobState], landed: Sequence[Counts], parts: int) -> float:
-    """The share of a job that is done, from 0 to 1. A part that is not done counts by its number of records, relative to
-    the mean of the finished parts; it counts as 0 before the first part is done.
+    """The share of a job that is done, from 0 to 1. A part that is not done counts by its number of records, relative
+    to the mean of the finished parts; it counts as 0 before the first part is done.
     """
     done = [counts.records for state, counts in zip(states, landed, strict=True) if state is JobState.DONE]
     mean = sum(done) / len(done) if done else 0.0

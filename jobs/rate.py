@@ -1,8 +1,8 @@
 """Rate limits: a token bucket as a value, and throttles that return how long to wait.
 
-The rate of a job is in its spec and limits all of its workers together: each takes an equal share. A worker may have its
-own limit in addition. A part requests permission from its worker before each chunk, wherever it runs, and waits before
-it opens a transaction, never within one.
+The rate of a job is in its spec and limits all of its workers together: each takes an equal share. A worker may have
+its own limit in addition. A part requests permission from its worker before each chunk, wherever it runs, and waits
+before it opens a transaction, never within one.
 """
 
 import threading

@@ -25,8 +25,8 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """The results of the parts that are done. `series` counts a series once per chunk that contains it, and is therefore
-    an upper bound.
+    """The results of the parts that are done. `series` counts a series once per chunk that contains it, and is
+    therefore an upper bound.
     """
 
     counts: Counts

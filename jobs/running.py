@@ -1,7 +1,7 @@
 """The interfaces between workers, runners and kinds of jobs, in the worker's process and on executors alike.
 
-A worker leases parts and passes each to a `PartRunner` as a `LeasedPart`. In the process where the part runs, a `JobKind`
-gets it as a `RunningPart`. Its calls reach the worker, in the same process or over the network.
+A worker leases parts and passes each to a `PartRunner` as a `LeasedPart`. In the process where the part runs, a
+`JobKind` gets it as a `RunningPart`. Its calls reach the worker, in the same process or over the network.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,7 +77,7 @@ class JobKind(Protocol):
         ...
 
     def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
-        """Announce that a job has failed or was cancelled. Returns the job with its report; unchanged to retry later."""
+        """Announce a failed or cancelled job. Returns it with its report; unchanged if it must be retried later."""
         ...
 
 

@@ -29,9 +29,9 @@ class SeriesColumns:
 class SampleBlock:
     """Samples in the order of the source: sample j belongs to series `row[j]`, with `times[j]` in milliseconds.
 
-    `records` is the number of records read, including bad ones: lines, rows or series, depending on the format. A record
-    may contain several samples. `nulls` is the number of null values in good records, which are not samples. `unread` is
-    the number of bytes at the end of the input that the parser has not read because the block was full.
+    `records` is the number of records read, including bad ones: lines, rows or series, depending on the format. A
+    record may contain several samples. `nulls` is the number of null values in good records, which are not samples.
+    `unread` is the number of bytes at the end of the input that the parser has not read because the block was full.
     """
 
     series: SeriesColumns

@@ -148,7 +148,7 @@ def is_announced(job: BulkJob) -> bool:
 
 
 def announced(job: BulkJob, report: str, *, undelivered: str = "") -> BulkJob:
-    """Store the report of a failed or cancelled job, once its event is written; `undelivered` names what was given up."""
+    """Add the report of a failed or cancelled job, once its event is written; `undelivered` names what is missing."""
     reason = f"{job.reason}; {undelivered}" if undelivered else job.reason
     return replace(job, report=report, reason=reason, version=job.version + 1)
 

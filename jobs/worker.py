@@ -1,7 +1,7 @@
 """The worker: leases parts of jobs, has them run in its own process or on Spark, and stores their outcomes.
 
-All of this happens in one thread. Only this thread and the one that renews leases use the tables of jobs and parts; code
-that runs parts in other processes never does.
+All of this happens in one thread. Only this thread and the one that renews leases use the tables of jobs and parts;
+code that runs parts in other processes never does.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """The names of workers whose parts run on Spark's executors, and when such a worker is dead with all of its tasks.
 
-A dead process no longer uses Kafka. The executors of a dead driver may, until the last grants of the driver expire: only
-then may others take its parts.
+A dead process no longer uses Kafka. The executors of a dead driver may, until the last grants of the driver expire:
+only then may others take its parts.
 """
 
 from collections.abc import Callable

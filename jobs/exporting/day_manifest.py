@@ -133,8 +133,8 @@ def choose_action(
     former: DayManifest | None, of: ExportDay, rows: Sequence[RowId], expired: Sequence[RowId]
 ) -> DayAction:
     """Whether a day is to be exported, if it would be made from `rows` now. `expired` are those of the former export's
-    rows that have expired. Raises `ConflictingExport` if the former one has another selector or dataset, or a time that this
-    one would leave out.
+    rows that have expired. Raises `ConflictingExport` if the former one has another selector or dataset, or a time that
+    this one would leave out.
     """
     if former is None:
         return DayAction.EXPORT

@@ -39,8 +39,8 @@ class PartHooks:
 
     `deadline` says until when, on the monotonic clock, Kafka may be used: the rest of the lease. `before_landing` gets
     the samples of a chunk and returns when they may land; it raises if the part is to stop, or its source has changed.
-    `report` hears, after each chunk, what was counted so far, and `report_rejected` the same before an error is raised for records
-    that Kafka has refused.
+    `report` hears, after each chunk, what was counted so far, and `report_rejected` the same before an error is raised
+    for records that Kafka has refused.
     """
 
     deadline: Callable[[], float]

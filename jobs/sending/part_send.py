@@ -42,8 +42,8 @@ class MessageLog(Protocol):
 @dataclass(frozen=True, slots=True)
 class SendHooks:
     """What happens around each chunk: `deadline` says until when Kafka may be used, `before_landing` returns when so
-    many messages may land, `report` hears what was counted, and `report_rejected` the same before an error is raised for messages
-    that Kafka has refused.
+    many messages may land, `report` hears what was counted, and `report_rejected` the same before an error is raised
+    for messages that Kafka has refused.
     """
 
     deadline: Callable[[], float]
