@@ -1,4 +1,4 @@
-"""Prometheus blocks in parts: ranges of a block's series, each of which can be read alone."""
+"""Parts of Prometheus blocks: ranges of a block's series, which can be read independently."""
 
 import json
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from strandline.jobs.sources.files import SourceFile, SourceUnreachable, file_sy
 
 SAMPLES_PER_CHUNK = 400_000
 _BYTES_PER_SAMPLE = 2
-"""What one takes in a block, about."""
+"""Approximate, in a block."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockPart:
-    """Some series of a block, whose files are known by their identities."""
+    """A range of a block's series, with the identities of the block's files."""
 
     uri: str
     block: BlockInfo
@@ -27,18 +27,18 @@ class BlockPart:
     files: tuple[SourceFile, ...]
 
     def to_json(self) -> str:
-        """As it stands in a part's row."""
+        """The text for the part's row."""
         return json.dumps({"kind": "block", **asdict(self)}, separators=(",", ":"))
 
     @classmethod
     def from_value(cls, value: dict[str, Any]) -> "BlockPart":
-        """What `to_json` wrote, read as JSON."""
+        """From the parsed JSON of `to_json`."""
         files = tuple(SourceFile(**one) for one in value["files"])
         return cls(value["uri"], BlockInfo(**value["block"]), SeriesRange(**value["series"]), files)
 
 
 def cut_blocks(uri: str, part_bytes: int) -> list[BlockPart]:
-    """The parts of all blocks in a folder, or of the one that it is, by time."""
+    """The parts of all blocks in a folder, ordered by time, or of the block if the folder is one."""
     system, path = file_system(uri)
     parts: list[BlockPart] = []
     for block in find_blocks(system, path):

@@ -79,7 +79,7 @@ class KafkaGroups:
                     raise
 
     def close(self) -> None:
-        """Close the connection. The garbage collector might do it in one of the client's own threads."""
+        """Close the connection. Without this, the garbage collector might, in one of the client's own threads."""
         if not self._closed:
             self._closed = True
             self._client.__exit__(None, None, None)
