@@ -132,7 +132,7 @@ class _StringCompiler:
         return lambda series: "".join(part if isinstance(part, str) else part(series) for part in parts)
 
     def leaf(self, written: str) -> Renderer:
-        """Compile a string of a JSON message, to the value of its field if it is exactly one field."""
+        """Compile a string of a JSON message: to its field's value if it is exactly one field, otherwise to text."""
         match list(self._parts(written)):
             case [_Field("$labels")]:
                 return lambda series: dict(sorted(series.labels.items()))

@@ -339,7 +339,8 @@ def test_a_file_that_may_no_longer_be_read_fails_the_job_by_name(
         assert world.work()
     job = world.board.job("job")
     assert job.state is BulkJobState.FAILED
-    assert "job.txt may not be read" in job.reason
+    assert "no permission to read" in job.reason
+    assert "job.txt" in job.reason
     assert not world.samples()
     resume_job(world.board, "job", world.clock)
     assert world.work()
