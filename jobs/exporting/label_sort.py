@@ -82,11 +82,11 @@ class LabelSort:
 
     def add(self, part: SeriesSlice) -> None:
         """Add a slice."""
-        run, order = part.run, np.argsort(part.places)
+        run, order = part.run, np.argsort(part.indices)
         counts = np.diff(run.first_sample)[order]
         time, value = np.empty(run.samples, dtype=np.int64), np.empty(run.samples, dtype=np.float64)
         copy_series(order, run.first_sample, run.time, run.value, time, value)
-        ranks = part.places[order]
+        ranks = part.indices[order]
         self._counts[ranks] += counts
         self._samples += run.samples
         self._slices.append(_SortedSlice(ranks, run_places(counts), self._keep_or_spill(_Samples(time, value))))
