@@ -150,7 +150,7 @@ def _smallest_sources(part: PartSource) -> Iterator[PartSource]:
 
 
 def _evenly_spaced(parts: Sequence[PartSource], limit: int) -> list[PartSource]:
-    """At limit `limit` parts: the first, the last, and some between them."""
+    """At most `limit` parts: the first, the last, and some between them."""
     number = min(limit, len(parts))
     return [parts[(len(parts) - 1) * index // max(1, number - 1)] for index in range(number)]
 

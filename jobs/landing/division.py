@@ -18,7 +18,7 @@ _NO_CUTS = np.empty(0, dtype=np.int64)
 
 
 def divide_block(block: SampleBlock, max_bytes: int) -> Iterator[SampleBlock]:
-    """Divide a block into blocks of about equal size, of at max_bytes `max_bytes` as requests before compression. The
+    """Divide a block into blocks of about equal size, of at most `max_bytes` as requests before compression. The
     first one has the counts of records and the bad records. A sample that takes more alone is a block of its own.
     """
     columns = block.row, block.times, block.series.starts

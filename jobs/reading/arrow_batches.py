@@ -88,7 +88,7 @@ class _Samples:
 
 
 def _parts(columns: SampleColumns, rows: int) -> Iterator[tuple[int, int, _Samples]]:
-    """Ranges of series (start, exclusive stop) with their samples, about `rows` of them. A series with more is divided."""
+    """Ranges of series (start, exclusive stop) with about `rows` samples. A series with more is divided."""
     first, sample = 0, 0
     ends = columns.first_sample
     while sample < ends[-1]:

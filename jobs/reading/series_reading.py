@@ -77,14 +77,9 @@ class _Reader:
     def __init__(
         self, store: Store, task: SeriesTask, clock: Clock, threads: ThreadPoolExecutor, max_samples: int
     ) -> None:
-        """At max_samples `max_samples` are read at a time, unless a single series has more."""
-        self._store, self._task, self._clock, self._threads, self._max_samples = (
-            store,
-            task,
-            clock,
-            threads,
-            max_samples,
-        )
+        """At most `max_samples` are read at a time, unless a single series has more."""
+        self._store, self._task, self._clock = store, task, clock
+        self._threads, self._max_samples = threads, max_samples
 
     def slices(self, indices: Rows, check: Callable[[], None]) -> Iterator[SeriesSlice]:
         check()
@@ -102,12 +97,12 @@ class _Reader:
         yield SeriesSlice(self._task, indices[with_samples], run)
 
     def _read(self, series: SeriesSet, max_samples: int | None) -> SeriesRun:
-        by_shard = self._rows_by_shard(series)
-        rows = [row for _, of_shard in by_shard for row, _ in of_shard]
+        rows_by_shard = self._rows_by_shard(series)
+        rows = [row for _, of_shard in rows_by_shard for row, _ in of_shard]
         require_unexpired(rows, self._now())
         counted = 0
         by_shard: list[SeriesRun] = []
-        for _, of_shard in by_shard:
+        for _, of_shard in rows_by_shard:
             runs: list[SeriesRun] = []
             for first in range(0, len(of_shard), _ROWS_PER_BATCH):
                 runs += self._threads.map(self._row, of_shard[first : first + _ROWS_PER_BATCH])

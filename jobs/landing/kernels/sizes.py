@@ -14,7 +14,7 @@ _NEVER = np.iinfo(np.int64).min
 
 @njit(cache=True, nogil=True)
 def find_cuts(row, times, starts, max_bytes, cuts):
-    """Divide samples into runs of at max_bytes `max_bytes`, or of one sample that takes more.
+    """Divide samples into runs of at most `max_bytes`, or of one sample that takes more.
 
     Sets `cuts` to the first sample of each run but the first, as far as it has room. Returns (number of cuts, bytes of
     all samples). The labels of a series count once in a run for each sample whose hour differs from that of the sample
