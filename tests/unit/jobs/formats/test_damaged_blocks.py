@@ -164,7 +164,7 @@ def test_a_block_without_a_file_is_an_error(damaged: Damaged, name: str) -> None
 
 def test_a_chunk_file_that_is_missing_is_an_error(damaged: Damaged) -> None:
     (damaged.block / "chunks" / "000002").unlink()
-    with pytest.raises(DamagedBlock, match="chunks/000002: the file is missing, and the index refers to it"):
+    with pytest.raises(DamagedBlock, match="chunks/000002: the file is missing, but the index refers to it"):
         damaged.read()
     shutil.rmtree(damaged.block / "chunks")
     with pytest.raises(DamagedBlock, match="chunks/000001: the file is missing"):

@@ -295,12 +295,12 @@ def test_a_file_without_rows_gives_nothing(tmp_path: Path) -> None:
     [
         ({"t": [1]}, {"value": "value", "time": "t"}, "has no column value"),
         ({"value": ["x"]}, {"value": "value", "time": "value"}, "a value must be"),
-        ({"value": [1.0]}, {"value": "value", "time": "value"}, "so the mapping has to give its unit (s, ms, us, ns)"),
+        ({"value": [1.0]}, {"value": "value", "time": "value"}, "so the mapping must have its unit (s, ms, us, ns)"),
         ({"value": [1.0], "t": ["x"]}, {"value": "value", "time": "t"}, "a time must be a timestamp or a number"),
         (
             {"value": [1.0], "t": [datetime(2026, 1, 1, tzinfo=UTC)]},
             {"value": "value", "time": {"column": "t", "unit": "ms"}},
-            "which has a unit already",
+            "which has its own unit",
         ),
         (
             {"value": [1.0], "t": [datetime(2026, 1, 1, tzinfo=UTC)], "host": [5]},
@@ -329,7 +329,7 @@ def test_columns_that_do_not_fit_are_refused_with_a_list_of_those_there(
 
 def test_a_row_group_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, pa.table({"time": pa.array([1], pa.timestamp("ms")), "value": [1.0]}))
-    with pytest.raises(UnreadableSource, match="has 1 row groups, and none with number 1"):
+    with pytest.raises(UnreadableSource, match="has 1 row groups, but not row group 1"):
         list(read_row_groups(FS, path, [1], VALUE, 10))
 
 
@@ -338,7 +338,7 @@ def test_a_file_of_any_other_length_is_an_error_by_name(tmp_path: Path) -> None:
     sound = path.read_bytes()
     for length in range(0, len(sound), 7):
         path.write_bytes(sound[:length])
-        with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a sound Parquet file"):
+        with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a valid Parquet file"):
             read(str(path), VALUE)
     with pytest.raises(UnreadableSource, match=r"nowhere\.parquet does not exist"):
         row_groups(FS, str(tmp_path / "nowhere.parquet"))
@@ -350,7 +350,7 @@ def test_a_damaged_page_is_an_error_by_name(tmp_path: Path) -> None:
     sound = bytearray(path.read_bytes())
     sound[2000] ^= 0xFF
     path.write_bytes(sound)
-    with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a sound Parquet file"):
+    with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a valid Parquet file"):
         read(str(path), VALUE)
 
 

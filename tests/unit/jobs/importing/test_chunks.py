@@ -95,7 +95,7 @@ def landed(text: bytes, packed_bytes: int, chunk_bytes: int = 1 << 20) -> list[C
     rules = RecordRules(chunk_bytes=chunk_bytes, max_record=100)
 
     def parse(data: npt.NDArray[np.uint8], offset: int) -> SampleBlock:
-        return parse_csv(data, offset, OPTIONS, most=packed_bytes or None)
+        return parse_csv(data, offset, OPTIONS, max_bytes=packed_bytes or None)
 
     return list(text_chunks(Text(text), TextPart(planned, 0, len(text)), rules, parse, packed_bytes))
 

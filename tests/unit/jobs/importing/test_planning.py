@@ -100,7 +100,7 @@ def test_a_pattern_names_the_folders_of_several_snapshots(tmp_path: Path) -> Non
 
 
 def test_a_file_is_not_taken_for_a_folder_with_blocks(file: Path) -> None:
-    with pytest.raises(Fatal, match=r"data.csv is a file, and Prometheus blocks are folders"):
+    with pytest.raises(Fatal, match=r"data.csv is a file, but Prometheus blocks are folders"):
         plan_import([str(file)], replace(OPTIONS, format=Format.PROMETHEUS_BLOCKS, mapping={}))
 
 
