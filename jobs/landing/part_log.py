@@ -153,7 +153,7 @@ class PartLog:
         if self._held is None:
             raise RuntimeError("`begin` must be called before a chunk lands, and again after a failure")
         if chunk != self._chunks:
-            raise ValueError(f"chunk {chunk} of {self._held} can't land: the next one is {self._chunks}")
+            raise ValueError(f"chunk {chunk} of {self._held} can't land: {self._chunks} is the next one")
         return self._held
 
     def _timeout(self, deadline: float) -> float:

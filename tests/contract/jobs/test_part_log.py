@@ -165,7 +165,7 @@ def test_a_commit_whose_answer_was_lost_is_found_by_the_next_begin(world: World,
     begin(log, part)
     with pytest.raises(LandingUnknown):
         land(log, 0)
-    with pytest.raises(RuntimeError, match="begun"):
+    with pytest.raises(RuntimeError, match="begin"):
         land(log, 0)
     assert begin(log, part) == landed(1)
     assert samples(world, part) == {0: 10}
@@ -327,7 +327,7 @@ def test_a_part_whose_offset_may_be_forgotten_is_not_sent_again(world: World, pa
     assert begin(log, part, now - 5 * DAY_MS) == Landed()
     with pytest.raises(OffsetExpired, match="first begun 6"):
         begin(log, part, now - 6 * DAY_MS - DAY_MS // 10)
-    with pytest.raises(RuntimeError, match="begun"):
+    with pytest.raises(RuntimeError, match="begin"):
         land(log, 0)
     assert samples(world, part) == {}
 
