@@ -1,4 +1,4 @@
-"""What every part log does: over Kafka, and over its twin in memory."""
+"""The contract of the part log, with Kafka and with its in-memory counterpart."""
 
 from collections import Counter
 from contextlib import suppress
@@ -205,7 +205,7 @@ def test_after_a_failure_in_a_transaction_nothing_has_landed_and_readers_are_not
     with pytest.raises(LogUnreachable):
         land(log, 0, samples=99)
     assert log.held is None
-    # `committed` waits until no transaction is open; nobody has begun the part again.
+    # `committed` waits until no transaction is open; no worker has begun the part again.
     assert samples(world, part) == {}
     other = world.open_log()
     assert begin(other, part) == Landed()

@@ -1,4 +1,4 @@
-"""What only one of the part logs can be made to do: that in memory within a test's time, that over Kafka at all."""
+"""Behaviour that only one of the part logs can be made to show: in memory without waiting, or with real brokers."""
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -184,7 +184,7 @@ def test_a_right_that_is_missing_is_named_and_those_that_are_named_suffice(
         return caught.value.remedy
 
     def next_refusal(words: str) -> None:
-        # A moment after a right was granted the broker knows of it.
+        # The broker applies a new ACL with a delay.
         eventually(lambda: words in refusal())
 
     next_refusal(f"READ, WRITE and DESCRIBE on the topic {topic.name}")

@@ -1,4 +1,4 @@
-"""The end of a job: seen by many workers at once, with a full disk, and with a webhook that is away."""
+"""The end of a job: with many concurrent workers, a full disk, and an unreachable webhook."""
 
 import json
 import threading
@@ -74,7 +74,7 @@ def test_eight_workers_at_once_leave_one_event_file_and_one_change_of_state(tmp_
     event = json.loads((tmp_path / "job.json").read_bytes())
     assert (event["event"], event["key"], event["completed_at"]) == ("job.done", "job", NOW)
     assert event["counts"]["sent"] == 18
-    # At least once, and always the same.
+    # At least once, and always with the same content.
     assert {key for key, _ in webhook.calls} == {"job"}
     assert {body for _, body in webhook.calls} == {(tmp_path / "job.json").read_bytes()}
 
@@ -86,7 +86,7 @@ def test_a_webhook_that_is_away_is_called_again_until_it_answers(tmp_path: Path)
     assert completion.finish(JOB, PARTS) == JOB
     assert (tmp_path / "job.json").exists()
     webhook.is_away = False
-    # Not at once: it is left alone for a moment.
+    # Not immediately, but after a pause.
     assert completion.finish(JOB, PARTS) == JOB
     clock.sleep(2)
     done = completion.finish(JOB, PARTS)
@@ -127,7 +127,7 @@ def test_each_failure_of_a_job_has_an_event_with_a_key_of_its_own(tmp_path: Path
     completion.finish(replace(going, state=BulkJobState.COMPLETING), PARTS)
     assert [key for key, _ in webhook.calls] == ["job.failed.0", "job.failed.1", "job"]
     assert [json.loads(body)["event"] for _, body in webhook.calls] == ["job.failed", "job.failed", "job.done"]
-    # Who waits for the file of a job that is done is not misled by one that has failed.
+    # A reader that waits for the file of a done job is not misled by that of a failed one.
     assert {path.name: json.loads(path.read_bytes())["reason"] for path in tmp_path.iterdir()} == {
         "job.failed.json": "part 0: the disk is full",
         "job.json": "",

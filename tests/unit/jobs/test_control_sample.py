@@ -74,7 +74,7 @@ def test_none_and_all_are_exact() -> None:
     low, high = keys(1_000)
     assert not ControlSample(0.0, 5).contains(low, high).any()
     assert ControlSample(1.0, 5).contains(low, high).all()
-    # Close to all: 2^64 times this is no float that fits 64 bits if it is rounded up.
+    # Almost all: as a float, 2^64 times this rounds up to 2^64, which does not fit into 64 bits.
     assert ControlSample(np.nextafter(1.0, 0.0), 5).contains(low, high).all()
 
 

@@ -1,4 +1,4 @@
-"""Outcomes of parts: they add up, fit into a row, and come back as they were."""
+"""Outcomes of parts: they can be added, fit into a row, and survive encoding."""
 
 import pytest
 from hypothesis import given
@@ -54,7 +54,7 @@ def test_years_of_hours_become_days_and_keep_every_sample() -> None:
     joined = SamplesByTime.joined([SamplesByTime(HOUR, by_hour)])
     assert (joined.step_ms, len(joined.counts)) == (24 * HOUR, 365)
     assert set(joined.counts.values()) == {48}
-    # What was counted by day is not divided again.
+    # Counts by day are not divided into hours again.
     again = SamplesByTime.joined([joined, SamplesByTime(HOUR, {5 * HOUR: 1})])
     assert (again.step_ms, again.counts[0]) == (24 * HOUR, 49)
 

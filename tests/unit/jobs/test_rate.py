@@ -44,7 +44,7 @@ def test_a_clock_that_goes_back_gives_nothing() -> None:
 
 
 def acquire(throttle: Throttle, samples: int, clock: ManualClock) -> None:
-    """Wait until so many samples may land."""
+    """Wait until the samples may land."""
     while (wait := throttle.wait_s(samples)) > 0:
         clock.sleep(wait)
 
@@ -112,7 +112,7 @@ def test_a_limit_whose_rate_is_changed_still_waits_for_what_was_sent_beyond_the_
     assert limit.wait_s(1) == pytest.approx(1)
     clock.sleep(100)
     limit.change(10)
-    # What was saved up is cut to the burst of the lower rate.
+    # Saved tokens are limited to the burst of the lower rate.
     assert limit.wait_s(20) == 0
     assert limit.wait_s(1) == pytest.approx(1)
 
@@ -121,7 +121,7 @@ JOB = BulkJob("metrics", "job", "import", '{"ordered":false}', "hash", 4, 1, 0)
 
 
 def leased(*workers: str) -> list[BulkPart]:
-    """Parts that these have, and two that no worker has: one was given up by another worker."""
+    """Parts leased by these workers, and two that are not leased, one of which another worker has released."""
     parts = [BulkPart("metrics", "job", number, "", 1) for number in range(len(workers) + 2)]
     taken = [replace(part, state=JobState.LEASED, worker=name) for part, name in zip(parts, workers, strict=False)]
     return [*taken, parts[-2], replace(parts[-1], worker="gone")]
@@ -146,7 +146,7 @@ def test_workers_that_have_parts_share_the_rate_equally() -> None:
     assert share_of(600, leased(), "a") == 600
     assert share_of(600, leased("a", "a"), "a") == 600
     assert share_of(600, leased("a", "b", "b"), "a") == 300
-    # One that has no part yet counts as well.
+    # A worker without parts counts too.
     assert share_of(600, leased("a", "b"), "c") == 200
 
 

@@ -1,4 +1,4 @@
-"""The report of an import: sums over parts, and lines counted over the parts of a file."""
+"""The report of an import: sums over parts, and line numbers over the parts of a file."""
 
 import pytest
 

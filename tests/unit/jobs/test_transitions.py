@@ -1,4 +1,4 @@
-"""The life of a bulk job: what leads where, and what can't be done in which state."""
+"""The states of a bulk job: permitted transitions, and those that are rejected."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ class TestBegin:
         failed = begin(late, NOW + 3_600_000)
         assert failed.state is BulkJobState.FAILED
         assert failed.reason == "it was due at 1970-01-01T00:16:40Z, and no worker began it within an hour"
-        # An operator may want it all the same, and a job without a time is never overdue.
+        # An operator may resume it nevertheless, and a job without a due time is never overdue.
         assert resume(failed, NOW + 7_200_000).state is BulkJobState.RUNNING
         assert begin(JOB, NOW + 7_200_000).state is BulkJobState.RUNNING
 
@@ -208,7 +208,7 @@ class TestExpiry:
         assert expire(idle, NOW + 5 * DAY - 1) == idle
         expired = expire(idle, NOW + 5 * DAY)
         if state is BulkJobState.BROKEN:
-            # Its parts are fenced before.
+            # Its parts are fenced first.
             assert (expired.state, expired.wanted) == (state, Wanted.CANCELLED)
             expired = complete_stop(expired, [], NOW + 5 * DAY)
         assert expired.state is BulkJobState.CANCELLED

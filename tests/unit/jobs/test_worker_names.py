@@ -16,7 +16,7 @@ def test_a_dead_process_is_gone_at_once_and_a_dead_driver_once_its_grants_are_ov
     clock.sleep(100)
     dead.add("a")
     assert gone.is_gone("a")
-    # Its executors may use Kafka until the last grant is over that it gave them, perhaps just before its death.
+    # Its executors may use Kafka until their last grants expire, which it may have given just before its death.
     assert not gone.is_gone(driver)
     clock.sleep(GRANT_S)
     assert not gone.is_gone(driver)

@@ -1,4 +1,4 @@
-"""Manifests of exported days, and what becomes of a day."""
+"""Manifests of exported days, and what an export does with a day."""
 
 import pytest
 

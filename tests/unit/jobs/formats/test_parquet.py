@@ -262,7 +262,7 @@ def test_a_large_row_group_gives_the_same_blocks_each_time_and_alone(tmp_path: P
 
 
 def test_columns_whose_dictionary_was_given_up_are_read(tmp_path: Path) -> None:
-    """Writers go over to plain texts in the midst of a row group, where a dictionary becomes too long."""
+    """Writers switch to plain strings within a row group when a dictionary becomes too long."""
     texts = [f"text-{number * 7919 % 5000}" for number in range(5000)]
     table = pa.table(
         {
@@ -355,7 +355,7 @@ def test_a_damaged_page_is_an_error_by_name(tmp_path: Path) -> None:
 
 
 def test_a_file_with_any_bit_changed_is_read_or_refused_by_name(tmp_path: Path) -> None:
-    """Its metadata has no checksum, so that some changes can't be seen; nothing else may come of them."""
+    """Metadata has no checksum, so some changes are not detected, but they must not have other consequences."""
     table = pa.table(
         {
             "metric": [f"metric-{number % 3}" for number in range(30)],
@@ -379,7 +379,7 @@ def test_a_file_with_any_bit_changed_is_read_or_refused_by_name(tmp_path: Path) 
 
 
 class FailingFiles:
-    """A file system that can't be reached any more after some reads."""
+    """A file system that becomes unreachable after some reads."""
 
     def __init__(self, reads: int) -> None:
         self.reads = reads

@@ -1,4 +1,4 @@
-"""Mappings of Parquet columns as they stand in TOML."""
+"""Mappings of Parquet columns in TOML."""
 
 import tomllib
 

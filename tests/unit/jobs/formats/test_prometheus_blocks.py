@@ -1,4 +1,4 @@
-"""Blocks that were written by hand, read in parts and pieces of every size."""
+"""Handwritten blocks, read in parts and pieces of all sizes."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -84,7 +84,7 @@ VALUES = st.one_of(
 
 @st.composite
 def chunks(draw: st.DrawFn) -> Chunk:
-    """Regular steps and values that share bits, as well as any others."""
+    """Regular and irregular steps, and values with and without common bits."""
     time, step = draw(STARTS), draw(STEPS)
     found = []
     for _ in range(draw(st.integers(0, 12))):
@@ -133,7 +133,7 @@ def test_a_chunk_that_was_reopened_begins_with_the_whole_word_as_its_window(tmp_
 
 
 def test_long_chunks_and_gaps_between_chunks_are_read(tmp_path: Path) -> None:
-    """A chunk longer than what is read behind a run's last one, and one that is skipped, longer than a gap may be."""
+    """A last chunk of a run that is longer than assumed, and a gap longer than the maximum."""
     noise = [(1000 * number, (number * 0x9E3779B97F4A7C15) % 2**64) for number in range(9000)]
     series = [
         a_series(1, Chunk(samples(10))),
@@ -143,7 +143,7 @@ def test_long_chunks_and_gaps_between_chunks_are_read(tmp_path: Path) -> None:
     write_block(tmp_path, series)
     block = only_block(tmp_path)
     assert samples_of(read_all(block)) == truth_of(series)
-    # In the order of another writer, chunks of neighbours need not be neighbours.
+    # Other writers may order the chunks of adjacent series differently.
     for number, one in enumerate(plan_ranges(FS, block, 1)):
         (labels, _) = series[number]
         assert list(samples_of(read_range(FS, block, one, 100))) == [labels]

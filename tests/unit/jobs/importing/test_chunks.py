@@ -1,4 +1,4 @@
-"""Chunks of text: what their blocks hold, and how records are counted that no parser sees."""
+"""Chunks of text: the content of their blocks, and the counts of records that are too long for parsers."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ class Text:
 
 
 def parse(data: npt.NDArray[np.uint8], offset: int) -> SampleBlock:
-    """A sample a line, whose value is the line's number there; lines that begin with a question mark are bad."""
+    """A parser with one sample per line, whose value is the line's number; lines that begin with ? are bad."""
     lines = data.tobytes().split(b"\n")
     lines = lines[:-1] if not lines[-1] else lines
     good = [(0, number, float(number)) for number, line in enumerate(lines) if not line.startswith(b"?")]

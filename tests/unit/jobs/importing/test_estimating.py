@@ -1,4 +1,4 @@
-"""What an import would bring, estimated from pieces of its files."""
+"""Estimates of imports from pieces of their files."""
 
 import gzip
 from dataclasses import replace
@@ -34,7 +34,7 @@ def rows(number: int = ROWS, *, bad_every: int = 20) -> str:
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a file of megabytes is not read as a whole."""
+    """Small pieces, so that a file of megabytes is not read completely."""
     monkeypatch.setattr(estimating, "_PIECE_BYTES", 4096)
 
 

@@ -1,4 +1,4 @@
-"""Planning an import: parts, headers, and what is refused before anything is written."""
+"""Plans of imports: parts, headers, and what is rejected before anything is written."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A text file in parts: what each reads, and which files can't be cut."""
+"""Parts of text files: what each reads, and which files can't be divided."""
 
 import gzip
 from pathlib import Path

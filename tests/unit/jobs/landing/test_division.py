@@ -1,4 +1,4 @@
-"""Blocks that are divided: the same samples in the same order, and none takes more than it may."""
+"""Divided blocks: the same samples in the same order, and no block exceeds the limit."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ MANY = [(("__name__", "m"), ("host", f"host-{row}"), ("long", "x" * 200)) for ro
 
 
 def shapes() -> dict[str, SampleBlock]:
-    """Blocks that become far more than their samples: a series for each sample, and an hour for each sample."""
+    """Blocks that expand: a series for each sample, and an hour for each sample."""
     scattered = [(row * 7 % 300, NOW + row * 13 % 5 * HOUR, float(row)) for row in range(3_000)]
     return {
         "a series for each sample": block_of(MANY, [(row, NOW + row, float(row)) for row in range(300)]),

@@ -1,4 +1,4 @@
-"""What the part log makes of its clients' errors. With real brokers it is under the contract."""
+"""How the part log handles errors of its clients. The contract tests it with real brokers."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -42,7 +42,7 @@ def answered(value: object) -> "Future[Any]":
 
 
 class Clients:
-    """All clients of the library in one. `failures` says which of its calls fail, and how."""
+    """All clients of the library in one. `failures` are the errors by name of the call."""
 
     def __init__(self) -> None:
         self.failures: dict[str, KafkaError] = {}
@@ -119,7 +119,7 @@ def test_no_setting_lets_a_record_outlive_its_transaction_or_be_doubled() -> Non
 def test_a_chunk_is_one_transaction(log: PartLog, clients: Clients) -> None:
     land(log)
     assert clients.calls == [
-        # Before the transaction, which is to be short.
+        # Before the transaction, which must be short.
         "consumer_group_metadata",
         "close",
         "begin_transaction",

@@ -51,7 +51,7 @@ def series_in(block: SampleBlock) -> list[bytes]:
 
 
 def samples_in(block: SampleBlock) -> dict[bytes, list[tuple[int, bytes]]]:
-    """The samples of each series by hour, those of an hour in the order of the source."""
+    """The samples of each series by hour, within an hour in the order of the source."""
     found = defaultdict(list)
     labels = series_in(block)
     for row, time, value in zip(block.row.tolist(), block.times.tolist(), block.values, strict=True):
@@ -60,7 +60,7 @@ def samples_in(block: SampleBlock) -> dict[bytes, list[tuple[int, bytes]]]:
 
 
 def check(packed: Packed, block: SampleBlock, partitions: int, max_bytes: int = MAX_PART_BYTES) -> None:
-    """Everything that holds if no sample was left out."""
+    """Check everything that holds if no sample was skipped."""
     columns = decode_batch([record.value for record in packed.records], WIDE)
     assert columns.faults == ()
     assert not columns.skipped.series

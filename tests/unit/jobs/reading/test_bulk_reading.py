@@ -1,4 +1,4 @@
-"""Pins, selectors, label order, tasks and Arrow batches of a bulk read, over a twin of the store."""
+"""Pins, selectors, label order, tasks and Arrow batches of a bulk read, with a store in memory."""
 
 from dataclasses import replace
 from typing import cast
@@ -66,7 +66,7 @@ class Stored:
         return pin(DATASET, GROUPS, self.samples.manifests(), times, self.clock.now_ms())
 
     def read(self, selector: str, times: TimeRange = TODAY, *, task_samples: int = 100, at_once: int = 50) -> pa.Table:
-        """All samples, by tasks of about so many, each read about so many at a time."""
+        """All samples, read with tasks and slices of about these numbers of samples."""
         pins = self.pins(times)
         resolved = resolve(self.store, pins, parse_selector(selector))
         batches = [
@@ -132,7 +132,7 @@ def test_tasks_read_every_sample_once_whatever_their_size() -> None:
     for bucket in range(FIRST, FIRST + 3):
         stored.samples.write(0, bucket, some(bucket, range(6)))
         stored.samples.write(1, bucket, some(bucket, range(4, 9), 100.0))
-    # Late duplicates, and series that are there in another shard.
+    # Late duplicates, and series that another shard also has.
     stored.samples.write(0, FIRST + 3, some(FIRST, range(3), 1000.0))
     expected = sorted(stored.samples.expected(START, START + DAY))
     assert len(expected) == 9 * 6 * 9
@@ -171,7 +171,7 @@ def test_superseded_rows_are_not_pinned_and_their_keys_are_known() -> None:
     assert {row.bucket for row in pins.rows} == {FIRST}
     assert [(one.row.bucket, one.row.superseded) for one in pins.indexes] == [(FIRST, False), (FIRST + 1, True)]
     assert len(resolve(stored.store, pins, parse_selector('{host="2"}')).series) == 6
-    # Half a rewind: the index counts, and one row does not.
+    # An incomplete rewind: the index is valid, and one row is superseded.
     designated = designated_group(ShardId(DATASET, 0), GROUPS)
     filled = {row.group for row in rows if row.samples}
     other = max(filled - {designated})

@@ -1,4 +1,4 @@
-"""Templates: what they make of a series, and what is wrong with those that can't be used."""
+"""Templates: rendered messages, and the errors of invalid templates."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Compressed files: the same records as the plain ones, and a clear error where one is damaged."""
+"""Compressed files: the same records as plain files, and a clear error for a damaged one."""
 
 import gzip
 import tracemalloc
