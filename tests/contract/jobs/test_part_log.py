@@ -102,7 +102,7 @@ def test_parts_do_not_disturb_each_other(world: World, part: PartIdentity) -> No
     }
 
 
-def test_a_part_that_is_begun_twice_goes_on_behind_what_has_landed(world: World, part: PartIdentity) -> None:
+def test_a_part_that_is_begun_twice_continues_after_what_has_landed(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     assert begin(log, part) == begin(log, part) == Landed()
     land(log, 0)
@@ -185,7 +185,7 @@ def test_a_transaction_that_a_dead_process_left_open_is_aborted_by_the_next_begi
     assert samples(world, part) == {0: 10}
 
 
-def test_a_process_that_dies_right_behind_its_commit_has_landed_the_chunk(world: World, part: PartIdentity) -> None:
+def test_a_process_that_dies_right_after_its_commit_has_landed_the_chunk(world: World, part: PartIdentity) -> None:
     log = world.open_log(after={"commit": kill})
     begin(log, part)
     with suppress(Killed):
@@ -267,7 +267,7 @@ def test_a_chunk_out_of_turn_is_refused(world: World, part: PartIdentity) -> Non
         land(log, 0)
 
 
-def test_nothing_is_sent_behind_the_deadline(world: World, part: PartIdentity) -> None:
+def test_nothing_is_sent_after_the_deadline(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     begin(log, part)
     with pytest.raises(DeadlinePassed):
@@ -312,7 +312,7 @@ def test_brokers_that_are_away_may_come_back(world: World, part: PartIdentity) -
     assert isinstance(caught.value, Retryable)
 
 
-def test_a_part_that_was_forgotten_begins_anew(world: World, part: PartIdentity) -> None:
+def test_a_part_whose_group_was_deleted_starts_from_the_beginning(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     begin(log, part)
     land(log, 0)

@@ -78,7 +78,7 @@ def test_a_worker_with_an_old_lease_of_a_part_is_refused(there: BulkPart) -> Non
         finish(there, LEASED)
 
 
-def test_of_two_workers_one_gets_the_part_and_the_other_is_told_so(board: BulkBoard) -> None:
+def test_only_one_of_two_workers_gets_the_part(board: BulkBoard) -> None:
     seen = all_parts(board)[0]
     assert board.lease(seen, "w") is not None
     assert board.lease(seen, "v") is None

@@ -37,12 +37,12 @@ def test_a_row_from_before_nulls_were_counted_has_none() -> None:
     assert PartOutcome.from_json(row) == PartOutcome(Counts(records=1))
 
 
-def test_a_row_without_one_is_that_of_nothing() -> None:
+def test_a_row_without_an_outcome_has_an_empty_one() -> None:
     assert PartOutcome.from_json("") == PartOutcome()
 
 
 @given(outcomes, outcomes)
-def test_they_add_up(one: PartOutcome, other: PartOutcome) -> None:
+def test_outcomes_can_be_added(one: PartOutcome, other: PartOutcome) -> None:
     both = one + other
     assert both.counts.records == one.counts.records + other.counts.records
     assert sum(both.times.counts.values()) == sum(one.times.counts.values()) + sum(other.times.counts.values())

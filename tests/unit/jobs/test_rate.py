@@ -38,7 +38,7 @@ def test_a_bucket_never_holds_more_than_its_burst() -> None:
     assert TokenBucket.full(100, burst=50, now=0).taken(50, now=0).filled(1_000).tokens == 50
 
 
-def test_a_clock_that_goes_back_gives_nothing() -> None:
+def test_a_clock_that_goes_back_adds_no_tokens() -> None:
     bucket = TokenBucket.full(100, burst=50, now=10).taken(50, now=10)
     assert bucket.filled(5) == bucket
 
@@ -93,7 +93,7 @@ class Gate:
         return self.wait
 
 
-def test_samples_that_are_held_back_by_one_limit_use_up_none_of_those_behind_it() -> None:
+def test_samples_that_one_limit_delays_use_up_no_permission_of_later_ones() -> None:
     gate, limit = Gate(3.0), RateLimit(1_000, ManualClock())
     both = Throttles((gate, limit))
     assert [both.wait_s(5_000) for _ in range(9)] == [3.0] * 9

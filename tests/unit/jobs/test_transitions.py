@@ -89,18 +89,18 @@ class TestPauseAndCancel:
     @pytest.mark.parametrize(
         ("wanted", "state"), [(Wanted.PAUSED, BulkJobState.PAUSED), (Wanted.CANCELLED, BulkJobState.CANCELLED)]
     )
-    def test_they_hold_only_once_no_part_is_leased(self, wanted: Wanted, state: BulkJobState) -> None:
+    def test_they_take_effect_once_no_part_is_leased(self, wanted: Wanted, state: BulkJobState) -> None:
         stopping = request_stop(job(BulkJobState.RUNNING), wanted, NOW)
         assert not takes_parts(stopping)
         assert complete_stop(stopping, parts(JobState.LEASED, JobState.DONE), NOW) == stopping
         settled = complete_stop(stopping, parts(JobState.PENDING, JobState.DONE), NOW)
         assert (settled.state, settled.wanted) == (state, Wanted.NOTHING)
 
-    def test_without_an_operator_nothing_is_settled(self) -> None:
+    def test_nothing_stops_without_a_request(self) -> None:
         running = job(BulkJobState.RUNNING)
         assert complete_stop(running, [], NOW) == running
 
-    def test_asking_twice_changes_nothing(self) -> None:
+    def test_a_second_request_changes_nothing(self) -> None:
         once = request_stop(job(BulkJobState.RUNNING), Wanted.PAUSED, NOW)
         assert request_stop(once, Wanted.PAUSED, NOW + 1) == once
 
@@ -110,7 +110,7 @@ class TestPauseAndCancel:
         assert request_stop(request_stop(JOB, Wanted.PAUSED, NOW), Wanted.CANCELLED, NOW).wanted is Wanted.CANCELLED
 
     @pytest.mark.parametrize("state", [BulkJobState.PAUSED, BulkJobState.BROKEN])
-    def test_a_job_that_stands_still_may_be_cancelled_and_need_not_be_paused(self, state: BulkJobState) -> None:
+    def test_a_paused_or_broken_job_is_not_paused_again_but_can_be_cancelled(self, state: BulkJobState) -> None:
         assert request_stop(job(state), Wanted.PAUSED, NOW) == job(state)
         assert complete_stop(request_stop(job(state), Wanted.CANCELLED, NOW), [], NOW).state is BulkJobState.CANCELLED
 
@@ -122,7 +122,7 @@ class TestPauseAndCancel:
 
 class TestResume:
     @pytest.mark.parametrize("state", [BulkJobState.PAUSED, BulkJobState.BROKEN, BulkJobState.FAILED])
-    def test_it_runs_again_and_the_breaker_counts_anew(self, state: BulkJobState) -> None:
+    def test_it_runs_again_and_the_breaker_counts_from_zero(self, state: BulkJobState) -> None:
         resumed = resume(job(state, idle_since=5, reason="why", window=3), NOW)
         assert (resumed.state, resumed.window, resumed.idle_since, resumed.reason) == (BulkJobState.RUNNING, 4, 0, "")
 
@@ -181,7 +181,7 @@ class TestConclude:
         assert concluded.reason == "1 of 2 parts failed; part 1: no space"
 
     @pytest.mark.parametrize("found", [[], [JobState.DONE], [JobState.DONE] * 3])
-    def test_another_number_of_parts_than_planned_says_nothing(self, found: list[JobState]) -> None:
+    def test_an_incomplete_list_of_parts_decides_nothing(self, found: list[JobState]) -> None:
         running = job(BulkJobState.RUNNING)
         assert conclude(running, parts(*found), NOW) == running
 
@@ -190,7 +190,7 @@ class TestConclude:
         assert conclude(job(state), parts(JobState.DONE, JobState.DONE), NOW) == job(state)
 
     @pytest.mark.parametrize("wanted", [Wanted.PAUSED, Wanted.CANCELLED])
-    def test_what_an_operator_wants_holds_first(self, wanted: Wanted) -> None:
+    def test_a_requested_stop_has_precedence(self, wanted: Wanted) -> None:
         stopping, done = job(BulkJobState.RUNNING, wanted=wanted), parts(JobState.DONE, JobState.DONE)
         assert conclude(stopping, done, NOW) == stopping
         assert complete_stop(stopping, done, NOW).state.value == wanted.value
@@ -202,7 +202,7 @@ class TestConclude:
 
 class TestExpiry:
     @pytest.mark.parametrize("state", [BulkJobState.PAUSED, BulkJobState.BROKEN])
-    def test_a_job_that_nobody_resumes_is_cancelled(self, state: BulkJobState) -> None:
+    def test_a_job_that_is_not_resumed_is_cancelled(self, state: BulkJobState) -> None:
         idle = job(state, idle_since=NOW)
         assert expires_at(idle) == NOW + 5 * DAY
         assert expire(idle, NOW + 5 * DAY - 1) == idle

@@ -59,7 +59,7 @@ def test_a_day_is_kept_once_a_row_it_was_made_from_has_expired() -> None:
         ExportDay("metrics", "up", OF.start, OF.end - 1),
     ],
 )
-def test_an_export_of_something_else_is_not_damaged(of: ExportDay) -> None:
+def test_another_export_is_not_overwritten(of: ExportDay) -> None:
     with pytest.raises(ConflictingExport):
         choose_action(FORMER, of, ROWS, ())
 
@@ -69,7 +69,7 @@ def test_days_are_those_of_utc_and_the_first_and_the_last_may_be_cut() -> None:
     assert days_between(DAY - 1, 2 * DAY + 1) == [(DAY - 1, DAY), (DAY, 2 * DAY), (2 * DAY, 2 * DAY + 1)]
 
 
-def test_the_job_of_a_file_is_told_by_its_name_and_names_sort_as_parts_do() -> None:
+def test_the_name_of_a_file_contains_its_job_and_sorts_like_its_part() -> None:
     job = "20261118T101500Z-a1b2c3"
     assert job_of(file_name(job, 12, 3)) == job
     assert [job_of(name) for name in ("_manifest.json", "mine.parquet", "x.csv")] == ["", "", ""]

@@ -69,7 +69,7 @@ def test_a_small_file_is_read_as_a_whole_and_each_record_once(tmp_path: Path) ->
     assert (found.first, found.behind, found.hours) == (START, START + 4 * HOUR, 4)
 
 
-def test_of_a_compressed_file_no_totals_are_told(tmp_path: Path) -> None:
+def test_totals_of_a_compressed_file_are_unknown(tmp_path: Path) -> None:
     path = tmp_path / "data.csv.gz"
     path.write_bytes(gzip.compress(rows().encode()))
     found = estimated(path)

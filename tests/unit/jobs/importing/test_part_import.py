@@ -172,7 +172,7 @@ def other_value(chunk: Chunk) -> Chunk:
     ],
     ids=["a sample less", "a record more", "another end", "fewer chunks"],
 )
-def test_a_source_that_reads_otherwise_than_what_has_landed_fails_by_name(changed: list[Chunk]) -> None:
+def test_a_source_that_differs_from_what_has_landed_fails_by_name(changed: list[Chunk]) -> None:
     world = World()
     with pytest.raises(Killed):
         world.run(before_landing=dies_before(2))

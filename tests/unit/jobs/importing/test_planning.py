@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_parts_follow_each_other_behind_the_header(file: Path) -> None:
+def test_parts_follow_each_other_after_the_header(file: Path) -> None:
     plan = plan_import([str(file)], OPTIONS)
     assert plan.parts[0].start == len("time,host,value\n")
     assert [part.end for part in plan.parts[:-1]] == [part.start for part in plan.parts[1:]]

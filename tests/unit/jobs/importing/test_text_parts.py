@@ -45,7 +45,7 @@ def read(parts: list[TextPart], rules: RecordRules) -> bytes:
 @pytest.mark.parametrize("part_bytes", [1, 3, 7, 20, 1_000])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
-def test_behind_the_header_every_line_is_read_once(
+def test_every_line_after_the_header_is_read_once(
     tmp_path: Path, part_bytes: int, mark: bytes, line_end: bytes
 ) -> None:
     header, lines = b"time,value", line_end.join([b"1,2", b"", b"3,4", b"55,66"])

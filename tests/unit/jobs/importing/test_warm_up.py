@@ -61,6 +61,6 @@ def test_an_import_finds_all_its_kernels_after_a_warm_up(tmp_path: Path) -> None
     assert len(by_warm_up) > 5, "without it, the import would have found none of these"
 
 
-def test_it_leaves_nothing(tmp_path: Path) -> None:
+def test_it_leaves_no_file(tmp_path: Path) -> None:
     warm_up(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -196,14 +196,14 @@ def test_records_that_are_not_acknowledged_in_time_abort_the_transaction(log: Pa
     assert clients.calls[-3:] == ["begin_transaction", "produce", "abort_transaction"]
 
 
-def test_the_cause_is_told_if_the_abort_fails_as_well(log: PartLog, clients: Clients) -> None:
+def test_the_cause_is_raised_if_the_abort_fails_as_well(log: PartLog, clients: Clients) -> None:
     clients.unacknowledged = 1
     clients.failures["abort_transaction"] = KafkaError(KafkaError._TIMED_OUT, "no answer")
     with pytest.raises(LogUnreachable, match="not acknowledged"):
         land(log)
 
 
-def test_brokers_that_allow_no_such_time_out_are_not_asked_again(clients: Clients) -> None:
+def test_brokers_that_do_not_permit_the_timeout_are_not_retried(clients: Clients) -> None:
     clients.failures["init_transactions"] = KafkaError(KafkaError.INVALID_TRANSACTION_TIMEOUT, "too long", True)
     with pytest.raises(KafkaFailed) as caught:
         open_part_log({}, "topic", ManualClock()).begin(PART, first_begun_ms=None, deadline=100)

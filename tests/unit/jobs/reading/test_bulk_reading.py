@@ -114,7 +114,7 @@ def test_matchers_mean_what_promql_means_by_them(selector: str, found: list[int]
 
 
 @pytest.mark.parametrize("selector", ['{a=~"("}', '{a=~"a)|(b"}', r'{a=~"\\p{Nonsense}"}'])
-def test_an_expression_that_is_none_is_refused(selector: str) -> None:
+def test_an_invalid_expression_is_refused(selector: str) -> None:
     with pytest.raises(InvalidMatcher):
         check_matchers(parse_selector(selector))
 
@@ -179,7 +179,7 @@ def test_superseded_rows_are_not_pinned_and_their_keys_are_known() -> None:
     assert {row.group for row in stored.pins().rows if row.bucket == FIRST + 1} == filled - {other}
 
 
-def test_rows_behind_the_newest_stored_index_are_not_pinned() -> None:
+def test_rows_after_the_newest_stored_index_are_not_pinned() -> None:
     stored = Stored()
     for bucket in (FIRST, FIRST + 1):
         stored.samples.write(0, bucket, some(bucket, range(2)))

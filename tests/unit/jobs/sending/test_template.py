@@ -34,7 +34,7 @@ def test_a_field_alone_keeps_its_type_in_json() -> None:
 
 
 @pytest.mark.parametrize(("number", "shown"), [(float("nan"), "NaN"), (float("inf"), "+Inf"), (-float("inf"), "-Inf")])
-def test_numbers_that_json_has_not_are_texts(number: float, shown: str) -> None:
+def test_numbers_that_json_can_not_represent_are_strings(number: float, shown: str) -> None:
     assert value("{$value}", replace(SERIES, value=number)) == shown
 
 

@@ -93,7 +93,7 @@ def test_zones_stay_in_one_job_for_every_hour_of_a_year() -> None:
 
 
 @pytest.mark.parametrize("written", ["9:00", "24:00", "09:60", "0900", "09:0x", ""])
-def test_a_time_of_day_that_is_none_is_refused(written: str) -> None:
+def test_an_invalid_time_of_day_is_refused(written: str) -> None:
     with pytest.raises(ValueError, match="is not a time of day such as 09:00"):
         LocalTime.parse(written)
     assert LocalTime.parse("23:05").milliseconds == 23 * HOUR + 5 * 60_000
