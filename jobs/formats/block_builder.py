@@ -37,7 +37,7 @@ Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BYTES_PER_SAMPLE = 48  # An estimate: the columns of common inputs grow at max_bytes once.
+_BYTES_PER_SAMPLE = 48  # An estimate: the columns of common inputs grow at most once.
 _MIN_BYTES_PER_SAMPLE = 16  # In the output; slightly less than a sample takes.
 _MIN_SLOTS = 1 << 10
 _MAX_SLOTS = 1 << 20  # Of a bounded block: tables of about 50 MB.
@@ -156,7 +156,7 @@ class BlockBuilder:
         return BadRecords({TEXTS[Reason(reason)]: int(self._counts[reason]) for reason in found}, examples)
 
     def _excerpt(self, start: int, end: int) -> str:
-        # A character takes at max_bytes four bytes.
+        # A character takes at most four bytes.
         text = self.data[start : min(end, start + 4 * MAX_EXCERPT)].tobytes().decode("utf-8", "replace")
         return text.rstrip("\r\n")[:MAX_EXCERPT]
 

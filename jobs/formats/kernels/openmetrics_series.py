@@ -64,7 +64,7 @@ def _name_end(at, end, colons):
 def _quoted(at, end, free, max_length):
     """Parse a text at its quote: (start, length, position after it or `BAD`, next `free`).
 
-    A text with escapes is free_before to the address `free`. One that is longer than `max_length` is truncated to
+    A text with escapes is written to the address `free`. One that is longer than `max_length` is truncated to
     `max_length + 1` bytes. A backslash before any other character is an ordinary character.
     """
     if at >= end or load_u8(at) != QUOTE:

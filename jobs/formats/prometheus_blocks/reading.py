@@ -25,7 +25,7 @@ from strandline.wire.decode import Limits
 def read_range(
     fs: FileSystem, block: BlockInfo, series: SeriesRange, max_samples: int, *, limits: Limits | None = None
 ) -> Iterator[SampleBlock]:
-    """Read a range of series, in blocks of at max_cumulative `max_samples` samples, or of one chunk.
+    """Read a range of series, in blocks of at most `max_samples` samples, or of one chunk.
 
     The same bytes and arguments result in the same blocks. Memory is limited to the symbol table, a piece of the index,
     a run of chunks and the samples of one block. Raises `DamagedBlock` for damage that affects more than single series

@@ -72,7 +72,7 @@ class Stored:
         batches = [
             batch
             for task in divide(pins, resolved, times, task_samples)
-            for part in read_slices(self.store, task, self.clock, at_once=at_once)
+            for part in read_slices(self.store, task, self.clock, slice_samples=at_once)
             for batch in plain_batches(SampleColumns.of(part), 7)
         ]
         return pa.Table.from_batches(batches) if batches else pa.table({name: [] for name in ("metric", "labels")})
