@@ -351,7 +351,7 @@ def test_a_plan_that_was_removed_fails_parts_by_name(tmp_path: Path) -> None:
     for path in (tmp_path / "out" / plan.spec.plan).iterdir():
         path.unlink()
     world.work()
-    assert "a part of the plan of this export" in world.board.parts(world.board.jobs()[0])[0].reason
+    assert "part of the plan of this export" in world.board.parts(world.board.jobs()[0])[0].reason
 
 
 def test_an_import_reads_an_exported_file_as_it_was_exported(tmp_path: Path) -> None:
