@@ -18,10 +18,9 @@ import structlog
 from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.jobs.control_list import control_csv
-from strandline.jobs.counts import Counts
+from strandline.jobs.counts import Counts, landed_of
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.outcome import PartOutcome
-from strandline.jobs.part_counts import landed_of
 from strandline.jobs.part_fencing import identity_of
 from strandline.jobs.report import JobReport, job_report
 from strandline.jobs.transitions import announced, complete

@@ -48,7 +48,7 @@ def skip_blanks(at, end):
 
 
 @njit(cache=True)
-def note_bad(cursor, counts, examples, start, end, line, reason):
+def add_bad(cursor, counts, examples, start, end, line, reason):
     """Count a bad record, and store the position of the first ones. `start` and `end` are relative to the input."""
     counts[reason] += 1
     index = cursor[EXAMPLES]
@@ -58,7 +58,7 @@ def note_bad(cursor, counts, examples, start, end, line, reason):
 
 
 @njit(cache=True)
-def note_hard(cursor, hard, sample, start, length):
+def add_hard(cursor, hard, sample, start, length):
     """Store the position of a number that Python must convert. False if the column is full."""
     index = cursor[HARD_NUMBERS]
     if index == len(hard):

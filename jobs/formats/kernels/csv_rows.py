@@ -15,8 +15,8 @@ from strandline.jobs.formats.kernels.block import (
     RECORDS,
     SAMPLES,
     UNUSED_SERIES,
-    note_bad,
-    note_hard,
+    add_bad,
+    add_hard,
 )
 from strandline.jobs.formats.kernels.clock_times import read_pattern, read_rfc3339
 from strandline.jobs.formats.kernels.csv_fields import (
@@ -32,7 +32,7 @@ from strandline.jobs.formats.kernels.csv_fields import (
 )
 from strandline.jobs.formats.kernels.decimals import HARD, OUT_OF_RANGE, read_float, read_millis
 from strandline.jobs.formats.kernels.series_table import (
-    ROOM,
+    FULL,
     UNKNOWN,
     add_group,
     bad_member,
@@ -56,7 +56,7 @@ UNIX, RFC3339, PATTERN = 0, 1, 2  # Kinds of times.
 CONSTANT, METRIC = -1, -2  # As the column of a label: a constant, or the metric.
 # Columns of a label in the plan: column, start and length of its name, start and length of its constant.
 PLAN_WORDS = 5
-ABSENT, PRESENT, NEEDS_CARE = 0, 1, 2  # States of a value in its row; the last one is a hard number.
+ABSENT, PRESENT, UNDECIDED = 0, 1, 2  # States of a value in its row; the last one is a hard number.
 
 
 @njit(cache=True)
@@ -88,7 +88,7 @@ def _values_of(fields, value_columns, numbers, states):
         value, after, certainty = read_float(start, end)
         if after != end:
             return BAD_VALUE
-        numbers[place], states[place] = value, NEEDS_CARE if certainty == HARD else PRESENT
+        numbers[place], states[place] = value, UNDECIDED if certainty == HARD else PRESENT
         present += 1
     return 0 if present else NO_VALUE
 
@@ -110,7 +110,7 @@ def _identity(fields, runs, hashes):
 
 @njit(cache=True)
 def _member(fields, value, quote, labels, texts, spans, scratch, limits, series, known, cursor):
-    """The series of a value: its number, a bad member, or at most `ROOM`.
+    """The series of a value: its number, a bad member, or at most `FULL`.
 
     The labels of the plan are sorted by name, so that `add_label` appends.
     """
@@ -212,27 +212,27 @@ def read_rows(base, length, state, marks, time, clock, columns, labels, texts):
                         member = _member(
                             fields, value, quote, labels, texts, spans, scratch, limits, series, known, cursor
                         )
-                        if member > ROOM:
+                        if member > FULL:
                             members[group * n_values + value] = member
                     if member < 0:
                         break
                     rows[place], times[place], values[place] = member, millis, numbers[value]
                     place += 1
-            if member <= ROOM:
-                need = ROOM - member
+            if member <= FULL:
+                need = FULL - member
                 break
             if member < 0:
                 reason = reason_of(member)
                 cursor[UNUSED_SERIES] = 1
         if reason == 0:
             for value in range(n_values):
-                if states[value] == NEEDS_CARE:
+                if states[value] == UNDECIDED:
                     column = value_columns[value]
                     start = fields[column, START]
-                    note_hard(cursor, hard, n_samples, start - base, fields[column, END] - start)
+                    add_hard(cursor, hard, n_samples, start - base, fields[column, END] - start)
                 n_samples += states[value] != ABSENT
         else:
-            note_bad(cursor, counts, examples, at - base, after - base, line, reason)
+            add_bad(cursor, counts, examples, at - base, after - base, line, reason)
         records += 1
         line += _newlines(at, after) if multiline else 1
         at = after

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from strandline.jobs.formats.kernels.block import MORE_HARD, MORE_SAMPLES, note_hard
+from strandline.jobs.formats.kernels.block import MORE_HARD, MORE_SAMPLES, add_hard
 from strandline.jobs.formats.kernels.decimals import (
     HARD,
     NORMAL_NAN,
@@ -55,7 +55,7 @@ def reason_of_failure(position):
 
 
 @njit(cache=True)
-def lacks(need):
+def full_column(need):
     """The position that signals a full column."""
     return -1000 - need
 
@@ -115,7 +115,7 @@ def read_values(at, end, base, free, index, rows, values, hard, cursor):
     at, ended = _first(at, end)
     while not ended:
         if index + count == len(values):
-            return count, nulls, lacks(MORE_SAMPLES)
+            return count, nulls, full_column(MORE_SAMPLES)
         if at >= end:
             return count, nulls, failed(BAD_JSON)
         byte = load_u8(at)
@@ -138,8 +138,8 @@ def read_values(at, end, base, free, index, rows, values, hard, cursor):
             if after < 0 or not is_number(at, after):
                 return count, nulls, failed(BAD_VALUE)
             value, certainty = to_float(mantissa, power, negative, dropped)
-            if certainty == HARD and not note_hard(cursor, hard, index + count, at - base, after - at):
-                return count, nulls, lacks(MORE_HARD)
+            if certainty == HARD and not add_hard(cursor, hard, index + count, at - base, after - at):
+                return count, nulls, full_column(MORE_HARD)
             at = after
         rows[index + count], values[index + count] = kind, value
         nulls += kind == IS_NULL
@@ -155,7 +155,7 @@ def read_times(at, end, index, times):
     at, ended = _first(at, end)
     while not ended:
         if index + count == len(times):
-            return count, lacks(MORE_SAMPLES)
+            return count, full_column(MORE_SAMPLES)
         millis, after = read_millis(at, end, 0)
         if after == OUT_OF_RANGE:
             return count, failed(TIME_OUT_OF_RANGE)

@@ -12,8 +12,8 @@ from strandline.jobs.formats.kernels.block import (
     RECORDS,
     SAMPLES,
     UNUSED_SERIES,
+    add_bad,
     line_end,
-    note_bad,
 )
 from strandline.jobs.formats.kernels.json_arrays import (
     failed,
@@ -36,7 +36,7 @@ from strandline.jobs.formats.kernels.json_text import (
 )
 from strandline.jobs.formats.kernels.openmetrics_series import braces_end
 from strandline.jobs.formats.kernels.series_table import (
-    ROOM,
+    FULL,
     UNKNOWN,
     add_group,
     bad_member,
@@ -136,7 +136,7 @@ def _metric_end(at, end):
 
 @njit(cache=True)
 def _read_metric(at, end, spans, scratch, limits, series, known, cursor):
-    """The series of a metric object: its number, a bad member, or at most `ROOM`."""
+    """The series of a metric object: its number, a bad member, or at most `FULL`."""
     free = scratch.ctypes.data
     count, names_length = 0, 0
     at = skip_space(at + 1, end)
@@ -234,9 +234,9 @@ def read_json_lines(base, length, state):
             key, position = _next_key(position, stop, free)
         if key == OBJECT_END and skip_space(position, stop) == stop:
             reason = _reason_of_parts(seen, n_values, n_times)
-        elif position <= ROOM:
+        elif position <= FULL:
             cursor[HARD_NUMBERS] = first_hard
-            need = ROOM - position
+            need = FULL - position
             break
         elif key == OBJECT_END or key == NOTHING:
             reason = BAD_JSON
@@ -252,11 +252,11 @@ def read_json_lines(base, length, state):
                 member = members[group]
                 if member == UNKNOWN:
                     member = _read_metric(metric, metric_end, spans, scratch, limits, series, known, cursor)
-                    if member > ROOM:
+                    if member > FULL:
                         members[group] = member
-            if member <= ROOM:
+            if member <= FULL:
                 cursor[HARD_NUMBERS] = first_hard
-                need = ROOM - member
+                need = FULL - member
                 break
             if member < 0:
                 reason = reason_of(member)
@@ -272,7 +272,7 @@ def read_json_lines(base, length, state):
             n_samples += n_values
         else:
             cursor[HARD_NUMBERS] = first_hard
-            note_bad(cursor, counts, examples, at - base, after - base, line, reason)
+            add_bad(cursor, counts, examples, at - base, after - base, line, reason)
         records += 1
         line += 1
         at = after

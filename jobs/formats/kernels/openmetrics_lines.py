@@ -14,14 +14,14 @@ from strandline.jobs.formats.kernels.block import (
     RECORDS,
     RETURN,
     SAMPLES,
+    add_bad,
+    add_hard,
     line_end,
-    note_bad,
-    note_hard,
     skip_blanks,
 )
 from strandline.jobs.formats.kernels.decimals import HARD, OUT_OF_RANGE, read_float, read_millis
 from strandline.jobs.formats.kernels.openmetrics_series import BAD_LABELS, OPEN, braces_end, read_series, series_end
-from strandline.jobs.formats.kernels.series_table import ROOM, UNKNOWN, add_group, find_group, reason_of
+from strandline.jobs.formats.kernels.series_table import FULL, UNKNOWN, add_group, find_group, reason_of
 from strandline.jobs.formats.reasons import Reason
 from strandline.kernels.machine import load_u8
 from strandline.kernels.xxh3 import hash_at
@@ -144,20 +144,20 @@ def read_lines(base, length, metric_label, state):
                 member = members[group]
                 if member == UNKNOWN:
                     member = read_series(at, name_end, metric_label, spans, scratch, limits, series, known, cursor)
-                    if member > ROOM:
+                    if member > FULL:
                         members[group] = member
-            if member <= ROOM:
-                need = ROOM - member
+            if member <= FULL:
+                need = FULL - member
                 break
             if member < 0:
                 reason = reason_of(member)
             else:
                 rows[n_samples], times[n_samples], values[n_samples] = member, millis, value
                 if certainty == HARD:
-                    note_hard(cursor, hard, n_samples, start - base, value_end - start)
+                    add_hard(cursor, hard, n_samples, start - base, value_end - start)
                 n_samples += 1
         if reason != 0:
-            note_bad(cursor, counts, examples, at - base, after - base, line, reason)
+            add_bad(cursor, counts, examples, at - base, after - base, line, reason)
         records += 1
         line += 1
         at = after

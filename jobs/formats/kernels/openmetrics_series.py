@@ -96,7 +96,7 @@ def _quoted(at, end, free, max_length):
 
 @njit(cache=True)
 def read_series(at, end, metric_label, spans, scratch, limits, series, known, cursor):
-    """The series of a text: its number, a bad member, or at most `ROOM`.
+    """The series of a text: its number, a bad member, or at most `FULL`.
 
     `metric_label` is the address of the text `__name__`. In braces, a quoted text without a following `=` is the name
     of the metric.

@@ -25,8 +25,8 @@ from strandline.kernels.xxh3 import hash_128
 from strandline.wire.kernels.labels import METRIC_NAME, NO_LABELS
 
 UNKNOWN = -1  # In `members`: not parsed yet.
-# A member below `UNKNOWN` is a reason why there is no series; at most `ROOM`, it is what is full.
-ROOM = -1000
+# A member below `UNKNOWN` is a reason why there is no series; at most `FULL`, it is what is full.
+FULL = -1000
 
 
 @njit(cache=True)
@@ -42,9 +42,9 @@ def reason_of(member):
 
 
 @njit(cache=True)
-def lacking(need):
+def full_member(need):
     """The member for a series that did not fit."""
-    return ROOM - need
+    return FULL - need
 
 
 @njit(cache=True)
@@ -73,10 +73,10 @@ def _insert(slots, low, high, number):
 
 @njit(cache=True)
 def add_group(groups, members, values, cursor, low, high):
-    """Add a group with `values` unknown members. Returns its number, or at most `ROOM`."""
+    """Add a group with `values` unknown members. Returns its number, or at most `FULL`."""
     number = cursor[GROUPS]
     if 2 * (number + 1) * WORDS > len(groups) or (number + 1) * values > len(members):
-        return lacking(MORE_GROUPS)
+        return full_member(MORE_GROUPS)
     _insert(groups, low, high, number)
     for index in range(number * values, (number + 1) * values):
         members[index] = UNKNOWN
@@ -95,7 +95,7 @@ def has_metric(spans, count):
 
 @njit(cache=True)
 def series_of(spans, count, series, known, cursor):
-    """The number of the series with these labels, which is added if it is new; or a bad member, or at most `ROOM`.
+    """The number of the series with these labels, which is added if it is new; or a bad member, or at most `FULL`.
     `series` are the columns of `SeriesColumns` to fill, and `known` is the table of canonical hashes.
     """
     if count == 0:
@@ -103,9 +103,9 @@ def series_of(spans, count, series, known, cursor):
     starts, labels, key_low, key_high = series
     number, start = cursor[SERIES], cursor[LABEL_BYTES]
     if 2 * (number + 1) * WORDS > len(known) or number == len(key_low):
-        return lacking(MORE_SERIES)
+        return full_member(MORE_SERIES)
     if start + labels_room(spans, count) > len(labels):
-        return lacking(MORE_LABELS)
+        return full_member(MORE_LABELS)
     at = put_labels(labels, start, spans, count)
     low, high = hash_128(labels, start, at - start)
     found = find_group(known, low, high)
