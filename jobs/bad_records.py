@@ -1,4 +1,4 @@
-"""Records of a source that can't be used: how many, why, and the first of them."""
+"""Records of a source that can't be imported: counts per reason, and the first examples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ MAX_EXCERPT = 200
 
 
 def printable(text: str) -> str:
-    """Text of a file without characters that would do something to a terminal: they stand as escapes."""
+    """The text with non-printable characters escaped, so that it can't control a terminal."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
@@ -16,8 +16,8 @@ def printable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class BadRecord:
-    """One of them: at which byte of its file it begins, in which line of its part (from 1 on; 0 where a format has no
-    lines), what is wrong with it, and the beginning of its text.
+    """A bad record: its byte offset in the file, its line in the part (starting at 1; 0 if the format has no lines),
+    the reason, and the beginning of its text.
     """
 
     offset: int
@@ -28,19 +28,19 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class BadRecords:
-    """Those of a block or a part: how many for each reason, and the first ones by offset."""
+    """The bad records of a block or a part: counts per reason, and the first examples by offset."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     examples: tuple[BadRecord, ...] = ()
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of bad records."""
         return sum(self.counts.values())
 
     @classmethod
     def joined(cls, some: Sequence["BadRecords"]) -> "BadRecords":
-        """Those of several blocks together."""
+        """The bad records of several blocks."""
         counts: dict[str, int] = {}
         for one in some:
             for reason, count in one.counts.items():

@@ -1,5 +1,5 @@
-"""Bulk jobs and their parts in the store: every change is one compare-and-set, so that workers and operators meet only
-there.
+"""Bulk jobs and their parts in the store. Every change is one compare-and-set, so workers and operators need no other
+coordination.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,21 +13,21 @@ from strandline.store.protocol import Store
 
 
 class NoSuchJob(Fatal):
-    """The dataset has no job by this id."""
+    """The dataset has no job with this id."""
 
     exit_code = ExitCode.USAGE
 
 
 class JobExists(Fatal):
-    """The dataset has another job by this id."""
+    """The dataset has another job with this id."""
 
 
 class JobContended(Retryable):
-    """Others kept changing a job while it was to be changed."""
+    """Concurrent changes of the job kept winning the compare-and-set."""
 
 
 class BulkBoard(LeaseBoard[BulkPart]):
-    """The jobs of a dataset. May be used by several threads; of those of one board, one takes lost leases back."""
+    """The jobs of a dataset. Thread-safe, except that only one thread of a board may take back lost leases."""
 
     def __init__(
         self,
@@ -47,38 +47,38 @@ class BulkBoard(LeaseBoard[BulkPart]):
         return self.store.replace_bulk_part(before, after)
 
     def add(self, job: BulkJob, parts: Sequence[BulkPart]) -> None:
-        """Put a plan into the store: the parts first, so that no worker sees a job without them. A plan that is there
-        already is left as it is; raises `JobExists` for another one.
+        """Store a plan: the parts first, so that no worker sees a job without them. Storing the same plan again
+        changes nothing. Raises `JobExists` if the id has another plan.
         """
         if len(parts) != job.parts:
-            raise ValueError(f"{job.name} is to have {job.parts} parts, and {len(parts)} were given")
+            raise ValueError(f"{job.name} has {job.parts} parts by its plan, but {len(parts)} were given")
         if not self.store.add_bulk_parts(parts) or not self.store.add_bulk_job(job):
-            raise JobExists(f"there is another job {job.job} of {job.dataset}", remedy="Plan it under another id")
+            raise JobExists(f"{job.dataset} already has another job {job.job}", remedy="Plan it under another id")
 
     def jobs(self) -> Sequence[BulkJob]:
-        """All jobs, in the order in which they were planned."""
+        """All jobs, oldest plan first."""
         return self.store.bulk_jobs(self.dataset)
 
     def job(self, job: str) -> BulkJob:
-        """One of them. Raises `NoSuchJob`."""
+        """The job with this id. Raises `NoSuchJob`."""
         found = self.store.bulk_job(self.dataset, job)
         if found is None:
-            raise NoSuchJob(f"there is no job {job} of {self.dataset}", remedy="`strandline job list` shows them")
+            raise NoSuchJob(f"dataset {self.dataset} has no job {job}", remedy="`strandline job list` shows them")
         return found
 
     def parts(self, job: BulkJob) -> Sequence[BulkPart]:
-        """The parts of a job, by their numbers."""
+        """The parts of a job, by number."""
         return self.store.bulk_parts(job.dataset, job.job)
 
     def reclaim_lost(self, job: BulkJob) -> Sequence[BulkPart]:
-        """A job's parts, after those were taken back whose worker is gone, or has not renewed its lease for a whole
-        term while this board looked, again and again. No wall clock counts.
+        """Take back the parts whose worker is gone, or whose lease has not been renewed during one lease term of
+        repeated calls, by this process's monotonic clock. Returns the job's parts afterwards.
         """
         found = self.parts(job)
         return self.parts(job) if self.reclaim(found) else found
 
     def change(self, job: BulkJob, transition: Callable[[BulkJob], BulkJob]) -> BulkJob:
-        """Apply a transition to a job, as it is by now; the job as it is then. Raises what the transition raises,
+        """Apply a transition to the newest version of a job, and return the result. Raises what the transition raises,
         `NoSuchJob`, and `JobContended`.
         """
         for _ in range(MAX_TRIES):
@@ -86,11 +86,13 @@ class BulkBoard(LeaseBoard[BulkPart]):
             if after == job or self.store.replace_bulk_job(job, after):
                 return after
             job = self.job(job.job)
-        raise JobContended(f"{job.name} is changed by others again and again", remedy="Try again")
+        raise JobContended(
+            f"{job.name} could not be changed: {ROUNDS} attempts met concurrent changes", remedy="Try again"
+        )
 
     def change_once(self, job: BulkJob, transition: Callable[[BulkJob], BulkJob]) -> BulkJob:
-        """Apply a transition that depends on more than the job, such as its parts: only to the job as it was when those
-        were read. If others have changed it since, it stays as they have left it. The job as it is then.
+        """Apply a transition that also depends on rows read before, such as parts: only if the job has not changed
+        since. Returns the job afterwards, changed by this call or by others.
         """
         after = transition(job)
         return after if after == job or self.store.replace_bulk_job(job, after) else self.job(job.job)

@@ -1,4 +1,4 @@
-"""The circuit breaker: a job whose records mostly fail stops, before all of them have failed. Pure."""
+"""The circuit breaker: stops a job of which too many records fail. Pure."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,27 +14,27 @@ class BreakerRules:
     error_minimum: int = 1_000
 
     def __post_init__(self) -> None:
-        if not 0 <= self.error_rate <= 1 or self.error_minimum < 1:
-            raise ValueError(f"an error rate of {self.error_rate} after {self.error_minimum} records")
+        if not 0 <= self.error_rate <= 1:
+            raise ValueError(f"error_rate = {self.error_rate} must be from 0 to 1")
+        if self.error_minimum < 1:
+            raise ValueError(f"error_minimum = {self.error_minimum} must be positive")
 
 
 def errors_of(counts: Counts) -> int:
-    """Bad records, and those that Kafka did not take."""
+    """Bad records, and those that Kafka rejected."""
     return counts.bad + counts.refused
 
 
 def breaks(counts: Counts, rules: BreakerRules) -> bool:
-    """Whether a job with these counts since its start, or since it was resumed, has to stop. Exactly the rate is not
-    too much.
-    """
+    """Whether a job with these counts since its start or its last resume must stop. Exactly the rate is allowed."""
     attempted = counts.records + counts.refused
-    # As it is written: 0.05 in binary is a little more than a twentieth.
+    # Decimal: the float 0.05 is slightly more than a twentieth.
     allowed = Fraction(str(rules.error_rate)) * attempted
     return attempted >= rules.error_minimum and errors_of(counts) > allowed
 
 
 def reason_of(counts: Counts, rules: BreakerRules) -> str:
-    """Why a job is broken, for people."""
+    """The reason of a broken job, for people."""
     attempted = counts.records + counts.refused
     return (
         f"{errors_of(counts)} of {attempted} records failed ({errors_of(counts) / attempted:.1%}), more than "

@@ -1,8 +1,9 @@
-"""The end of a job: its control sample if it is done, its event, its report.
+"""The end of a job: control sample, event and report.
 
-Any number of workers may do this for one job at once, and again after a crash: all of them write the same bytes under
-the same names, aside and renamed, and the store's compare-and-set lets one of them give the job its report. So there is
-one event file, and one change of state. The webhook is called at least once, with a key that is the event's own.
+Several workers may do this concurrently for one job, and repeat it after a crash: all of them write the same bytes
+under the same names, to temporary files that they rename, and the compare-and-set in the store accepts the report of
+one of them. So there is one event file and one change of state. The webhook is called at least once, with a key for
+each event.
 """
 
 import os
@@ -17,11 +18,10 @@ import structlog
 from strandline.clock import Clock
 from strandline.errors import Retryable, StrandlineError
 from strandline.jobs.control_list import control_csv
-from strandline.jobs.counts import Counts
-from strandline.jobs.holding import identity_of
+from strandline.jobs.counts import Counts, landed_of
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.outcome import PartOutcome
-from strandline.jobs.part_counts import landed_of
+from strandline.jobs.part_fencing import identity_of
 from strandline.jobs.report import JobReport, job_report
 from strandline.jobs.transitions import announced, complete
 from strandline.recovery.failure_tracking import Backoff
@@ -29,32 +29,32 @@ from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 
 _LOG = structlog.get_logger(__name__)
 
-WEBHOOK_GIVEN_UP_MS: Final = 10 * 60_000
-"""So long after the end of a job its webhook is given up, if it could not be called."""
+WEBHOOK_RETRY_MS: Final = 10 * 60_000
+"""For how long after the end of a job its webhook is retried."""
 
 
 class EventNotDelivered(Retryable):
-    """A webhook did not take an event."""
+    """A webhook has not accepted an event."""
 
 
 class EventNotWritten(Retryable):
-    """A file that belongs to the end of a job can't be written."""
+    """The event file or the control sample of a job can't be written."""
 
 
 CallWebhook = Callable[[str, bytes], None]
-"""Gives an event, with its key, to the webhook. Raises `EventNotDelivered`."""
+"""Posts an event with its key to the webhook. Raises `EventNotDelivered`."""
 
 
-class ForgetsParts(Protocol):
-    """A part log: see `strandline.jobs.landing.part_log`."""
+class DeletesGroups(Protocol):
+    """The part of `PartLog` that is needed here."""
 
-    def forget(self, part: PartIdentity) -> None: ...
+    def delete_group(self, part: PartIdentity) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionEvent:
-    """What others learn of the end of a job. `completed_at` is when its last part was seen to be done, or when it
-    failed or was cancelled. `counts` are those of everything that has landed, `bad` those of parts that are done.
+    """The JSON that announces the end of a job. `completed_at` is when a worker saw the last part done, or when the job
+    failed or was cancelled. `counts` cover everything that has landed, `bad` only parts that are done.
     """
 
     event: str
@@ -74,12 +74,12 @@ class CompletionEvent:
     def of(
         cls, job: BulkJob, parts: Sequence[BulkPart], report: JobReport, control_file: str = ""
     ) -> "CompletionEvent":
-        """The same for every worker that sees the job completing, failed or cancelled."""
+        """The event of a job that is completing, failed or cancelled: equal for all workers."""
         is_done = job.state is BulkJobState.COMPLETING
         state = BulkJobState.DONE if is_done else job.state
         return cls(
             f"job.{state}",
-            # A job that is resumed may fail again, and may be done then: other events, which need other keys.
+            # A resumed job may fail again, or be done: these are other events, with other keys.
             job.job if is_done else f"{job.job}.{state}.{job.window}",
             job.dataset,
             job.job,
@@ -95,25 +95,25 @@ class CompletionEvent:
 
     @property
     def file_name(self) -> str:
-        """The file of a job that is done is named after the job alone."""
+        """The name of the event file."""
         return f"{self.job}.json" if self.state == BulkJobState.DONE else f"{self.job}.{self.state}.json"
 
     def to_json(self) -> bytes:
-        """As it is written, and sent."""
+        """The content of the file, and the body for the webhook."""
         return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
 
 
 class Completion:
-    """Completes jobs for one worker, and tells of those that failed or were cancelled. For one thread."""
+    """Completes the jobs of one worker, and announces those that failed or were cancelled. For one thread."""
 
     def __init__(self, clock: Clock, folder: Path | None = None, webhook: CallWebhook | None = None) -> None:
-        """Files go into `folder`, if there is one, and events to `webhook`."""
+        """`folder` gets the files, and `webhook` the events. Either may be missing."""
         self._clock, self._folder, self._webhook = clock, folder, webhook
         self._pauses: dict[str, Backoff] = {}
 
     def finish(self, job: BulkJob, parts: Sequence[BulkPart], *, has_control: bool = False) -> BulkJob:
-        """Write what belongs to the end of a job: the job as it is then, which is done. While something can't be
-        written or delivered the job stays as it is, to be completed by a later step of this worker or of another.
+        """Write control sample and event of a completing job. Returns it as done; unchanged if something can't be
+        written or delivered yet, so that this worker or another retries it later.
         """
         report = job_report(parts)
 
@@ -126,15 +126,15 @@ class Completion:
         return complete(job, report.to_json(), self._clock.now_ms(), reason=undelivered)
 
     def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
-        """Write the event of a job that has failed or was cancelled: the job as it is then, with its report. While the
-        event can't be written or delivered the job stays as it is, as in `finish`.
+        """Write the event of a failed or cancelled job. Returns it with its report; unchanged if the event can't be
+        written or delivered yet, as in `finish`.
         """
         report = job_report(parts)
         undelivered = self._deliver(job, lambda: CompletionEvent.of(job, parts, report))
         return job if undelivered is None else announced(job, report.to_json(), undelivered=undelivered)
 
     def _deliver(self, job: BulkJob, make_event: Callable[[], CompletionEvent]) -> str | None:
-        """Deliver an event; what could not be delivered and was given up, or None if it is to be tried again later."""
+        """Deliver an event. Returns what was given up, empty if nothing; None if it must be retried later."""
         pause = self._pauses.setdefault(job.job, Backoff(self._clock))
         if not pause.is_over:
             return None
@@ -142,62 +142,64 @@ class Completion:
         try:
             event = make_event()
             if self._folder is not None:
-                write_aside(self._folder / event.file_name, event.to_json())
+                write_atomically(self._folder / event.file_name, event.to_json())
             if self._webhook is not None:
                 self._webhook(event.key, event.to_json())
         except EventNotDelivered as error:
-            if self._clock.now_ms() - job.changed_at < WEBHOOK_GIVEN_UP_MS:
-                return self._later(job, pause, error)
-            _LOG.warning("the webhook of a job was given up", job=job.job, error=str(error))
+            if self._clock.now_ms() - job.changed_at < WEBHOOK_RETRY_MS:
+                return self._retry_later(job, pause, error)
+            _LOG.warning("webhook call failed, not retried any longer", job=job.job, error=str(error))
             undelivered = f"its webhook was not called: {error.message}"
         except EventNotWritten as error:
-            return self._later(job, pause, error)
+            return self._retry_later(job, pause, error)
         del self._pauses[job.job]
         return undelivered
 
     def _write_control(self, job: BulkJob, parts: Sequence[BulkPart]) -> str:
         if self._folder is None:
             raise EventNotWritten(
-                f"{job.name} has a control sample, and this worker no folder to write it to",
+                f"the control sample of {job.name} can't be written: jobs.events_folder is not set on this worker",
                 remedy="Set jobs.events_folder",
             )
         name = f"{job.job}.control.csv"
-        write_aside(self._folder / name, control_csv(PartOutcome.from_json(part.outcome).control for part in parts))
+        write_atomically(
+            self._folder / name, control_csv(PartOutcome.from_json(part.outcome).control for part in parts)
+        )
         return name
 
     @staticmethod
-    def _later(job: BulkJob, pause: Backoff, error: StrandlineError) -> None:
-        _LOG.warning("the event of a job can't be delivered now", job=job.job, error=str(error))
+    def _retry_later(job: BulkJob, pause: Backoff, error: StrandlineError) -> None:
+        _LOG.warning("event of a job not delivered, retried later", job=job.job, error=str(error))
         pause.begin()
 
 
-def write_aside(path: Path, content: bytes) -> None:
-    """Write a file under another name, and rename it once it is on the disk: readers see all of it or nothing. Raises
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write and fsync a temporary file, then rename it: readers see all of the content or nothing. Raises
     `EventNotWritten`.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with aside.open("wb") as file:
+            with temporary.open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            aside.replace(path)
+            temporary.replace(path)
         finally:
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise EventNotWritten(
             f"{path} can't be written: {error.strerror or error}", remedy="Check jobs.events_folder and its disk"
         ) from error
 
 
-def forget_parts(log: ForgetsParts, job: BulkJob, parts: Sequence[BulkPart]) -> None:
-    """Let the brokers forget what has landed of a job's parts, which are done in the store."""
+def delete_groups(log: DeletesGroups, job: BulkJob, parts: Sequence[BulkPart]) -> None:
+    """Delete the consumer groups of a job's parts, all of which are done in the store."""
     for part in parts:
         try:
-            log.forget(identity_of(part))
+            log.delete_group(identity_of(part))
         except StrandlineError as error:
-            # A missing right, say. They expire by themselves.
-            _LOG.warning("offsets of a job can't be deleted", job=job.job, error=str(error))
+            # For example for lack of permission. The offsets expire by themselves.
+            _LOG.warning("consumer groups of a job not deleted", job=job.job, error=str(error))
             return

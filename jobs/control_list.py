@@ -1,9 +1,9 @@
-"""The list of a job's control sample: each part keeps its series in its row, and the list is their sorted union.
+"""The list of a job's control sample: each part stores its series in its row, and the list is their sorted union.
 
-A part's series are compressed in its outcome: sorted texts of labels repeat themselves, so that one takes 10 to 40
-bytes. A text in the store has at most 64 KB, so a plan makes parts of some hundred control series, and a part whose
-labels are too long all the same fails by name. How many a job may have is bounded when it is planned, since workers
-read the rows of all parts again and again.
+The series are compressed in the outcome of the part: sorted label texts have much in common, so one takes 10 to 40
+bytes. A text in the store has at most 64 KB. Plans therefore make parts of a few hundred control series, and a part
+whose labels are still too long fails with an error. The number for a job is limited when it is planned, because workers
+read the rows of all parts repeatedly.
 """
 
 import base64
@@ -17,11 +17,11 @@ from typing import Final
 from strandline.errors import Fatal
 
 MAX_PACKED: Final = 44 << 10
-"""Characters in the outcome of a part, beside which its counts and bad records have room."""
+"""In characters. The rest of the 64 KB is for the counts and bad records of the outcome."""
 MAX_KEYS: Final = 100_000
-"""Series of a job, about: more are refused when it is planned."""
-KEYS_A_PART: Final = 500
-"""Series of a part, about: a plan makes as many parts as this takes."""
+"""The approximate limit for a job; a plan with more is rejected."""
+KEYS_PER_PART: Final = 500
+"""The approximate limit for a part: plans make enough parts for it."""
 _LEVEL = 6
 
 
@@ -30,7 +30,7 @@ class ControlTooLarge(Fatal):
 
 
 def pack_keys(keys: Sequence[str]) -> str:
-    """The series of a part, as its row keeps them; empty for none. Raises `ControlTooLarge`."""
+    """Encode the series of a part for its row; empty if there are none. Raises `ControlTooLarge`."""
     if not keys:
         return ""
     text = json.dumps(sorted(keys), separators=(",", ":"), ensure_ascii=False)
@@ -45,12 +45,12 @@ def pack_keys(keys: Sequence[str]) -> str:
 
 
 def unpack_keys(packed: str) -> list[str]:
-    """What `pack_keys` packed."""
+    """Decode the result of `pack_keys`."""
     return list(json.loads(zlib.decompress(base64.b64decode(packed)))) if packed else []
 
 
 def control_csv(packed: Iterable[str]) -> bytes:
-    """The union of parts' series, sorted, one a line behind a header, as CSV (RFC 4180, with line feeds alone)."""
+    """The sorted union of the parts' series as CSV: a header, then one per line (RFC 4180, but with line feeds)."""
     keys = sorted({key for one in packed for key in unpack_keys(one)})
     written = io.StringIO()
     rows = csv.writer(written, lineterminator="\n")

@@ -1,7 +1,7 @@
 """The control sample: a share of the series that a job leaves out, so that its effect can be compared.
 
-Whether a series belongs to it follows from the seed and the part key alone. So it is the same whatever the order of the
-source, its division into parts, and the number of retries.
+Membership depends only on the seed and the part key, not on the order of the source, its division into parts, or
+retries.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _HASHES = 2**64
 
 @dataclass(frozen=True, slots=True)
 class ControlSample:
-    """The series whose hash with `seed`, divided by 2^64, is below `fraction`: none for 0, all for 1."""
+    """The series whose hash with `seed`, divided by 2^64, is below `fraction`: no series for 0, all for 1."""
 
     fraction: float
     seed: int = 0
@@ -32,8 +32,8 @@ class ControlSample:
             raise ValueError(f"seed = {self.seed} must be a non-negative integer of 64 bits")
 
     def contains(self, key_low: U64s, key_high: U64s) -> Bools:
-        """For each key whether its series belongs to the sample."""
-        # In whole numbers: 2^64 is no number of 64 bits, and a float close to it is rounded.
+        """Whether each key belongs to the sample."""
+        # In exact integers: 2^64 does not fit 64 bits, and floats near it are rounded.
         bound = ceil(Fraction(self.fraction) * _HASHES)
         if bound in (0, _HASHES):
             return np.full(len(key_low), bound > 0)
@@ -42,31 +42,31 @@ class ControlSample:
         return hashes < np.uint64(bound)
 
     def split(self, block: SampleBlock) -> tuple[SampleBlock, SeriesColumns]:
-        """The block without the series of the sample, and those series.
+        """Split a block into the block without the sample's series, and those series.
 
-        What was read stays counted: `records` and `bad` of the block are as they were.
+        `records` and `bad` of the block are not changed, because they count what was read.
         """
         is_control = self.contains(block.series.key_low, block.series.key_high)
         if not is_control.any():
-            return block, _chosen(block.series, is_control)
+            return block, _subset(block.series, is_control)
         is_kept = ~is_control
         new_row = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
         samples = is_kept[block.row]
         kept = replace(
             block,
-            series=_chosen(block.series, is_kept),
+            series=_subset(block.series, is_kept),
             row=new_row[block.row[samples]],
             times=block.times[samples],
             values=block.values[samples],
         )
-        return kept, _chosen(block.series, is_control)
+        return kept, _subset(block.series, is_control)
 
 
-def _chosen(series: SeriesColumns, is_chosen: Bools) -> SeriesColumns:
-    """Some of the series, in their order."""
-    lengths = np.diff(series.starts)[is_chosen]
+def _subset(series: SeriesColumns, is_wanted: Bools) -> SeriesColumns:
+    """A subset of the series, in the same order."""
+    lengths = np.diff(series.starts)[is_wanted]
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     labels = np.empty(starts[-1], dtype=np.uint8)
-    gather_runs(series.labels, series.starts[:-1][is_chosen], series.starts[1:][is_chosen], labels)
-    return SeriesColumns(starts, labels, series.key_low[is_chosen], series.key_high[is_chosen])
+    gather_runs(series.labels, series.starts[:-1][is_wanted], series.starts[1:][is_wanted], labels)
+    return SeriesColumns(starts, labels, series.key_low[is_wanted], series.key_high[is_wanted])

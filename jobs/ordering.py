@@ -1,8 +1,8 @@
-"""Jobs whose parts run in the order of the plan, one at a time over all workers: of samples with equal times the one of
-the later part wins then, since it comes later in the topic.
+"""Ordered jobs: their parts run in the order of the plan, one at a time over all workers. Of samples with equal times,
+the one of the later part wins, because it comes later in the topic.
 
-A part is taken only once all before it are done. Done is for good, and a part is done only after everything of it has
-landed and its former holders were fenced: so this holds whatever workers know of each other.
+A part is leased only once all parts before it are done. `done` is final, and a part is done only after it has landed
+completely and former holders are fenced. The order therefore needs no coordination between workers.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from strandline.store.jobs import JobState
 
 
 def is_ordered(job: BulkJob) -> bool:
-    """Whether its spec wants its parts in order."""
+    """Whether the parts of the job must run in order."""
     return bool(orjson.loads(job.spec).get("ordered", False))
 
 
-def parts_to_take(job: BulkJob, parts: Sequence[BulkPart]) -> list[BulkPart]:
-    """The parts that a worker may lease now, by their numbers."""
+def leasable_parts(job: BulkJob, parts: Sequence[BulkPart]) -> list[BulkPart]:
+    """The parts that a worker may lease now, by number."""
     if not is_ordered(job):
         return [part for part in parts if is_leasable(part)]
     first = _first_open(job, parts)
@@ -28,7 +28,7 @@ def parts_to_take(job: BulkJob, parts: Sequence[BulkPart]) -> list[BulkPart]:
 
 
 def is_blocked(job: BulkJob, parts: Sequence[BulkPart]) -> bool:
-    """Whether no part may be taken any more, since one before them has failed for good."""
+    """Whether no further part may be leased, because an earlier one has failed permanently."""
     if not is_ordered(job):
         return False
     first = _first_open(job, parts)
@@ -36,7 +36,7 @@ def is_blocked(job: BulkJob, parts: Sequence[BulkPart]) -> bool:
 
 
 def _first_open(job: BulkJob, parts: Sequence[BulkPart]) -> BulkPart | None:
-    """The first part that is not done. A list that lacks some says nothing."""
+    """The first part that is not done; None if the list is incomplete."""
     if len(parts) != job.parts:
         return None
     return next((part for part in sorted(parts, key=lambda one: one.part) if part.state is not JobState.DONE), None)

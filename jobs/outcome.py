@@ -1,4 +1,4 @@
-"""What came of a part, or has come of it so far, as it stands in its row: counts, samples by time, bad records."""
+"""The outcome of a part, as stored in its row: counts, samples by time, bad records."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,15 +12,15 @@ from strandline.jobs.counts import Counts
 from strandline.recovery.periods import HOUR
 
 _DAY_MS = 24 * HOUR
-# By hour as long as they are few, else by day, by 30 days, by 1,000 days: years of samples must fit into a row.
+# Hours, or if there are too many of them days, 30 days or 1,000 days: years of samples must fit into a row.
 _STEPS = (HOUR, _DAY_MS, 30 * _DAY_MS, 1_000 * _DAY_MS)
 MAX_STEPS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class SamplesByTime:
-    """How many samples lie in each step of `step_ms`, by the step's beginning: hours, or longer ones where those would
-    be too many.
+    """The number of samples in each step of `step_ms`, by the start of the step. A step is an hour, or longer if there
+    would be more than `MAX_STEPS`.
     """
 
     step_ms: int = HOUR
@@ -28,7 +28,7 @@ class SamplesByTime:
 
     @classmethod
     def joined(cls, some: Iterable["SamplesByTime"]) -> "SamplesByTime":
-        """Those of several together, in steps that are as short as they can be."""
+        """The sum of several, in the shortest possible steps."""
         found = list(some)
         step = max((one.step_ms for one in found), default=HOUR)
         for length in _STEPS:
@@ -45,7 +45,7 @@ class SamplesByTime:
 
 @dataclass(frozen=True, slots=True)
 class FileWritten:
-    """A file that a part has written: its name, and what is in it. `sha256` is that of its bytes."""
+    """A file that a part has written."""
 
     name: str
     rows: int
@@ -55,10 +55,10 @@ class FileWritten:
 
 @dataclass(frozen=True, slots=True)
 class PartOutcome:
-    """Of one part. `lines` counts those of a text, so that a bad record's line in its file can be told; `series` counts
-    those that each chunk brought, so that one in several chunks counts several times. `nulls` counts values of good
-    records that are null: they are left out, and are neither samples nor bad. `control` has the series that a
-    control sample left out, see `strandline.jobs.control_list`.
+    """The outcome of a part. `lines` is the number of lines of a text, from which the line numbers of bad records in
+    later parts follow. `series` is summed over chunks, so that a series in several chunks counts several times. `nulls`
+    is the number of null values in good records; they are skipped, and are neither samples nor bad. `control` contains
+    the series of the control sample, see `strandline.jobs.control_list`.
     """
 
     counts: Counts = field(default_factory=Counts)
@@ -85,14 +85,14 @@ class PartOutcome:
         )
 
     def to_json(self) -> str:
-        """As it stands in a part's row."""
+        """The text for the part's row."""
         value = asdict(self)
         value["times"]["counts"] = list(self.times.counts.items())
         return orjson.dumps(value).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "PartOutcome":
-        """What `to_json` wrote; that of nothing for an empty text."""
+        """Parse the result of `to_json`; an empty text is an empty outcome."""
         if not text:
             return cls()
         value: dict[str, Any] = orjson.loads(text)

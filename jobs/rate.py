@@ -1,7 +1,7 @@
-"""The rate of a job: a token bucket as a value, and limits that say how long to wait.
+"""Rate limits: a token bucket as a value, and throttles that return how long to wait.
 
-A job's own rate stands in its spec and bounds all of its workers together: each takes an equal share. A worker may have
-a limit of its own beside that. Wherever a worker's parts run, each asks the worker before a chunk lands. A part waits
+The rate of a job is in its spec and limits all of its workers together: each takes an equal share. A worker may have
+its own limit in addition. A part requests permission from its worker before each chunk, wherever it runs, and waits
 before it opens a transaction, never within one.
 """
 
@@ -17,56 +17,56 @@ from strandline.store.bulk_jobs import BulkJob, BulkPart
 from strandline.store.jobs import JobState
 
 RATE: Final = "rate"
-"""Where the rate stands in the spec of a job of any kind. What comes of a job does not depend on it."""
+"""The key of the rate in the spec of a job of any kind. The outcome of a job does not depend on it."""
 
 
 def rate_of(job: BulkJob) -> float | None:
-    """The samples or messages a second that all workers of a job may land together; None if there is no limit."""
+    """How many samples or messages per second all workers of a job may land together; None without a limit."""
     spec: dict[str, Any] = orjson.loads(job.spec or "{}")
     return spec.get(RATE)
 
 
 def with_rate(spec: str, rate: float | None) -> str:
-    """The spec of a job with another rate."""
+    """The spec with another rate."""
     kept = {name: value for name, value in orjson.loads(spec).items() if name != RATE}
     return orjson.dumps(kept if rate is None else kept | {RATE: rate}, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def changed_rate(job: BulkJob, rate: float | None) -> BulkJob:
-    """A job with another rate from now on."""
+    """The job with another rate."""
     if rate_of(job) == rate:
         return job
     return replace(job, spec=with_rate(job.spec, rate), version=job.version + 1)
 
 
 def share_of(rate: float, parts: Sequence[BulkPart], worker: str) -> float:
-    """What a worker may use of a job's rate: as much as each other one that has parts of the job."""
+    """A worker's share of the rate of a job: equal shares for all workers that have leased parts of it."""
     return rate / len({worker} | {part.worker for part in parts if part.state is JobState.LEASED})
 
 
 class Throttle(Protocol):
-    """Holds samples back before they land. May be used by several threads."""
+    """Delays samples before they land. Thread-safe."""
 
     def wait_s(self, samples: int) -> float:
-        """How many seconds to wait before so many samples are asked for again. 0: they may land now, and count as
-        landed.
+        """How many seconds to wait before requesting permission for these samples again. 0 grants it: the samples count
+        as landed.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBucket:
-    """Samples that may be sent: `rate` more every second, up to `burst`.
+    """A token bucket: `rate` tokens per second are added, up to `burst`. A sample takes one token.
 
-    A chunk is sent whole. One that is larger than what is there, even larger than `burst`, leaves a debt, and the next
-    one has to wait until that is paid. So no more than `burst` and one chunk are sent beyond the rate, in any period.
+    A chunk is not divided. One that is larger than the available tokens, or than `burst`, makes them negative, and the
+    next chunk waits until they are not. In any period, at most `burst` and one chunk are sent in excess of the rate.
     """
 
     rate: float
     burst: float
     tokens: float
     at: float
-    """The monotonic time that `tokens` is the number of."""
+    """The monotonic time at which there were `tokens`."""
 
     def __post_init__(self) -> None:
         if not (self.rate > 0 and self.burst >= 0):
@@ -74,39 +74,39 @@ class TokenBucket:
 
     @classmethod
     def full(cls, rate: float, burst: float, now: float) -> "TokenBucket":
-        """A bucket that nothing was taken from."""
+        """A full bucket."""
         return cls(rate, burst, burst, now)
 
     def filled(self, now: float) -> "TokenBucket":
-        """As it is now. A time before the last one changes nothing."""
+        """The bucket now. A time before the last one changes nothing."""
         passed = max(0.0, now - self.at)
         return replace(self, tokens=min(self.burst, self.tokens + passed * self.rate), at=max(self.at, now))
 
     def at_rate(self, rate: float, burst: float, now: float) -> "TokenBucket":
-        """With another rate from now on. What was sent beyond the rate is still to be waited for."""
+        """The bucket with another rate. Negative tokens are kept."""
         filled = self.filled(now)
         return replace(filled, rate=rate, burst=burst, tokens=min(burst, filled.tokens))
 
     def wait(self, now: float) -> float:
-        """How many seconds from now on nothing may be taken."""
+        """How many seconds from now no tokens may be taken."""
         return max(0.0, -self.filled(now).tokens / self.rate)
 
     def taken(self, samples: int, now: float) -> "TokenBucket":
-        """With so many samples sent now."""
+        """The bucket after sending samples."""
         filled = self.filled(now)
         return replace(filled, tokens=filled.tokens - samples)
 
 
 class RateLimit:
-    """Lets chunks through at a rate."""
+    """A `Throttle` with a rate that can be changed."""
 
     def __init__(self, rate: float, clock: Clock, *, burst_s: float = 1.0) -> None:
-        """What is not used for `burst_s` seconds may be used later."""
+        """Unused permission is kept for `burst_s` seconds."""
         self._clock, self._lock, self._burst_s = clock, threading.Lock(), burst_s
         self._bucket = TokenBucket.full(rate, rate * burst_s, clock.monotonic())
 
     def change(self, rate: float) -> None:
-        """Go on at another rate."""
+        """Continue at another rate."""
         with self._lock:
             if rate != self._bucket.rate:
                 self._bucket = self._bucket.at_rate(rate, rate * self._burst_s, self._clock.monotonic())
@@ -122,8 +122,8 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class Throttles:
-    """Several: samples land once none of them holds them back. What one has let through counts there, though another
-    holds it back, so the one with the dearest permission comes last.
+    """Several throttles in sequence: samples land once all of them permit it. A permission is used up even if a later
+    throttle delays the samples, so the order should end with the throttle whose permissions are most valuable.
     """
 
     each: Sequence[Throttle] = ()
@@ -137,16 +137,16 @@ class Throttles:
 
 
 class JobRates:
-    """How fast one worker lands parts of its jobs: by its shares of their rates, and by a limit of its own. May be used
-    by several threads; `see` by one.
+    """The rate limits of one worker by job: its share of the job's rate, and its own limit. Thread-safe, except that
+    only one thread may call `update`.
     """
 
     def __init__(self, worker: str, clock: Clock, own: float | None = None) -> None:
         self._worker, self._clock, self._own = worker, clock, own
         self._limits: dict[str, RateLimit] = {}
 
-    def see(self, job: BulkJob, parts: Sequence[BulkPart]) -> None:
-        """A job and its parts, as they are in the store."""
+    def update(self, job: BulkJob, parts: Sequence[BulkPart]) -> None:
+        """Set the limit by the current rows of a job and its parts."""
         rate = rate_of(job)
         limits = [] if rate is None else [share_of(rate, parts, self._worker)]
         limits += [] if self._own is None else [self._own]
@@ -158,7 +158,7 @@ class JobRates:
             self._limits[job.job] = RateLimit(min(limits), self._clock)
 
     def wait_s(self, job: str, samples: int) -> float:
-        """As a `Throttle`, for a part of this job."""
+        """As `Throttle.wait_s`, for a part of this job."""
         limit = self._limits.get(job)
         return 0.0 if limit is None else limit.wait_s(samples)
 

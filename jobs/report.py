@@ -1,6 +1,6 @@
-"""The report of a job: what its parts have counted, and the first bad records with their places. Pure.
+"""The report of a job: the counts of its parts, and the first bad records with their positions. Pure.
 
-The source of a part is JSON of its kind's own, in which `uri` names where its records come from.
+The source of a part is JSON whose format depends on the kind of job; its `uri` names where the records come from.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from strandline.store.bulk_jobs import BulkPart
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A bad record of a file. `line` counts from 1 on behind the file's header; 0 where lines before it are unknown."""
+    """A bad record of a file. Its line is that of the file, starting at 1; 0 if the lines before it are unknown."""
 
     uri: str
     record: BadRecord
@@ -25,8 +25,8 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What parts of a job have done, as far as they are done. `series` counts a series once for each chunk that it is
-    in: there are at most so many.
+    """The results of the parts that are done. `series` counts a series once per chunk that contains it, and is
+    therefore an upper bound.
     """
 
     counts: Counts
@@ -39,14 +39,14 @@ class JobReport:
     series: int = 0
 
     def to_json(self) -> str:
-        """As it stands in a job's row."""
+        """The text for the job's row."""
         value = asdict(self)
         value["times"]["counts"] = list(self.times.counts.items())
         return orjson.dumps(value).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "JobReport":
-        """What `to_json` wrote."""
+        """Parse the result of `to_json`."""
         value: dict[str, Any] = orjson.loads(text)
         return cls(
             Counts(**value["counts"]),
@@ -61,21 +61,21 @@ class JobReport:
 
 
 def job_report(parts: Iterable[BulkPart]) -> JobReport:
-    """The report of a job's parts, in the order of their numbers: parts of one file follow each other."""
+    """The report of a job. `parts` are ordered by number, so that the parts of a file are consecutive."""
     counts, times, bad = Counts(), SamplesByTime(), dict[str, int]()
     lines: list[BadLine] = []
     files, done, nulls, series = set[str](), 0, 0, 0
     uri, lines_before = "", 0
-    are_counted = True
+    lines_known = True
     for part in parts:
         source, outcome = orjson.loads(part.source), PartOutcome.from_json(part.outcome)
         if source["uri"] != uri:
-            uri, are_counted = str(source["uri"]), True
+            uri, lines_known = str(source["uri"]), True
             lines_before = source["of"].get("header_lines", 0) if source.get("kind") == "text" else 0
             files.add(uri)
         if not part.outcome:
-            # Where lines of later parts of the file stand is not known without this one.
-            are_counted = False
+            # Without this part's number of lines, line numbers in later parts of the file are unknown.
+            lines_known = False
             continue
         done += 1
         counts += outcome.counts
@@ -85,7 +85,7 @@ def job_report(parts: Iterable[BulkPart]) -> JobReport:
         for reason, count in outcome.bad.counts.items():
             bad[reason] = bad.get(reason, 0) + count
         for record in outcome.bad.examples[: MAX_EXAMPLES - len(lines)]:
-            known = record.line > 0 and are_counted
+            known = record.line > 0 and lines_known
             lines.append(BadLine(uri, replace(record, line=record.line + lines_before if known else 0)))
         lines_before += outcome.lines
     return JobReport(counts, len(files), done, times, bad, tuple(lines), nulls, series)

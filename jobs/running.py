@@ -1,7 +1,7 @@
-"""What the code that runs a part is given, and what it must offer: the same in a worker's own process and on executors.
+"""The interfaces between workers, runners and kinds of jobs, in the worker's process and on executors alike.
 
-A worker leases parts and hands each to a `PartRunner` as a `LeasedPart`. Where the part runs, a `JobKind` gets it as a
-`RunningPart`, whose calls end up at the worker, be it in the same process or over a network.
+A worker leases parts and passes each to a `PartRunner` as a `LeasedPart`. In the process where the part runs, a
+`JobKind` gets it as a `RunningPart`. Its calls reach the worker, in the same process or over the network.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,32 +16,31 @@ from strandline.jobs.outcome import PartOutcome
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 
 GRANT_S: Final = 10.0
-"""For so long a part that runs outside of its worker's process may use Kafka after it has asked the worker: as long as
-the longest request of a part log. A worker waits for it before it gives up a part that does not answer.
+"""For how long a part outside the worker's process may use Kafka after each grant of the worker: as long as the longest
+request of a part log. A worker waits for this long before it releases a part that does not respond.
 """
-MOST_WAIT_S: Final = 0.5
-"""How long a part waits for its rate or for the shards before it looks again whether it is to stop."""
+MAX_WAIT_S: Final = 0.5
+"""The longest time that a part waits for its rate or for lagging shards before it checks again whether it must stop."""
 
 
 class PartStopped(Retryable):
-    """A part was given up: its job is to stop, or its lease is lost. What has landed of it stays."""
+    """A part was stopped, because its job must stop or its lease is lost. What has landed stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningPart:
-    """A part that is being run, for the code that runs it.
+    """A running part, as its `JobKind` sees it.
 
-    `deadline` says until when, on the monotonic clock, nobody else can have the part: Kafka may be used until then. Ask
-    for it before each use. `report` is to be called after each chunk, and `check` while it waits for something: both
-    raise `PartStopped` if the part is to be given up. `pace` is to be called before a chunk lands, outside of any
-    transaction: it returns when so many samples may land, and raises `PartStopped`, too. `first_begun_ms` is when the
-    part may have been begun for the first time; None if it never was.
+    `deadline` returns until when, on the monotonic clock, no other worker can have the part and Kafka may be used. Call
+    it before each use. Call `report` after each chunk, and `check` while waiting: both raise `PartStopped` if the part
+    must stop. Call `pace` before a chunk lands, outside of any transaction: it returns when the samples may land, or
+    raises `PartStopped`. `first_begun_ms` is a time before the first attempt at the part; None if there was none.
 
-    `confirm` is to be called once the part's transactional id is held, and before anything lands: it raises
-    `PartStopped` if the store has given the part to another worker, or its job is to stop. A worker whose machine stood
-    still does not know that by its clock, and by then it has fenced the others.
+    Call `confirm` once the transactional id of the part is acquired, before anything lands: it raises `PartStopped` if
+    the store has given the part to another worker, or the job must stop. A worker whose machine was suspended can't
+    know this from its clock, and has just fenced the others.
 
-    `note` is to be called with what was counted before an error is raised for records that Kafka refused: the circuit
+    Call `report_rejected` with the counts before raising an error for records that Kafka rejected, because the circuit
     breaker counts them.
     """
 
@@ -52,53 +51,53 @@ class RunningPart:
     check: Callable[[], None]
     first_begun_ms: int | None
     confirm: Callable[[], None] = lambda: None
-    note: Callable[[AttemptCounts], None] = lambda _counts: None
+    report_rejected: Callable[[AttemptCounts], None] = lambda _counts: None
     pace: Callable[[int], None] = lambda _samples: None
 
 
 FencePart = Callable[[BulkPart], Counts | None]
-"""Sees to it that nothing lands of a part that another worker may still have; gives what has landed of it, if that is
-known. May be called by several threads at once.
+"""Fences a part, so that no worker that may still have it lands anything. Returns what has landed, if that is known.
+Thread-safe.
 """
 
 
 class JobKind(Protocol):
-    """What a kind of job does with its parts. Each call may be repeated after a crash."""
+    """What a kind of job does with its parts. Every call may be repeated after a crash."""
 
     def run(self, running: RunningPart) -> PartOutcome:
-        """Do a part to its end. Raises `Retryable` for what is no fault of the part."""
+        """Run a part to its end. Raises `Retryable` for failures that are not the fault of the part."""
         ...
 
     def fencing(self, job: BulkJob) -> AbstractContextManager[FencePart]:
-        """What fences parts of a job, while the block lasts."""
+        """A context whose value fences parts of the job."""
         ...
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
-        """Write what belongs to the end of a job: the job as it is then, which is done."""
+        """Complete a job whose parts are all done. Returns the job as done; unchanged if it must be retried later."""
         ...
 
     def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
-        """Tell others that a job has failed or was cancelled: the job as it is then, with its report."""
+        """Announce a failed or cancelled job. Returns it with its report; unchanged if it must be retried later."""
         ...
 
 
 class KindOpener(Protocol):
-    """Makes a `JobKind` wherever parts run. It is a value that can be pickled (a frozen dataclass of a module's own),
-    and travels to Spark's executors with all that it holds, passwords too: leave those out of its `repr`.
+    """Creates a `JobKind` in the process where parts run. An opener must be picklable (a frozen dataclass at module
+    level). It is sent to Spark's executors with its attributes, which include passwords: exclude these from its `repr`.
     """
 
     def __call__(self, clock: Clock) -> JobKind:
-        """A kind of the caller's own. Connects to nothing before it is used."""
+        """A new `JobKind`, which does not connect before it is used."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LeasedPart:
-    """A part that a worker has leased, for its runner. All calls may come from any thread, and only `confirm` waits.
+    """A part that a worker has leased, as its runner sees it. All calls are thread-safe, and only `confirm` blocks.
 
-    `remaining_s` is for how long nobody else can have the part. `report` hears what was counted, `check` raises
-    `PartStopped` if the part is to be given up, and `confirm` does so by what the store says. `wait_s` says how long to
-    wait before so many samples may land: 0 for now, and then they count as landed.
+    `remaining_s` returns for how long no other worker can have the part. `report` receives the counts. `check` raises
+    `PartStopped` if the part must stop, and `confirm` if it must by the rows in the store. `wait_s` returns how long to
+    wait before the samples may land; 0 permits it, and the samples then count as landed.
     """
 
     job: BulkJob
@@ -113,7 +112,7 @@ class LeasedPart:
 
 @dataclass(frozen=True, slots=True)
 class PartEnd:
-    """How a part has ended: with an outcome, or with an error. By then nothing of it lands under its lease."""
+    """The end of a part, with an outcome or an error. Nothing more lands under its lease."""
 
     part: BulkPart
     outcome: PartOutcome | None = None
@@ -121,39 +120,39 @@ class PartEnd:
 
 
 class PartRunner(Protocol):
-    """Runs parts that are leased already. Used by one thread."""
+    """Runs leased parts. For one thread."""
 
     def width(self) -> int:
-        """How many parts it wants to have at a time."""
+        """How many parts should be leased at a time."""
         ...
 
     def start(self, leased: LeasedPart) -> None:
-        """Take on a part. It may begin later."""
+        """Accept a part. It may start later."""
         ...
 
-    def ended(self, look: Callable[[], None]) -> Sequence[PartEnd]:
-        """The parts that have ended since the last call; returns after a while, too, if none has. Calls `look` now and
-        then in this thread, after which a part's `check` may raise.
+    def ended(self, poll: Callable[[], None]) -> Sequence[PartEnd]:
+        """The parts that have ended since the last call; returns after a while even if there is none. Calls `poll` from
+        time to time in this thread, after which `check` of a part may raise.
         """
         ...
 
     def close(self) -> None:
-        """Give up all parts: once this returns, nothing of them lands. They are not reported as ended."""
+        """Stop all parts: nothing of them lands once this returns. They are not reported as ended."""
         ...
 
 
 def pace(leased: LeasedPart, samples: int, clock: Clock, check: Callable[[], None]) -> None:
-    """Wait until so many samples may land; `check` is called meanwhile."""
+    """Wait until the samples may land, calling `check` meanwhile."""
     while (wait := leased.wait_s(samples)) > 0:
-        clock.sleep(min(wait, MOST_WAIT_S))
+        clock.sleep(min(wait, MAX_WAIT_S))
         check()
 
 
 class InProcessRunner:
-    """Runs parts in this process, one after the other, in the thread that asks for those that have ended."""
+    """Runs parts in this process, one after the other, in the thread that calls `ended`."""
 
     def __init__(self, kinds: dict[str, JobKind], clock: Clock, width: int = 1) -> None:
-        """`width` is how many parts are leased at a time."""
+        """`width` is the number of parts that are leased at a time."""
         self._kinds, self._clock, self._width = kinds, clock, width
         self._waiting: list[LeasedPart] = []
 
@@ -163,14 +162,14 @@ class InProcessRunner:
     def start(self, leased: LeasedPart) -> None:
         self._waiting.append(leased)
 
-    def ended(self, look: Callable[[], None]) -> Sequence[PartEnd]:
+    def ended(self, poll: Callable[[], None]) -> Sequence[PartEnd]:
         if not self._waiting:
             return []
         leased = self._waiting.pop(0)
         clock = self._clock
 
         def check() -> None:
-            look()
+            poll()
             leased.check()
 
         def report(counts: AttemptCounts) -> None:

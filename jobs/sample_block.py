@@ -1,4 +1,4 @@
-"""Samples that were read from a source, as columns: what every format's parser gives, and what landing takes."""
+"""Samples read from a source, as columns: the output of every format's parser, and the input of landing."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from strandline.jobs.bad_records import BadRecords
 class SeriesColumns:
     """Distinct series. The labels of series i are `labels[starts[i] : starts[i + 1]]`: the label fields of a
     remote-write `TimeSeries` in canonical form, as `strandline.wire.kernels.labels` defines it. `key_low` and
-    `key_high` are the two words of their hash (`strandline.kernels.xxh3.hash_128`), which stands for the part key.
+    `key_high` are the two words of their hash (`strandline.kernels.xxh3.hash_128`), which identifies the part key.
     """
 
     starts: I64s
@@ -29,9 +29,9 @@ class SeriesColumns:
 class SampleBlock:
     """Samples in the order of the source: sample j belongs to series `row[j]`, with `times[j]` in milliseconds.
 
-    `records` counts all records that were read: lines, rows or series, as the format has it, bad ones included. A
-    record may hold several samples. `nulls` counts values of good records that are null and therefore no samples.
-    `unread` is the number of bytes at the end of the input that a parser has left, since the block was full.
+    `records` is the number of records read, including bad ones: lines, rows or series, depending on the format. A
+    record may contain several samples. `nulls` is the number of null values in good records, which are not samples.
+    `unread` is the number of bytes at the end of the input that the parser has not read because the block was full.
     """
 
     series: SeriesColumns

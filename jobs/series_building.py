@@ -1,4 +1,4 @@
-"""Label sets that a format has found, as distinct series in canonical form; and why a label set can't be used."""
+"""Label sets to distinct series in canonical form, or the reasons why a label set can't be used."""
 
 from dataclasses import dataclass
 
@@ -23,10 +23,10 @@ LABEL_REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class LabelColumns:
-    """Labels by where their texts lie in memory: addresses and lengths of names and values.
+    """Labels as the addresses and lengths of their names and values.
 
-    They belong to label sets: those of set i are from `first_label[i]` to before `first_label[i + 1]`. Keep the memory
-    alive as long as this.
+    The labels of set i are those from `first_label[i]` to `first_label[i + 1]` (exclusive). The caller must keep the
+    memory alive.
     """
 
     first_label: I64s
@@ -37,8 +37,8 @@ class LabelColumns:
 
 
 def build_series(columns: LabelColumns, limits: Limits) -> tuple[SeriesColumns, I64s]:
-    """Distinct series, in the order in which they first occur, and for each label set its series, or minus the
-    `Verdict` for which it can't be used. Sets that differ only in order or in labels without a value are one series.
+    """The distinct series in the order of their first occurrence, and for each label set the number of its series, or
+    the negated `Verdict` if it can't be used. Sets that differ only in order or in empty labels are one series.
     """
     sets = len(columns.first_label) - 1
     room = int(columns.name_lengths.sum() + columns.value_lengths.sum()) + LABEL_OVERHEAD * len(columns.names)
@@ -62,5 +62,5 @@ def build_series(columns: LabelColumns, limits: Limits) -> tuple[SeriesColumns, 
 
 
 def free_slots(keys: int) -> I64s:
-    """An empty table for that many keys, at most half full."""
+    """An empty hash table for `keys` keys, which will be at most half full."""
     return np.full(1 << max(2 * keys, 1).bit_length(), -1, dtype=np.int64)

@@ -1,17 +1,17 @@
-"""The states of a bulk job, and what leads from one to the next: pure functions over jobs and their parts.
+"""The states of a bulk job and their transitions: pure functions over jobs and their parts.
 
     planned -> running -> completing -> done
-    running -> failed            every part was tried, and some have failed for good
-    planned -> failed            it was due at a time, and no worker began it within an hour
-    running -> broken            the circuit breaker: too many records fail
-    planned, running -> paused   an operator wants it, and no part is leased any more
+    running -> failed            every part was tried, and some have failed permanently
+    planned -> failed            no worker started the job within an hour of its due time
+    running -> broken            the circuit breaker: too many records failed
+    planned, running -> paused   an operator requested it, and no part is leased any longer
     paused, broken, failed -> running    resume
-    planned, running, paused, broken -> cancelled    an operator wants it, or nobody resumed it in time
+    planned, running, paused, broken -> cancelled    an operator requested it, or the job expired
 
-A job that is done has its report. One that has failed or was cancelled gets its report when its event was delivered:
-until then workers have that left to do, see `is_announced`.
+A job that is done has its report. A failed or cancelled job gets its report once its event is delivered, which workers
+have to do until then, see `is_announced`.
 
-The store's compare-and-set makes a transition happen; these say only what it is.
+These functions only compute the next row. The caller stores it with a compare-and-set.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,19 +27,19 @@ from strandline.store.jobs import JobState
 
 ENDED = frozenset({BulkJobState.DONE, BulkJobState.FAILED, BulkJobState.CANCELLED})
 _IDLE = frozenset({BulkJobState.PAUSED, BulkJobState.BROKEN})
-_ENDED_ILL = frozenset({BulkJobState.FAILED, BulkJobState.CANCELLED})
+_UNSUCCESSFUL = frozenset({BulkJobState.FAILED, BulkJobState.CANCELLED})
 OVERDUE_MS = 3_600_000
 
 
-class NotPossible(Fatal):
-    """A job is in a state in which this can't be done."""
+class InvalidTransition(Fatal):
+    """The job is in a state that does not permit this transition."""
 
     exit_code = ExitCode.USAGE
 
 
 def begin(job: BulkJob, now: int) -> BulkJob:
-    """A worker takes its first part. A job that is not due yet, or is not planned, stays as it is. One that has been
-    due for an hour fails: what was to happen at that time may do harm later. An operator may resume it all the same.
+    """Start a job before a worker leases its first part. A job that is not due yet, or not planned, is unchanged. A job
+    that has been due for an hour fails, because its effects might do harm later. An operator may resume it.
     """
     if job.state is not BulkJobState.PLANNED or job.wanted or now < job.due_at:
         return job
@@ -51,39 +51,39 @@ def begin(job: BulkJob, now: int) -> BulkJob:
 
 
 def takes_parts(job: BulkJob) -> bool:
-    """Whether workers may take parts of a job."""
+    """Whether workers may lease parts of a job."""
     return job.state is BulkJobState.RUNNING and not job.wanted
 
 
-def is_going(job: BulkJob, now: int) -> bool:
-    """Whether workers have something to do about a job now, or will have when others are done with a part."""
+def has_work(job: BulkJob, now: int) -> bool:
+    """Whether workers have work to do for a job now, or will have once another worker has finished a part."""
     if job.state is BulkJobState.PLANNED:
         return now >= job.due_at
     return job.state in (BulkJobState.RUNNING, BulkJobState.COMPLETING) or (job.state in _IDLE and bool(job.wanted))
 
 
 def next_due(jobs: Iterable[BulkJob], now: int) -> int | None:
-    """When the next job that is planned for later is due; None if there is none."""
+    """When the next job that is not due yet will be; None without such a job."""
     later = [job.due_at for job in jobs if job.state is BulkJobState.PLANNED and not job.wanted and job.due_at > now]
     return min(later, default=None)
 
 
-def want(job: BulkJob, wanted: Wanted, now: int) -> BulkJob:
-    """An operator wants a job paused or cancelled. It is so once no part is leased any more, see `settle`. Raises
-    `NotPossible` for a job that has ended, or is about to.
+def request_stop(job: BulkJob, wanted: Wanted, now: int) -> BulkJob:
+    """Record that an operator wants a job paused or cancelled. `complete_stop` does it once no part is leased. Raises
+    `InvalidTransition` for a job that has ended or is completing.
     """
     if job.state in ENDED or job.state is BulkJobState.COMPLETING:
-        raise NotPossible(f"{job.name} is {job.state}, and can't be {wanted}", remedy="Nothing is left to stop")
+        raise InvalidTransition(f"{job.name} is {job.state}, and can't be {wanted}", remedy="Nothing is left to stop")
     if wanted is Wanted.PAUSED and job.state in _IDLE:
         return job
-    # A job that is to be cancelled stays so.
+    # A pause does not replace a cancellation.
     if job.wanted in (wanted, Wanted.CANCELLED):
         return job
     return replace(job, wanted=wanted, version=job.version + 1, changed_at=now)
 
 
-def settle(job: BulkJob, parts: Iterable[BulkPart], now: int) -> BulkJob:
-    """What an operator wanted holds now, if no part is leased any more."""
+def complete_stop(job: BulkJob, parts: Iterable[BulkPart], now: int) -> BulkJob:
+    """Pause or cancel a job as requested, once no part is leased."""
     if not job.wanted or any(part.state is JobState.LEASED for part in parts):
         return job
     state = BulkJobState.PAUSED if job.wanted is Wanted.PAUSED else BulkJobState.CANCELLED
@@ -92,37 +92,37 @@ def settle(job: BulkJob, parts: Iterable[BulkPart], now: int) -> BulkJob:
 
 
 def resume(job: BulkJob, now: int) -> BulkJob:
-    """Go on with a job that was paused, broken or has failed. The breaker counts anew. A job that runs stays as it is,
-    and one that is not due yet is planned again. Raises `NotPossible` for any other.
+    """Resume a paused, broken or failed job. The breaker's counts start at zero. A running job is unchanged, and a job
+    that is not due yet becomes planned. Raises `InvalidTransition` for any other.
     """
     if job.state in (BulkJobState.PLANNED, BulkJobState.RUNNING) and not job.wanted:
         return job
     if job.wanted is Wanted.CANCELLED or job.state not in (*_IDLE, BulkJobState.FAILED, BulkJobState.RUNNING):
         what = "being cancelled" if job.wanted is Wanted.CANCELLED else job.state
-        raise NotPossible(f"{job.name} is {what}, and can't be resumed", remedy="Plan a new job")
+        raise InvalidTransition(f"{job.name} is {what}, and can't be resumed", remedy="Plan a new job")
     resumed = replace(job, wanted=Wanted.NOTHING, window=job.window + 1, report="")
     return _changed(resumed, BulkJobState.PLANNED if now < job.due_at else BulkJobState.RUNNING, now)
 
 
 def reopened(part: BulkPart) -> BulkPart:
-    """A part that has failed for good, to be tried again after a resume. Any other stays as it is."""
+    """A permanently failed part as pending again, after a resume. Any other part is unchanged."""
     if part.state is not JobState.FAILED:
         return part
     return replace(part, state=JobState.PENDING, worker="", failures=0, reason="")
 
 
-def guard(job: BulkJob, window: Counts, rules: BreakerRules, now: int) -> BulkJob:
-    """Break a job that runs if too many of its records failed since it was started or resumed."""
+def trip_breaker(job: BulkJob, window: Counts, rules: BreakerRules, now: int) -> BulkJob:
+    """Break a running job if too many of its records have failed since it was started or resumed."""
     if job.state is not BulkJobState.RUNNING or not breaks(window, rules):
         return job
     return _changed(job, BulkJobState.BROKEN, now, reason=reason_of(window, rules))
 
 
 def conclude(job: BulkJob, parts: Sequence[BulkPart], now: int) -> BulkJob:
-    """A job of which nothing is left to do: about to be completed, or failed. Any other stays as it is.
+    """Make a running job completing or failed once no part is left to run. Any other job is unchanged.
 
-    The number of parts is compared with the plan's: a list that lacks some says nothing. What an operator wants holds
-    first, see `settle`. A job whose parts run in order has failed with the first of them.
+    An incomplete list of parts, by the number in the plan, decides nothing. A requested stop has precedence, see
+    `complete_stop`. An ordered job fails with its first failed part.
     """
     if job.state is not BulkJobState.RUNNING or job.wanted or len(parts) != job.parts:
         return job
@@ -136,38 +136,38 @@ def conclude(job: BulkJob, parts: Sequence[BulkPart], now: int) -> BulkJob:
 
 
 def complete(job: BulkJob, report: str, now: int, *, reason: str = "") -> BulkJob:
-    """The report is written, and so is everything else that belongs to the end of a job; `reason` says what is not."""
+    """Make a completing job done, once control sample and event are written; `reason` names what was given up."""
     if job.state is not BulkJobState.COMPLETING:
-        raise NotPossible(f"{job.name} is {job.state}, and was to be completed")
+        raise InvalidTransition(f"{job.name} is {job.state}, and can't be completed")
     return _changed(replace(job, report=report), BulkJobState.DONE, now, reason=reason)
 
 
 def is_announced(job: BulkJob) -> bool:
-    """Whether nobody has to be told any more that a job has failed or was cancelled."""
-    return job.state not in _ENDED_ILL or bool(job.report)
+    """Whether the event of a failed or cancelled job is written; true for jobs in other states."""
+    return job.state not in _UNSUCCESSFUL or bool(job.report)
 
 
 def announced(job: BulkJob, report: str, *, undelivered: str = "") -> BulkJob:
-    """The event of a job that has failed or was cancelled is written; `undelivered` says what is not."""
+    """Add the report of a failed or cancelled job, once its event is written; `undelivered` names what is missing."""
     reason = f"{job.reason}; {undelivered}" if undelivered else job.reason
     return replace(job, report=report, reason=reason, version=job.version + 1)
 
 
 def expires_at(job: BulkJob) -> int | None:
-    """When a job that is paused or broken will be cancelled; None for any other, and for one that may stay so."""
+    """When a paused or broken job will be cancelled; None for any other job, and for one that does not expire."""
     if job.state not in _IDLE or not job.expires_after:
         return None
     return job.idle_since + job.expires_after
 
 
 def expire(job: BulkJob, now: int) -> BulkJob:
-    """Cancel a job that was paused or broken for too long. Any other stays as it is. One that is broken is to be
-    cancelled first, see `settle`: workers that don't know yet may still have parts of it.
+    """Cancel a job that has been paused or broken for too long. Any other job is unchanged. For a broken job the
+    cancellation is only requested, see `complete_stop`: workers may still have parts of it without knowing its state.
     """
     if not _is_expired(job, now):
         return job
     if job.state is BulkJobState.BROKEN:
-        return want(job, Wanted.CANCELLED, now)
+        return request_stop(job, Wanted.CANCELLED, now)
     return _changed(job, BulkJobState.CANCELLED, now, reason=_expired(job))
 
 

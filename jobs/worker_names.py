@@ -1,7 +1,7 @@
-"""The names of workers whose parts run in other processes, and when such a worker is gone with all of its tasks.
+"""The names of workers whose parts run on Spark's executors, and when such a worker is dead with all of its tasks.
 
-A process that is dead uses Kafka no more. The executors of a dead driver may, until the grants are over that it gave
-them: only then may others take its parts as if nobody had them.
+A dead process no longer uses Kafka. The executors of a dead driver may, until the last grants of the driver expire:
+only then may others take its parts.
 """
 
 from collections.abc import Callable
@@ -10,28 +10,28 @@ from typing import Final
 from strandline.clock import Clock
 from strandline.jobs.running import GRANT_S
 
-_ELSEWHERE: Final = "/spark"
-# The last grant is over a little later on the executor's clock.
-_PATIENCE_S: Final = GRANT_S + 2.0
+_SPARK_SUFFIX: Final = "/spark"
+# The last grant may expire a little later by the executor's clock.
+_GRANTS_EXPIRED_S: Final = GRANT_S + 2.0
 
 
-def with_tasks_elsewhere(worker: str) -> str:
-    """The name of a worker whose parts run on executors."""
-    return worker + _ELSEWHERE
+def spark_worker_name(worker: str) -> str:
+    """The name of a worker whose parts run on Spark's executors."""
+    return worker + _SPARK_SUFFIX
 
 
 class GoneWorkers:
-    """Whether workers are gone for sure, tasks included. For one thread."""
+    """Detects workers that are certainly dead, with their tasks. For one thread."""
 
     def __init__(self, is_process_gone: Callable[[str], bool], clock: Clock) -> None:
         self._is_process_gone, self._clock = is_process_gone, clock
         self._gone_since: dict[str, float] = {}
 
     def is_gone(self, worker: str) -> bool:
-        """Whether nothing lands any more by a worker."""
-        if not worker.endswith(_ELSEWHERE):
+        """Whether nothing more can land from a worker."""
+        if not worker.endswith(_SPARK_SUFFIX):
             return self._is_process_gone(worker)
-        if not self._is_process_gone(worker.removesuffix(_ELSEWHERE)):
+        if not self._is_process_gone(worker.removesuffix(_SPARK_SUFFIX)):
             return False
         now = self._clock.monotonic()
-        return now - self._gone_since.setdefault(worker, now) >= _PATIENCE_S
+        return now - self._gone_since.setdefault(worker, now) >= _GRANTS_EXPIRED_S

@@ -121,10 +121,10 @@ class SparkPartRunner:
 
         self._launcher.launch(name, task, on_end)
 
-    def ended(self, look: Callable[[], None]) -> Sequence[PartEnd]:
+    def ended(self, poll: Callable[[], None]) -> Sequence[PartEnd]:
         self._listener.changed.wait(_POLL_INTERVAL_S)
         self._listener.changed.clear()
-        look()
+        poll()
         found = []
         for name, slot in list(self._slots.items()):
             self._stop_if_due(name, slot)

@@ -9,7 +9,7 @@ from strandline.clock import Clock, SystemClock
 from strandline.errors import StrandlineError
 from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.outcome import PartOutcome
-from strandline.jobs.running import MOST_WAIT_S, KindOpener, PartStopped, RunningPart
+from strandline.jobs.running import MAX_WAIT_S, KindOpener, PartStopped, RunningPart
 from strandline.spark.part_channel import (
     NONCE_BYTES,
     ChannelBroken,
@@ -88,7 +88,7 @@ class DriverLink:
     def pace(self, samples: int) -> None:
         """Wait until this many samples may land. Raises `PartStopped`."""
         while (reply := self._request(TaskRequest(samples=samples))).wait_s > 0:
-            self._clock.sleep(min(reply.wait_s, MOST_WAIT_S))
+            self._clock.sleep(min(reply.wait_s, MAX_WAIT_S))
 
     def end(self, end: PartOutcome | StrandlineError) -> None:
         """Report how the part has ended. The task must do nothing for it after this."""

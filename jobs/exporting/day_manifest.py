@@ -1,7 +1,7 @@
-"""The manifest of an exported day: which files count, and which stored rows they were made from. Pure.
+"""The manifest of an exported day: its valid files, and the stored rows from which they were made. Pure.
 
-A day is exported again only if it would be made from other rows now. It is never replaced once a row that it was made
-from has expired: the samples of that row exist nowhere else.
+A day is exported again only if it would be made from other rows now. It is never replaced once a row from which it was
+made has expired, because the samples of that row exist nowhere else.
 """
 
 from collections.abc import Sequence
@@ -22,19 +22,19 @@ NAME = "_manifest.json"
 DAY_MS = 86_400_000
 
 
-class OtherExport(Fatal):
-    """The target holds another export, which this one would damage."""
+class ConflictingExport(Fatal):
+    """The target contains another export, which this one would overwrite."""
 
     exit_code = ExitCode.USAGE
 
 
 class ManifestUnreadable(Fatal):
-    """A day's manifest is not one that this program has written."""
+    """A day's manifest has an unknown format."""
 
 
 @dataclass(frozen=True, slots=True)
-class DayOf:
-    """What a day of an export is about: samples of a selector from `start` to before `end`, of one UTC day."""
+class ExportDay:
+    """The definition of a day of an export: a selector, and a time range within one UTC day. `end` is exclusive."""
 
     dataset: str
     selector: str
@@ -43,20 +43,20 @@ class DayOf:
 
     @property
     def day(self) -> str:
-        """Its date."""
+        """The date."""
         return utc_text(self.start)[: len("2026-11-15")]
 
     @property
     def folder(self) -> str:
-        """Where its files lie."""
+        """The folder of the day's files."""
         return folder_of(self.day)
 
 
 @dataclass(frozen=True, slots=True)
 class DayManifest:
-    """What was exported of a day. `revision` counts how often, from 1 on. `ready` is whether all of its hours were."""
+    """An exported day. `revision` counts its exports, starting at 1. `ready` is whether all of its hours were ready."""
 
-    of: DayOf
+    of: ExportDay
     revision: int
     ready: bool
     job: str
@@ -65,11 +65,11 @@ class DayManifest:
 
     @property
     def path(self) -> str:
-        """Where it lies."""
+        """The path of the manifest."""
         return f"{self.of.folder}/{NAME}"
 
     def to_json(self) -> bytes:
-        """As it is written."""
+        """The content of the file."""
         value = {
             "version": VERSION,
             "dataset": self.of.dataset,
@@ -88,16 +88,16 @@ class DayManifest:
 
     @classmethod
     def from_json(cls, content: bytes, named: str) -> "DayManifest":
-        """What `to_json` wrote. Raises `ManifestUnreadable`."""
+        """Parse the result of `to_json`. Raises `ManifestUnreadable`."""
         try:
             value: dict[str, Any] = orjson.loads(content)
             if value["version"] != VERSION:
                 raise ManifestUnreadable(
-                    f"{named} has version {value['version']}, and this program reads {VERSION}",
+                    f"{named} has version {value['version']}, but this program supports version {VERSION}",
                     remedy="Use the version of Strandline that wrote it, or a later one",
                 )
             return cls(
-                DayOf(value["dataset"], value["selector"], value["start"], value["end"]),
+                ExportDay(value["dataset"], value["selector"], value["start"], value["end"]),
                 value["revision"],
                 value["ready"],
                 value["job"],
@@ -111,12 +111,12 @@ class DayManifest:
 
 
 def folder_of(day: str) -> str:
-    """The folder of a day. Spark and pyarrow read the date from such a name."""
+    """The folder of a day. Spark and pyarrow read the date from names of this form."""
     return f"day={day}"
 
 
-class Choice(StrEnum):
-    """What becomes of a day."""
+class DayAction(StrEnum):
+    """What an export does with a day."""
 
     EXPORT = "export"
     UNCHANGED = "unchanged"
@@ -124,46 +124,48 @@ class Choice(StrEnum):
 
 
 def days_between(start: int, end: int) -> list[tuple[int, int]]:
-    """The UTC days from `start` to before `end`: the beginning and the end of each, the first and last one cut."""
+    """The start and end of each UTC day from `start` to `end`, limited to that range. Ends are exclusive."""
     days = range(start // DAY_MS, -(-end // DAY_MS))
     return [(max(start, day * DAY_MS), min(end, (day + 1) * DAY_MS)) for day in days]
 
 
-def choose(former: DayManifest | None, of: DayOf, rows: Sequence[RowId], gone: Sequence[RowId]) -> Choice:
-    """Whether a day is to be exported, if it would be made from `rows` now. `gone` are those of the former export's
-    rows that have expired. Raises `OtherExport` if the former one has another selector or dataset, or a time that this
-    one would leave out.
+def choose_action(
+    former: DayManifest | None, of: ExportDay, rows: Sequence[RowId], expired: Sequence[RowId]
+) -> DayAction:
+    """Whether to export a day that would be made from `rows` now. `expired` are the rows of the former export that have
+    expired. Raises `ConflictingExport` if the former export has another selector or dataset, or covers a time that this
+    one does not.
     """
     if former is None:
-        return Choice.EXPORT
+        return DayAction.EXPORT
     was = former.of
     if (was.dataset, was.selector) != (of.dataset, of.selector):
-        raise OtherExport(
+        raise ConflictingExport(
             f"{of.folder} holds an export of {was.selector!r} of dataset {was.dataset}",
             remedy="Export to another folder, or use the same selector",
         )
     if of.start > was.start or of.end < was.end:
-        raise OtherExport(
+        raise ConflictingExport(
             f"{of.folder} holds an export from {utc_text(was.start)} to {utc_text(was.end)}, which would be cut short",
             remedy="Export the whole day, or to another folder",
         )
     if (was.start, was.end) == (of.start, of.end) and former.rows == tuple(sorted(rows)):
-        return Choice.UNCHANGED
-    return Choice.EXPIRED if gone else Choice.EXPORT
+        return DayAction.UNCHANGED
+    return DayAction.EXPIRED if expired else DayAction.EXPORT
 
 
 def fingerprint(content: bytes | None) -> str:
-    """By which a manifest that was replaced meanwhile is noticed; empty without one."""
+    """A digest that detects a replaced manifest; empty without a manifest."""
     return f"{digest(content):032x}" if content is not None else ""
 
 
 def file_name(job: str, part: int, epoch: int) -> str:
-    """The name of the file of a part under a lease: no other attempt uses it. Names sort as the parts do."""
+    """The name of a part's file, unique for each lease. Names sort like the parts."""
     return f"{job}-{part:06d}-{epoch}.parquet"
 
 
 def job_of(name: str) -> str:
-    """The job that has written a file; empty for any other file."""
+    """The job that has written a file; empty for files with another form of name."""
     stem, dot, _ = name.rpartition(".parquet")
     parts = stem.rsplit("-", 2)
     return parts[0] if dot and len(parts) == 3 else ""

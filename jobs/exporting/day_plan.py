@@ -1,6 +1,6 @@
-"""The plan of one day, as files of the target: the pinned rows as JSON, and the series as Arrow batches, one a part.
+"""The plan of a day, as files in the target: the pinned rows as JSON, and the series of each part as an Arrow batch.
 
-They are too large for rows of the store, and every worker can read the target. They are removed when the job is done.
+They are too large for rows of the store, and every worker can read the target. They are deleted when the job is done.
 """
 
 from dataclasses import astuple, dataclass
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from strandline.arrays import F64s
 from strandline.errors import Fatal
-from strandline.jobs.exporting.day_manifest import DayOf
+from strandline.jobs.exporting.day_manifest import ExportDay
 from strandline.jobs.exporting.target import Target
 from strandline.jobs.reading.pins import PinnedRow
 from strandline.jobs.reading.series_set import LabelBytes, SeriesSet
@@ -33,16 +33,16 @@ _SERIES = pa.schema(
 
 
 class PlanMissing(Fatal):
-    """The files of a plan are not there."""
+    """The files of a plan are missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayPlan:
-    """How a day is made: from which rows, in so many `groups`. `former` is the fingerprint of the manifest that was
-    there when it was planned, and `revision` the number of the one that will be.
+    """How a day is made. `groups` is the dataset's number of groups. `former` is the fingerprint of the manifest at the
+    time of planning, and `revision` that of the manifest to be written.
     """
 
-    of: DayOf
+    of: ExportDay
     groups: int
     ready: bool
     former: str
@@ -51,7 +51,7 @@ class DayPlan:
     shard_sets: tuple[tuple[int, ...], ...]
 
     def to_json(self) -> bytes:
-        """As it is written."""
+        """The content of the file."""
         value = {
             "of": astuple(self.of),
             "groups": self.groups,
@@ -65,10 +65,10 @@ class DayPlan:
 
     @classmethod
     def from_json(cls, content: bytes) -> "DayPlan":
-        """What `to_json` wrote."""
+        """Parse the result of `to_json`."""
         value = orjson.loads(content)
         return cls(
-            DayOf(*value["of"]),
+            ExportDay(*value["of"]),
             value["groups"],
             value["ready"],
             value["former"],
@@ -95,7 +95,7 @@ def write_day(target: Target, folder: str, plan: DayPlan, ranges: list[tuple[Ser
 
 
 def read_task(target: Target, folder: str, day: str, range_: int) -> SeriesTask:
-    """What a part of a day reads. Raises `PlanMissing`."""
+    """The task of a part of a day. Raises `PlanMissing`."""
     plan = read_day(target, folder, day)
     content = _content(target, f"{folder}/{day}.arrow")
     with pa.ipc.open_file(pa.py_buffer(content)) as file:
@@ -109,8 +109,8 @@ def _content(target: Target, path: str) -> bytes:
     content = target.read(path)
     if content is None:
         raise PlanMissing(
-            f"{target.uri_of(path)} is missing, a part of the plan of this export",
-            remedy="Cancel the job and export again; leave the folder _plans alone while exports run",
+            f"{target.uri_of(path)} is missing, which is part of the plan of this export",
+            remedy="Cancel the job and export again; do not change the folder _plans while exports run",
         )
     return content
 

@@ -1,4 +1,4 @@
-"""Exports as a kind of job: a part writes one file, and the end of a job makes the files of each day count."""
+"""Exports as a kind of job: a part writes one file, and completing the job writes the manifest of each day."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -12,7 +12,7 @@ from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.exporting.day_manifest import NAME, DayManifest, file_name, fingerprint, folder_of, job_of
 from strandline.jobs.exporting.day_plan import DayPlan, PlanMissing, read_day, read_task
 from strandline.jobs.exporting.label_sort import LabelSort
-from strandline.jobs.exporting.parquet_file import hours_of, write_file
+from strandline.jobs.exporting.parquet_file import samples_by_hour, write_file
 from strandline.jobs.exporting.spec import ExportPart, ExportSpec
 from strandline.jobs.exporting.target import Target
 from strandline.jobs.outcome import FileWritten, PartOutcome, SamplesByTime
@@ -40,30 +40,30 @@ class ExportKind:
         open_target: Callable[[str], Target] = Target,
         completion: Completion | None = None,
     ) -> None:
-        """Without a `completion` the end of a job is its days and its report."""
+        """Without a `completion`, completing a job only writes its days and adds its report."""
         self._open_store, self._clock, self._open_target = open_store, clock, open_target
         self._completion = completion or Completion(clock)
 
     def run(self, running: RunningPart) -> PartOutcome:
-        """Write a part's file. Its name is that of this lease, so a file of an attempt that was lost counts nowhere."""
+        """Write a part's file. Its name is unique to this lease, so files of lost attempts are never listed."""
         spec, part = ExportSpec.from_json(running.job.spec), ExportPart.from_json(running.part.source)
         target = self._open_target(spec.to)
         task = read_task(target, spec.plan, part.day, part.range)
         path = f"{folder_of(part.day)}/{file_name(running.job.job, running.part.part, running.part.epoch)}"
-        tally = _Tally(running)
+        counter = _ExportCounter(running)
         with closing(self._open_store()) as store, LabelSort(task.series) as sort:
             for slice_ in read_slices(store, task, self._clock, running.check):
                 sort.add(slice_)
-                tally.read(slice_.run.samples)
-            written = write_file(target, path, tally.counted(sort.sorted()))
-        return tally.outcome(written)
+                counter.read(slice_.run.samples)
+            written = write_file(target, path, counter.counted(sort.sorted()))
+        return counter.outcome(written)
 
-    def fencing(self, job: BulkJob) -> AbstractContextManager[FencePart]:  # noqa: ARG002 - as the protocol has it
-        """Nothing has to be stopped: what a part has written counts only once its job completes."""
+    def fencing(self, job: BulkJob) -> AbstractContextManager[FencePart]:  # noqa: ARG002 - required by the protocol
+        """Nothing to fence: files become valid only when the job completes."""
         return nullcontext(lambda _part: None)
 
     def complete(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
-        """Write the manifest of each day, remove the files that count no longer, and the plan at last."""
+        """Write the manifest of each day and delete its invalid files; finally delete the plan."""
         spec = ExportSpec.from_json(job.spec)
         target = self._open_target(spec.to)
         with closing(self._open_store()) as store:
@@ -77,7 +77,7 @@ class ExportKind:
                 try:
                     plan = read_day(target, spec.plan, day)
                 except PlanMissing:
-                    # A worker that was lost behind its last step has removed it.
+                    # Deleted by a worker that crashed before it stored that the job is done.
                     if not _is_exported(target, day, job.job):
                         raise
                     continue
@@ -88,7 +88,7 @@ class ExportKind:
         return done
 
     def announce(self, job: BulkJob, parts: Sequence[BulkPart]) -> BulkJob:
-        """The job with its report, after its event is written."""
+        """Write the event of the job, and add its report."""
         return self._completion.announce(job, parts)
 
     def _complete_day(
@@ -102,29 +102,29 @@ class ExportKind:
         kept = ""
         if before != content and fingerprint(before) != plan.former:
             kept = "another export has replaced it meanwhile"
-        elif before != content and former is not None and self._gone(former.rows, plan.of.dataset, store):
+        elif before != content and former is not None and self._any_expired(former.rows, plan.of.dataset, store):
             kept = "rows it was made from have expired meanwhile"
         if kept:
-            _LOG.warning("a day was not replaced", day=plan.of.day, why=kept)
+            _LOG.warning("exported day not replaced", day=plan.of.day, why=kept)
         elif before != content:
             target.write(made.path, content)
-        counted = former if kept and former is not None else made
-        self._clean(target, counted, job.job, store)
+        valid_manifest = former if kept and former is not None else made
+        self._clean(target, valid_manifest, job.job, store)
 
-    def _gone(self, rows: Sequence[RowId], dataset: str, store: Store) -> bool:
+    def _any_expired(self, rows: Sequence[RowId], dataset: str, store: Store) -> bool:
         manifests = {shard: store.manifest(ShardId(dataset, shard)) for shard in {row.shard for row in rows}}
         time = store.server_time()
         now = time if time is not None else self._clock.now_ms()
         return bool(expired_rows(rows, {shard: one for shard, one in manifests.items() if one is not None}, now))
 
     def _clean(self, target: Target, manifest: DayManifest, job: str, store: Store) -> None:
-        """Remove files of a day that do not count: of former exports, and of attempts that were lost. Those of a job
-        that still runs stay.
+        """Delete files of a day that its manifest does not list: those of former exports and of lost attempts, but not
+        those of another job that has not ended.
         """
-        counting = {file.name for file in manifest.files}
+        valid = {file.name for file in manifest.files}
         for name in target.names(manifest.of.folder):
             writer = job_of(name)
-            if name == NAME or name in counting or not writer:
+            if name == NAME or name in valid or not writer:
                 continue
             other = store.bulk_job(manifest.of.dataset, writer) if writer != job else None
             if other is None or other.state in ENDED:
@@ -132,18 +132,18 @@ class ExportKind:
 
 
 def _is_exported(target: Target, day: str, job: str) -> bool:
-    """Whether a job has written the manifest of a day, or another one has since then."""
+    """Whether the manifest of a day was written by a job or a later one."""
     path = f"{folder_of(day)}/{NAME}"
     content = target.read(path)
     if content is None:
         return False
     found = DayManifest.from_json(content, target.uri_of(path))
-    # Jobs' names begin with the time at which they were planned.
+    # Job ids begin with the time of planning.
     return found.job >= job
 
 
-class _Tally:
-    """What an attempt at a part has read and written."""
+class _ExportCounter:
+    """Counts what an attempt at a part has read and written."""
 
     def __init__(self, running: RunningPart) -> None:
         self._running = running
@@ -158,7 +158,7 @@ class _Tally:
     def counted(self, pieces: Iterator[SampleColumns]) -> Iterator[SampleColumns]:
         for piece in pieces:
             self._series += len(piece.labels)
-            for hour, count in hours_of(piece, HOUR).items():
+            for hour, count in samples_by_hour(piece, HOUR).items():
                 self._hours[hour] = self._hours.get(hour, 0) + count
             yield piece
             self._counts = replace(self._counts, samples=self._counts.samples + len(piece.time))

@@ -1,7 +1,7 @@
-"""Samples that come in the order of hashes, put into the order of labels, with a bounded number of them in memory.
+"""Sorts samples by labels that arrive in the order of hashes, with a limited number of samples in memory.
 
-Each slice that comes in is sorted by itself. Beyond a limit slices are kept in a file of this machine, from which each
-piece of the sorted whole is read again: 16 bytes a sample, written once and read once.
+An external merge sort: each slice is sorted on arrival. Above the limit, slices are spilled to local files, from which
+each piece of the result is read: 16 bytes per sample, written once and read once.
 """
 
 import tempfile
@@ -15,9 +15,9 @@ from strandline.arrays import F64s, I64s, Rows, run_places
 from strandline.disk import full_disk_named
 from strandline.jobs.reading.arrow_batches import SampleColumns
 from strandline.jobs.reading.kernels.labels import copy_series
-from strandline.jobs.reading.series_reading import SAMPLES_AT_ONCE, SeriesSlice
+from strandline.jobs.reading.series_reading import SLICE_SAMPLES, SeriesSlice
 from strandline.jobs.reading.series_set import SeriesSet
-from strandline.jobs.reading.series_task import pieces
+from strandline.jobs.reading.series_task import series_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class _Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class _FiledSamples:
-    """Times, and values behind them, in a file. It is read and not mapped: mapped pages would count as memory."""
+class _SpilledSamples:
+    """A file with the times, followed by the values. Not memory-mapped, because mapped pages count as memory."""
 
     path: Path
     samples: int
@@ -47,15 +47,15 @@ class _FiledSamples:
 
 @dataclass(frozen=True, slots=True)
 class _SortedSlice:
-    """A slice in the order of its series' ranks."""
+    """A slice, sorted by the ranks of its series."""
 
     ranks: Rows
     first_sample: I64s
-    samples: _Samples | _FiledSamples
+    samples: _Samples | _SpilledSamples
 
-    def between(self, first: int, behind: int) -> "tuple[Rows, I64s, _Samples] | None":
-        """The series with ranks from `first` up to, not including, `behind`, how many samples each has, and these."""
-        begin, end = np.searchsorted(self.ranks, [first, behind])
+    def between(self, first: int, stop: int) -> "tuple[Rows, I64s, _Samples] | None":
+        """The ranks from `first` to `stop` (exclusive) in this slice, their numbers of samples, and the samples."""
+        begin, end = np.searchsorted(self.ranks, [first, stop])
         if begin == end:
             return None
         ends = self.first_sample[begin : end + 1]
@@ -63,10 +63,10 @@ class _SortedSlice:
 
 
 class LabelSort:
-    """Sorts slices of a task whose series are in the order of their labels. Use it in a `with` block."""
+    """Sorts the slices of a task whose series are ordered by labels. A context manager."""
 
-    def __init__(self, series: SeriesSet, at_once: int = SAMPLES_AT_ONCE) -> None:
-        self._series, self._at_once = series, at_once
+    def __init__(self, series: SeriesSet, max_in_memory: int = SLICE_SAMPLES) -> None:
+        self._series, self._max_in_memory = series, max_in_memory
         self._counts = np.zeros(len(series), dtype=np.int64)
         self._slices: list[_SortedSlice] = []
         self._samples = 0
@@ -81,25 +81,25 @@ class LabelSort:
             self._folder.cleanup()
 
     def add(self, part: SeriesSlice) -> None:
-        """Take a slice."""
-        run, order = part.run, np.argsort(part.places)
+        """Add a slice."""
+        run, order = part.run, np.argsort(part.indices)
         counts = np.diff(run.first_sample)[order]
         time, value = np.empty(run.samples, dtype=np.int64), np.empty(run.samples, dtype=np.float64)
         copy_series(order, run.first_sample, run.time, run.value, time, value)
-        ranks = part.places[order]
+        ranks = part.indices[order]
         self._counts[ranks] += counts
         self._samples += run.samples
-        self._slices.append(_SortedSlice(ranks, run_places(counts), self._kept(_Samples(time, value))))
+        self._slices.append(_SortedSlice(ranks, run_places(counts), self._keep_or_spill(_Samples(time, value))))
 
     def sorted(self) -> Iterator[SampleColumns]:
-        """All samples in the order of labels and time, in pieces."""
-        for first, behind in pieces(self._counts.astype(np.float64), self._at_once):
-            found = [part for one in self._slices if (part := one.between(first, behind)) is not None]
+        """All samples, ordered by labels and time, in pieces."""
+        for first, stop in series_ranges(self._counts.astype(np.float64), self._max_in_memory):
+            found = [part for one in self._slices if (part := one.between(first, stop)) is not None]
             if found:
                 yield self._joined(found)
 
     def _joined(self, parts: list[tuple[Rows, I64s, _Samples]]) -> SampleColumns:
-        ranks, counts = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
+        ranks, counts = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
         time = np.concatenate([samples.time for _, _, samples in parts])
         value = np.concatenate([samples.value for _, _, samples in parts])
         order = np.argsort(ranks)
@@ -109,8 +109,8 @@ class LabelSort:
             time, value = sorted_time, sorted_value
         return SampleColumns(self._series.labels.take(ranks[order]), run_places(counts[order]), time, value)
 
-    def _kept(self, samples: _Samples) -> _Samples | _FiledSamples:
-        if self._samples <= self._at_once:
+    def _keep_or_spill(self, samples: _Samples) -> _Samples | _SpilledSamples:
+        if self._samples <= self._max_in_memory:
             return samples
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="strandline-export-")
@@ -118,4 +118,4 @@ class LabelSort:
         with full_disk_named(path), path.open("wb") as file:
             samples.time.tofile(file)
             samples.value.tofile(file)
-        return _FiledSamples(path, len(samples.time))
+        return _SpilledSamples(path, len(samples.time))

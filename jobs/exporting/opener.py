@@ -1,4 +1,4 @@
-"""How exports are opened wherever their parts run."""
+"""Creates `ExportKind`s in the processes where parts run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from strandline.store.protocol import Store
 
 @dataclass(frozen=True, slots=True)
 class ExportOpener:
-    """Opens exports from the store that `open_store` opens. Target and plan are named by the job itself. `completion`
-    opens what completes a job.
+    """A `KindOpener` for exports from the store that `open_store` opens. The job names its target and plan.
+    `completion` creates what completes a job.
     """
 
     open_store: Callable[[], Store]

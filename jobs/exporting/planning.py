@@ -1,7 +1,7 @@
-"""The plan of an export: which days, from which rows, in which parts.
+"""The plan of an export: the days, the stored rows from which they are made, and the parts.
 
-Rows are pinned first and series resolved after that, so that every part reads one state. What is pinned and found is
-written below the target, and the job's rows hold the rest.
+Rows are pinned before series are resolved, so that all parts read the same state. Rows and series are written to the
+target, and the rest of the plan to the rows of the job.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ from strandline.digest import digest
 from strandline.index.selectors import parse_selector, require_a_non_empty_matcher
 from strandline.jobs.exporting.day_manifest import (
     NAME,
-    Choice,
+    DayAction,
     DayManifest,
-    DayOf,
-    choose,
+    ExportDay,
+    choose_action,
     days_between,
     fingerprint,
 )
@@ -23,21 +23,21 @@ from strandline.jobs.exporting.spec import ExportPart, ExportSpec
 from strandline.jobs.exporting.target import Target
 from strandline.jobs.reading.pins import Pins, expired_rows, pin
 from strandline.jobs.reading.resolving import Resolved, resolve
-from strandline.jobs.reading.series_task import expected_samples, pieces, rows_of
+from strandline.jobs.reading.series_task import expected_samples, rows_of, series_ranges
 from strandline.recovery.periods import HOUR
 from strandline.store.protocol import Store
 from strandline.store.rows import ManifestRows
 from strandline.time_range import TimeRange
 
 PART_SAMPLES = 32_000_000
-"""About so many samples are one part, and one file."""
+"""The approximate number of samples of a part, which writes one file."""
 PLANS = "_plans"
 
 
 @dataclass(frozen=True, slots=True)
-class StoredNow:
-    """A dataset as it is stored at one moment: its manifests by shard, and which of the hours asked for, as the
-    beginning of each, are not ready. `now` is by the clock that expires data.
+class StoredState:
+    """The stored state of a dataset: its manifests by shard, and the start times of the requested hours that are not
+    ready. `now` is by the clock that expires data.
     """
 
     dataset: str
@@ -49,10 +49,10 @@ class StoredNow:
 
 @dataclass(frozen=True, slots=True)
 class PlannedDay:
-    """What becomes of a day."""
+    """What the export does with a day."""
 
     day: str
-    choice: Choice
+    choice: DayAction
     revision: int
     parts: int
     series: int
@@ -61,7 +61,7 @@ class PlannedDay:
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """A plan. It has no parts if no day is to be exported."""
+    """A plan. It has no parts if no day must be exported."""
 
     spec: ExportSpec
     hash: str
@@ -71,7 +71,7 @@ class ExportPlan:
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What to export, from `start` to before `end`, and how large parts are."""
+    """What to export, from `start` to `end` (exclusive), and the size of parts."""
 
     to: str
     selector: str
@@ -81,10 +81,10 @@ class ExportOptions:
 
 
 def plan_export(
-    store: Store, stored: StoredNow, options: ExportOptions, plan_id: str, *, write: bool = True
+    store: Store, stored: StoredState, options: ExportOptions, plan_id: str, *, write: bool = True
 ) -> ExportPlan:
-    """Plan an export; with `write`, the plan's files are in the target afterwards. `plan_id` is used once. Raises what
-    is wrong with selector, target or stored data.
+    """Plan an export; with `write`, also write the plan's files to the target. `plan_id` must be unique. Raises the
+    errors of selector, target and stored data.
     """
     matchers = parse_selector(options.selector)
     require_a_non_empty_matcher(matchers)
@@ -94,56 +94,56 @@ def plan_export(
     planner = _Planner(Target(options.to), f"{PLANS}/{plan_id}", stored, pins, resolved, options)
     days: list[PlannedDay] = []
     parts: list[ExportPart] = []
-    described: list[bytes] = []
+    contents: list[bytes] = []
     for start, end in days_between(options.start, options.end):
-        day, of_day, content = planner.plan(DayOf(stored.dataset, options.selector, start, end), write=write)
+        day, of_day, content = planner.plan(ExportDay(stored.dataset, options.selector, start, end), write=write)
         days.append(day)
         parts += of_day
-        described.append(content)
-    exported = tuple(one.day for one in days if one.choice is Choice.EXPORT)
+        contents.append(content)
+    exported = tuple(one.day for one in days if one.choice is DayAction.EXPORT)
     spec = ExportSpec(
         options.to, stored.dataset, options.selector, options.start, options.end, planner.folder, exported
     )
-    texts = [spec.to_json().encode(), *described, *(part.to_json().encode() for part in parts)]
+    texts = [spec.to_json().encode(), *contents, *(part.to_json().encode() for part in parts)]
     return ExportPlan(spec, f"{digest(b''.join(texts)):032x}", tuple(days), tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    """Plans day by day, from what was pinned and found once."""
+    """Plans single days from the pinned rows and the resolved series."""
 
     target: Target
     folder: str
-    stored: StoredNow
+    stored: StoredState
     pins: Pins
     resolved: Resolved
     options: ExportOptions
 
-    def plan(self, of: DayOf, *, write: bool) -> tuple[PlannedDay, Sequence[ExportPart], bytes]:
-        """A day: what becomes of it, its parts, and its plan as it is written."""
+    def plan(self, of: ExportDay, *, write: bool) -> tuple[PlannedDay, Sequence[ExportPart], bytes]:
+        """Plan a day. Returns what the export does with it, its parts, and the content of its plan."""
         target, groups = self.target, self.pins.groups
         times = TimeRange(of.start, of.end - 1)
         series = self.resolved.series.within(times.first, times.last)
         rows = rows_of(series, groups, self.pins.rows, times)
         before = target.read(f"{of.folder}/{NAME}")
         former = DayManifest.from_json(before, target.uri_of(f"{of.folder}/{NAME}")) if before is not None else None
-        gone = expired_rows(former.rows, self.stored.manifests, self.stored.now) if former is not None else ()
-        choice = choose(former, of, [row.id for row in rows], gone)
+        expired = expired_rows(former.rows, self.stored.manifests, self.stored.now) if former is not None else ()
+        choice = choose_action(former, of, [row.id for row in rows], expired)
         revision = 0 if former is None else former.revision
-        if choice is not Choice.EXPORT:
+        if choice is not DayAction.EXPORT:
             return PlannedDay(of.day, choice, revision, 0, len(series), 0), (), b""
         ready = not any(of.start < hour + HOUR and hour < of.end for hour in self.stored.not_ready)
         plan = DayPlan(of, groups, ready, fingerprint(before), revision + 1, rows, series.shard_sets)
         ordered = series.by_labels()
         expected = expected_samples(ordered, groups, rows, times, self.resolved.known)
-        # A day without samples has one part, which finds that out.
-        ranges = pieces(expected, self.options.part_samples) or [(0, 0)]
+        # A day without series has one part, which writes nothing.
+        ranges = series_ranges(expected, self.options.part_samples) or [(0, 0)]
         if write:
-            cut = [(ordered.part(first, behind), expected[first:behind]) for first, behind in ranges]
+            cut = [(ordered.part(first, stop), expected[first:stop]) for first, stop in ranges]
             write_day(target, self.folder, plan, cut)
         parts = [
-            ExportPart(target.uri_of(of.folder), of.day, number, behind - first, int(expected[first:behind].sum()))
-            for number, (first, behind) in enumerate(ranges)
+            ExportPart(target.uri_of(of.folder), of.day, number, stop - first, int(expected[first:stop].sum()))
+            for number, (first, stop) in enumerate(ranges)
         ]
         samples = sum(part.expected for part in parts)
         return PlannedDay(of.day, choice, revision + 1, len(parts), len(series), samples), parts, plan.to_json()

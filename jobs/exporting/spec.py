@@ -1,4 +1,4 @@
-"""What an export is to do, and what each of its parts is about, as they stand in the store."""
+"""The spec of an export, and of each of its parts, as stored."""
 
 from dataclasses import asdict, dataclass
 
@@ -7,8 +7,8 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class ExportSpec:
-    """Samples of a selector from `start` to before `end` into the folder `to`. The plan, with the series and rows of
-    each day, lies in its subfolder `plan`.
+    """Exports the samples of a selector from `start` to `end` (exclusive) to the folder `to`. Its subfolder `plan` has
+    the plan, with the series and rows of each day.
     """
 
     to: str
@@ -20,20 +20,20 @@ class ExportSpec:
     days: tuple[str, ...]
 
     def to_json(self) -> str:
-        """As it stands in a job's row."""
+        """The text for the job's row."""
         return orjson.dumps(asdict(self)).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "ExportSpec":
-        """What `to_json` wrote."""
+        """Parse the result of `to_json`."""
         value = orjson.loads(text)
         return cls(**{**value, "days": tuple(value["days"])})
 
 
 @dataclass(frozen=True, slots=True)
 class ExportPart:
-    """A range of a day's series: the `range`-th of its plan, which has so many `series` and about so many samples.
-    `uri` is that of the day.
+    """A range of a day's series: its index in the plan, its number of series, and the expected number of samples. `uri`
+    is the URI of the day's folder.
     """
 
     uri: str
@@ -43,12 +43,12 @@ class ExportPart:
     expected: int
 
     def to_json(self) -> str:
-        """As it stands in a part's row."""
+        """The text for the part's row."""
         return orjson.dumps({"kind": "export", **asdict(self)}).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "ExportPart":
-        """What `to_json` wrote."""
+        """Parse the result of `to_json`."""
         value = orjson.loads(text)
         del value["kind"]
         return cls(**value)

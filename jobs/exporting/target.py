@@ -1,4 +1,4 @@
-"""The folder that an export is written to, on any file system that pyarrow knows."""
+"""The folder to which an export is written, on any file system that pyarrow supports."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,78 +14,78 @@ from strandline.jobs.sources.files import file_system
 
 
 class TargetUnusable(Fatal):
-    """The target can't be written to as it is."""
+    """The target can't be written until an operator changes something."""
 
 
 class TargetUnreachable(Retryable):
-    """The target's file system did not answer, or has no room now."""
+    """The target's file system did not answer, or is full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A folder by its URI. Paths below are relative to it."""
+    """A folder. All paths are relative to it."""
 
     uri: str
 
     def uri_of(self, path: str) -> str:
-        """The URI of a path below it."""
+        """The URI of a path."""
         base, _, query = self.uri.partition("?")
         return f"{base.rstrip('/')}/{path}{'?' + query if query else ''}"
 
     def read(self, path: str) -> bytes | None:
-        """A file's content; None if there is no such file."""
+        """The content of a file; None if it does not exist."""
         with self._failures(path):
-            system, place = self._place(path)
-            if system.get_file_info(place).type != pafs.FileType.File:
+            system, full_path = self._resolve(path)
+            if system.get_file_info(full_path).type != pafs.FileType.File:
                 return None
-            with system.open_input_stream(place) as file:
+            with system.open_input_stream(full_path) as file:
                 return bytes(file.read())
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file as a whole: a reader finds the former content or this one. Aside and renamed on a file system
-        that renames; object stores show a file only once it is whole.
+        """Write a file atomically: readers see the former content or the new one. Uses a temporary file and a rename
+        where the file system supports it; object stores only show complete files.
         """
         with self._failures(path):
-            system, place = self._place(path)
-            system.create_dir(place.rpartition("/")[0], recursive=True)
+            system, full_path = self._resolve(path)
+            system.create_dir(full_path.rpartition("/")[0], recursive=True)
             renames = isinstance(system, pafs.LocalFileSystem | pafs.HadoopFileSystem)
-            aside = f"{place.rpartition('/')[0]}/_{place.rpartition('/')[2]}.new" if renames else place
-            with system.open_output_stream(aside, compression=None) as file:
+            temporary = f"{full_path.rpartition('/')[0]}/_{full_path.rpartition('/')[2]}.new" if renames else full_path
+            with system.open_output_stream(temporary, compression=None) as file:
                 file.write(content)
             if renames:
-                system.move(aside, place)
+                system.move(temporary, full_path)
 
     @contextmanager
     def opened(self, path: str) -> Iterator["HashingFile"]:
-        """A new file, to be written from its beginning to its end."""
+        """A new file, for sequential writing."""
         with self._failures(path):
-            system, place = self._place(path)
-            system.create_dir(place.rpartition("/")[0], recursive=True)
-            with system.open_output_stream(place, compression=None) as file:
+            system, full_path = self._resolve(path)
+            system.create_dir(full_path.rpartition("/")[0], recursive=True)
+            with system.open_output_stream(full_path, compression=None) as file:
                 yield HashingFile(file)
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder; none if there is no such folder."""
+        """The names of the files in a folder; empty if it does not exist."""
         with self._failures(folder):
-            system, place = self._place(folder)
-            found = system.get_file_info(pafs.FileSelector(place, allow_not_found=True))
+            system, full_path = self._resolve(folder)
+            found = system.get_file_info(pafs.FileSelector(full_path, allow_not_found=True))
             return sorted(str(one.base_name) for one in found if one.type == pafs.FileType.File)
 
     def remove(self, path: str) -> None:
-        """Remove a file, if there is one."""
+        """Delete a file, if it exists."""
         with self._failures(path):
-            system, place = self._place(path)
-            if system.get_file_info(place).type == pafs.FileType.File:
-                system.delete_file(place)
+            system, full_path = self._resolve(path)
+            if system.get_file_info(full_path).type == pafs.FileType.File:
+                system.delete_file(full_path)
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder with all that is in it, if there is one."""
+        """Delete a folder with its contents, if it exists."""
         with self._failures(path):
-            system, place = self._place(path)
-            if system.get_file_info(place).type == pafs.FileType.Directory:
-                system.delete_dir(place)
+            system, full_path = self._resolve(path)
+            if system.get_file_info(full_path).type == pafs.FileType.Directory:
+                system.delete_dir(full_path)
 
-    def _place(self, path: str) -> tuple[pafs.FileSystem, str]:
+    def _resolve(self, path: str) -> tuple[pafs.FileSystem, str]:
         system, base = file_system(self.uri)
         return system, f"{base.rstrip('/')}/{path}"
 
@@ -95,21 +95,21 @@ class Target:
             yield
         except PermissionError as error:
             raise TargetUnusable(
-                f"{self.uri_of(path)} may not be written: {error}",
-                remedy="Give the user that runs the job the right to write there",
+                f"no permission to write {self.uri_of(path)}: {error}",
+                remedy="Permit the user that runs the job to write there",
             ) from error
         except (NotADirectoryError, IsADirectoryError) as error:
             raise TargetUnusable(f"{self.uri_of(path)} can't be written: {error}", remedy="Check --to") from error
         except OSError as error:
             if is_full(error):
                 raise TargetUnreachable(
-                    f"the disk of {self.uri} is full", remedy="Free space on it: the part is tried again"
+                    f"the disk of {self.uri} is full", remedy="Free space on it; the part is retried"
                 ) from error
             raise TargetUnreachable(f"{self.uri_of(path)} can't be reached: {error}") from error
 
 
 class HashingFile:
-    """A file that is only written, and hashes what is written to it."""
+    """A write-only file that computes the hash of its content."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         self._file, self._hash = file, hashlib.sha256()
@@ -118,7 +118,7 @@ class HashingFile:
 
     @property
     def sha256(self) -> str:
-        """That of all bytes so far."""
+        """The hash of all bytes so far."""
         return self._hash.hexdigest()
 
     def write(self, data: bytes) -> int:
@@ -143,5 +143,5 @@ class HashingFile:
         return False
 
     def close(self) -> None:
-        """Its owner closes the file below."""
+        """Only mark as closed: the owner closes the underlying file."""
         self.closed = True

@@ -1,7 +1,9 @@
-"""Formats that can be imported: bytes of whole records in, `SampleBlock`s out.
+"""The formats of imports. In: the bytes of complete records. Out: `SampleBlock`s.
 
-A parser of a text format is a pure function of bytes and the format's options. It knows no file, no part and no Kafka.
-The formats with an index of their own, Prometheus blocks and Parquet, read ranges of files through `pyarrow.fs`
-(`byte_ranges.py`), because the index decides which; they know no part and no Kafka either. One record that is wrong is
-counted and shown, and never ends the parsing of the others.
+The parser of a text format (`parse_csv`, `parse_openmetrics`, `parse_json_lines`) is a pure function of bytes and the
+format's options. The formats with an index, `prometheus_blocks` and `parquet`, read ranges of files with `pyarrow.fs`
+(`byte_ranges.py`), because the index determines the ranges. A bad record is counted and reported, and does not affect
+the others.
+
+The package must not know parts, or Kafka. The parsers of text formats must not know files either.
 """

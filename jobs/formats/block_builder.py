@@ -1,4 +1,4 @@
-"""Columns that grow while a kernel fills them, and the `SampleBlock` that they become."""
+"""Builds a `SampleBlock` from columns that grow while a kernel fills them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,24 +37,26 @@ Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BYTES_A_SAMPLE = 48  # A guess, so that the columns of an ordinary input grow once or never.
-_LEAST_A_SAMPLE = 16  # Of what it becomes, a little less than it takes.
-_FEWEST_SLOTS = 1 << 10
-_MOST_SLOTS = 1 << 20  # Of a block that is bounded: tables of some 50 MB.
+_BYTES_PER_SAMPLE = 48  # An estimate: the columns of common inputs grow at most once.
+_MIN_BYTES_PER_SAMPLE = 16  # In the output; slightly less than a sample takes.
+_MIN_SLOTS = 1 << 10
+_MAX_SLOTS = 1 << 20  # Of a bounded block: tables of about 50 MB.
 
 
 class BlockBuilder:
-    """What the kernel of a format needs beside its options: the input, columns with room, tables and counts.
+    """The arguments of a format's kernel except its options: the input, columns to fill, hash tables and counts.
 
-    A byte-order mark at the start of a file is not part of its first record.
+    Skips a byte-order mark at the start of a file.
     """
 
-    def __init__(self, data: Bytes, offset: int, limits: Limits, *, values: int = 1, most: int | None = None) -> None:
-        """With `most` the block ends before a record once its columns have room for about twice as many bytes of labels
-        or samples: so memory is bounded, and where a block ends follows from the input alone. It has one record at
-        least.
+    def __init__(
+        self, data: Bytes, offset: int, limits: Limits, *, values: int = 1, max_bytes: int | None = None
+    ) -> None:
+        """With `max_bytes`, the block ends before the record for which its columns would have to grow beyond about
+        twice this size of labels or samples. So memory is limited, and the end of a block depends on the input alone. A
+        block has at least one record.
         """
-        self._most = most
+        self._max_bytes = max_bytes
         self.data = np.ascontiguousarray(data, dtype=np.uint8)
         self.address: int = self.data.ctypes.data
         self._offset = offset
@@ -63,50 +65,50 @@ class BlockBuilder:
         self.cursor[LINE] = 1
         if offset == 0 and self.data[:3].tobytes() == _BYTE_ORDER_MARK:
             self.cursor[AT] = len(_BYTE_ORDER_MARK)
-        room = max(64, len(self.data) // _BYTES_A_SAMPLE)
+        room = max(64, len(self.data) // _BYTES_PER_SAMPLE)
         self._samples: tuple[Array, Array, Array] = (
             np.empty(room, dtype=np.int32),
             np.empty(room, dtype=np.int64),
             np.empty(room, dtype=np.float64),
         )
         self._series: tuple[Array, Array, Array, Array] = (
-            np.zeros(_FEWEST_SLOTS // 2 + 1, dtype=np.int64),
+            np.zeros(_MIN_SLOTS // 2 + 1, dtype=np.int64),
             np.empty(1 << 16, dtype=np.uint8),
-            np.empty(_FEWEST_SLOTS // 2, dtype=np.uint64),
-            np.empty(_FEWEST_SLOTS // 2, dtype=np.uint64),
+            np.empty(_MIN_SLOTS // 2, dtype=np.uint64),
+            np.empty(_MIN_SLOTS // 2, dtype=np.uint64),
         )
-        self._known, self._groups = _slots(_FEWEST_SLOTS), _slots(_FEWEST_SLOTS)
-        self._members = np.empty(_FEWEST_SLOTS // 2 * values, dtype=np.int64)
+        self._known, self._groups = _slots(_MIN_SLOTS), _slots(_MIN_SLOTS)
+        self._members = np.empty(_MIN_SLOTS // 2 * values, dtype=np.int64)
         self._counts = np.zeros(REASONS, dtype=np.int64)
         self._examples = np.zeros((MAX_EXAMPLES, EXAMPLE_WORDS), dtype=np.int64)
         self._hard = np.empty((64, HARD_WORDS), dtype=np.int64)
 
     @property
     def state(self) -> tuple[Any, ...]:
-        """All of it but the input, as kernels take it."""
+        """The arguments of kernels except the input."""
         bad = self._counts, self._examples, self._hard
         return (self.cursor, self._samples, self._series, self._known, self._groups, self._members, bad, self._limits)
 
     def fill(self, step: Callable[[], int]) -> SampleBlock:
-        """Call a kernel with longer and longer columns until it has read all of the input."""
+        """Call a kernel, with longer columns each time, until it has read all of the input."""
         while (need := step()) != DONE:
             if self._is_full(need):
-                # The record that there is no room for may have added series.
+                # The record that did not fit may have added series.
                 self.cursor[UNUSED_SERIES] = 1
                 break
             self._grow(need)
         return self._block()
 
     def _is_full(self, need: int) -> bool:
-        if self._most is None or not self.cursor[RECORDS]:
+        if self._max_bytes is None or not self.cursor[RECORDS]:
             return False
         if need == MORE_LABELS:
-            return len(self._series[1]) >= 2 * self._most
+            return len(self._series[1]) >= 2 * self._max_bytes
         if need == MORE_SAMPLES:
-            return len(self._samples[0]) >= self._most // _LEAST_A_SAMPLE
+            return len(self._samples[0]) >= self._max_bytes // _MIN_BYTES_PER_SAMPLE
         if need == MORE_SERIES:
-            return len(self._known) // WORDS >= _MOST_SLOTS
-        return need == MORE_GROUPS and len(self._groups) // WORDS >= _MOST_SLOTS
+            return len(self._known) // WORDS >= _MAX_SLOTS
+        return need == MORE_GROUPS and len(self._groups) // WORDS >= _MAX_SLOTS
 
     def _grow(self, need: int) -> None:
         if need == MORE_SAMPLES:
@@ -154,7 +156,7 @@ class BlockBuilder:
         return BadRecords({TEXTS[Reason(reason)]: int(self._counts[reason]) for reason in found}, examples)
 
     def _excerpt(self, start: int, end: int) -> str:
-        # A character takes four bytes at most.
+        # A character takes at most four bytes.
         text = self.data[start : min(end, start + 4 * MAX_EXCERPT)].tobytes().decode("utf-8", "replace")
         return text.rstrip("\r\n")[:MAX_EXCERPT]
 
@@ -170,19 +172,19 @@ def _rehashed(slots: U64s) -> U64s:
 
 
 def _longer(column: Array) -> Array:
-    """The column with room for four times as many, as its table grows: what is not touched costs no memory."""
+    """The column with four times its length, like its hash table. Untouched pages cost no memory."""
     longer = np.empty((4 * len(column), *column.shape[1:]), dtype=column.dtype)
     longer[: len(column)] = column
     return longer
 
 
 def _without_unused(series: SeriesColumns, row: npt.NDArray[np.int32]) -> tuple[SeriesColumns, npt.NDArray[np.int32]]:
-    """The same without series that have no sample, which bad records may leave behind."""
+    """Remove series without samples, which bad records may have added."""
     used = np.zeros(len(series), dtype=np.bool_)
     used[row] = True
     lengths: I64s = np.diff(series.starts)
     starts = np.zeros(int(used.sum()) + 1, dtype=np.int64)
     np.cumsum(lengths[used], out=starts[1:])
     kept = SeriesColumns(starts, series.labels[np.repeat(used, lengths)], series.key_low[used], series.key_high[used])
-    numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    return kept, numbers[row]
+    new_rows = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return kept, new_rows[row]

@@ -1,4 +1,4 @@
-"""Ranges of bytes of a source's files, read through `pyarrow.fs` into memory that kernels may walk."""
+"""Reads byte ranges of files with `pyarrow.fs` into memory for kernels."""
 
 import struct
 from collections.abc import Iterator
@@ -14,30 +14,30 @@ from pyarrow.fs import FileSystem
 from strandline.errors import Fatal
 
 Bytes = npt.NDArray[np.uint8]
-PADDING = 64  # Kernels read whole words, which may reach this far behind the last byte that counts.
+PADDING = 64  # Kernels read 64-bit words, which may extend this far beyond the range.
 
 
 class UnreadableSource(Fatal):
-    """A file of a source is missing, is truncated or damaged, or may not be read."""
+    """A file of a source is missing, truncated, damaged or not permitted to be read."""
 
 
 @contextmanager
 def named_errors(path: str) -> Iterator[None]:
-    """Give the errors of a file system that won't pass by themselves as `UnreadableSource`, with the file's name."""
+    """Raise permanent errors of a file system as `UnreadableSource` with the name of the file."""
     try:
         yield
     except FileNotFoundError as error:
-        raise UnreadableSource(f"{path} does not exist", remedy="Check the source's address") from error
+        raise UnreadableSource(f"{path} does not exist", remedy="Check the path of the source") from error
     except PermissionError as error:
         raise UnreadableSource(
-            f"{path} may not be read: {error}", remedy="Allow the user of this process to read it"
+            f"no permission to read {path}: {error}", remedy="Permit the user of this process to read it"
         ) from error
     except (IsADirectoryError, NotADirectoryError) as error:
-        raise UnreadableSource(f"{path} is not a file", remedy="Check the source's address") from error
+        raise UnreadableSource(f"{path} is not a file", remedy="Check the path of the source") from error
 
 
 class RangeFile:
-    """A file that is read by ranges. Close it, or use it as a context manager."""
+    """A file that is read by ranges. Must be closed, for example as a context manager."""
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         self.path = path
@@ -57,9 +57,9 @@ class RangeFile:
         self._file.close()
 
     def read(self, start: int, length: int) -> Bytes:
-        """Those bytes, with `PADDING` zeros behind them: the array is longer than was asked for.
+        """The bytes of the range, followed by `PADDING` zeros, so the array is longer than `length`.
 
-        The caller has compared the range with `size`; a file that has become shorter since is reported.
+        The caller must have compared the range with `size`. Raises `UnreadableSource` if the file is shorter now.
         """
         found = np.empty(length + PADDING, dtype=np.uint8)
         found[length:] = 0
@@ -72,11 +72,11 @@ class RangeFile:
                 if not count:
                     raise UnreadableSource(
                         f"{self.path} ends at byte {start + done}, before byte {start + length}",
-                        remedy="The file was truncated while it was read: copy it again from its origin",
+                        remedy="The file was truncated while it was read: copy it again",
                     )
                 done += count
         return found
 
     def numbers(self, layout: str, start: int) -> tuple[int, ...]:
-        """Numbers from a position on, laid out as `struct` has it."""
+        """The numbers at a position, in a layout of `struct`."""
         return struct.unpack_from(layout, self.read(start, struct.calcsize(layout)).data)

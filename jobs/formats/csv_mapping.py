@@ -1,6 +1,6 @@
-"""CSV options out of a mapping, as a TOML file or the command line gives it.
+"""CSV options from a mapping, which comes from a TOML file or the command line.
 
-A column is named by the header's name for it, or by its number from 1 on:
+A column is referenced by its header or by its number, starting at 1:
 
     metric = "cpu_usage"              # a constant; or metric = {column = "name"}
     value = "usage"                   # or values = ["usage", {column = "temp", metric = "temperature"}]
@@ -12,7 +12,7 @@ A column is named by the header's name for it, or by its number from 1 on:
     header = true
     multiline = false
 
-A value whose metric is not given anywhere has its column's name as metric.
+The default metric of a value is the header of its column.
 """
 
 import csv
@@ -38,12 +38,12 @@ _KEYS = (
     "multiline",
 )
 _RFC3339 = "rfc3339"
-_MOST_NAMED = 50
-_COLUMN_FORM = "Name a column by its header or by its number from 1 on."
+_MAX_LISTED = 50
+_COLUMN_FORM = "Name a column by its header or by its number, starting at 1."
 
 
 def first_row(head: bytes, mapping: Mapping[str, object]) -> tuple[str, ...]:
-    """The fields of a file's first row, given the file's first bytes: what `csv_options` needs to know of the file."""
+    """The fields of a file's first row, for `csv_options`. `head` are the file's first bytes."""
     delimiter, quote = _marks(mapping)
     text = io.StringIO(head.decode("utf-8-sig", "replace"), newline="")
     rows = (
@@ -58,13 +58,13 @@ def first_row(head: bytes, mapping: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def csv_options(mapping: Mapping[str, object], names: Sequence[str]) -> CsvOptions:
-    """The options that a mapping means for a file whose first row is `names`. Without a header only their number
-    counts.
+    """The options of a mapping for a file with the first row `names`, of which only the length is used if the file has
+    no header.
     """
     if not mapping:
         raise Fatal(
-            "CSV needs a mapping, which says what its columns mean",
-            remedy="Give one with --mapping FILE, or by --metric, --value, --time and --label; see docs/pipeline.md",
+            "CSV needs a mapping, which defines the meaning of its columns",
+            remedy="Give one with --mapping FILE, or with --metric, --value, --time and --label; see docs/pipeline.md",
         )
     unknown = sorted(set(mapping).difference(_KEYS))
     if unknown:
@@ -97,7 +97,7 @@ class _Columns:
         self._header = header
 
     def number(self, column: object, key: str) -> int:
-        """The number, from 0 on, of the column that a key of the mapping names."""
+        """The index, starting at 0, of the column that a key of the mapping references."""
         if isinstance(column, int) and not isinstance(column, bool):
             if 1 <= column <= len(self.names):
                 return column - 1
@@ -113,20 +113,20 @@ class _Columns:
         if found == 0:
             raise Fatal(f"{key} names the column {column!r}, which does not exist", remedy=self._existing())
         if found > 1:
-            raise Fatal(f"{key} names the column {column!r}, of which there are {found}", remedy="Use its number.")
+            raise Fatal(f"{key} names the column {column!r}, which exists {found} times", remedy="Use its number.")
         return self.names.index(column)
 
     def name(self, number: int, key: str) -> str:
-        """The name of a column that serves as the name of something else."""
+        """The header of a column, as the name of a metric or label."""
         if not self._header:
             raise Fatal(f"{key} needs a name for the column {number + 1}", remedy="The file has no header: give one.")
         return self.names[number]
 
     def _existing(self) -> str:
         if self._header:
-            more = f" and {len(self.names) - _MOST_NAMED} more" if len(self.names) > _MOST_NAMED else ""
-            return f"The columns are {printable(', '.join(self.names[:_MOST_NAMED]))}{more}."
-        return f"There are {len(self.names)} columns, from 1 on."
+            more = f" and {len(self.names) - _MAX_LISTED} more" if len(self.names) > _MAX_LISTED else ""
+            return f"The columns are {printable(', '.join(self.names[:_MAX_LISTED]))}{more}."
+        return f"There are {len(self.names)} columns, starting at 1."
 
 
 def _values(mapping: Mapping[str, object], columns: _Columns) -> tuple[CsvValue, ...]:
@@ -136,7 +136,7 @@ def _values(mapping: Mapping[str, object], columns: _Columns) -> tuple[CsvValue,
         return (_value(mapping["value"], "value", mapping.get("metric"), columns),)
     entries = mapping["values"]
     if not isinstance(entries, list | tuple) or not entries:
-        raise Fatal(f"values = {entries!r} is not usable", remedy="It must be a list of columns.")
+        raise Fatal(f"values = {entries!r} is invalid", remedy="It must be a list of columns.")
     return tuple(_value(entry, "values", mapping.get("metric"), columns) for entry in entries)
 
 
@@ -157,7 +157,7 @@ def _value(entry: object, key: str, metric: object, columns: _Columns) -> CsvVal
 def _time(mapping: Mapping[str, object], columns: _Columns) -> tuple[int, TimeFormat]:
     time = mapping.get("time")
     if not isinstance(time, Mapping) or "column" not in time:
-        what = "the mapping has no time" if time is None else f"time = {time!r} is not usable"
+        what = "the mapping has no time" if time is None else f"time = {time!r} is invalid"
         raise Fatal(what, remedy='Give it as time = {column = "...", unit = "s"} or with a format.')
     _check_table(time, "time", ("column", "unit", "format", "timezone"))
     number = columns.number(time["column"], "time")
@@ -165,18 +165,18 @@ def _time(mapping: Mapping[str, object], columns: _Columns) -> tuple[int, TimeFo
         units = ", ".join(get_args(Unit))
         raise Fatal("time needs either a unit or a format", remedy=f"Units are {units}; a format may be {_RFC3339}.")
     if "unit" in time:
-        # An unknown unit is refused by the class.
+        # The class rejects an unknown unit.
         form: TimeFormat = UnixTime(_text(time["unit"], "time.unit"))  # type: ignore[arg-type]
     else:
         pattern = _text(time["format"], "time.format")
         if pattern != _RFC3339:
             zoned = PatternTime(pattern, _text(time.get("timezone", "UTC"), "time.timezone"))
             if "timezone" in time and "%z" in pattern:
-                raise Fatal("time has both %z and a timezone", remedy="Leave one of them out.")
+                raise Fatal("time has both %z and a timezone", remedy="Remove one of them.")
             return number, zoned
         form = Rfc3339Time()
     if "timezone" in time:
-        raise Fatal("time has a timezone, but no local times", remedy="Leave timezone out.")
+        raise Fatal("time has a timezone, but no local times", remedy="Remove timezone.")
     return number, form
 
 
@@ -189,24 +189,20 @@ def _labels(mapping: Mapping[str, object], columns: _Columns) -> tuple[tuple[str
     if isinstance(labels, list | tuple):
         numbers = [columns.number(column, "labels") for column in labels]
         return tuple((columns.name(number, "labels"), number) for number in numbers)
-    raise Fatal(
-        f"labels = {labels!r} is not usable", remedy="Give a list of columns or a table from labels to columns."
-    )
+    raise Fatal(f"labels = {labels!r} is invalid", remedy="Give a list of columns or a table from labels to columns.")
 
 
 def _constants(mapping: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     constants = mapping.get("constants", {})
     if not isinstance(constants, Mapping):
-        raise Fatal(f"constants = {constants!r} is not usable", remedy="Give a table from labels to values.")
+        raise Fatal(f"constants = {constants!r} is invalid", remedy="Give a table from labels to values.")
     return tuple((_text(name, "constants"), _text(value, f"constants.{name}")) for name, value in constants.items())
 
 
 def _marks(mapping: Mapping[str, object]) -> tuple[str, str]:
     delimiter, quote = mapping.get("delimiter", ","), mapping.get("quote", '"')
     if not isinstance(delimiter, str) or not isinstance(quote, str):
-        raise Fatal(
-            f"delimiter = {delimiter!r} and quote = {quote!r} are not usable", remedy="Give each as one character."
-        )
+        raise Fatal(f"delimiter = {delimiter!r} or quote = {quote!r} is invalid", remedy="Each must be one character.")
     check_marks(delimiter, quote)
     return delimiter, quote
 
@@ -214,13 +210,13 @@ def _marks(mapping: Mapping[str, object]) -> tuple[str, str]:
 def _flag(mapping: Mapping[str, object], key: str, *, default: bool) -> bool:
     flag = mapping.get(key, default)
     if not isinstance(flag, bool):
-        raise Fatal(f"{key} = {flag!r} is not usable", remedy="It must be true or false.")
+        raise Fatal(f"{key} = {flag!r} is invalid", remedy="It must be true or false.")
     return flag
 
 
 def _text(text: object, key: str) -> str:
     if not isinstance(text, str) or not text:
-        raise Fatal(f"{key} = {text!r} is not usable", remedy="It must be a text that is not empty.")
+        raise Fatal(f"{key} = {text!r} is invalid", remedy="It must be a non-empty string.")
     return text
 
 

@@ -1,4 +1,4 @@
-"""The options of CSV, with columns as numbers from 0 on."""
+"""The options of CSV, with columns as indices starting at 0."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ METRIC_LABEL = "__name__"
 
 @dataclass(frozen=True, slots=True)
 class CsvValue:
-    """A column of values, and the name of their metric: a text, or the number of the column that holds it."""
+    """A column of values, and their metric: a name, or the index of the column with the name."""
 
     column: int
     metric: str | int
@@ -20,9 +20,9 @@ class CsvValue:
 class CsvOptions:
     """How the rows of a CSV file become samples.
 
-    A row has exactly `columns` fields. Each value that is not empty is a sample with the row's time and labels: those
-    of `labels`, as (name, column), and `constants`, as (name, value). An empty `quote` means that no field is quoted.
-    A quoted field may hold newlines only with `multiline`. With `header` the file's first row holds names.
+    A row must have `columns` fields. Each non-empty value is a sample with the time of the row and its labels: `labels`
+    are (name, column), and `constants` are (name, value). With an empty `quote`, no field is quoted. A quoted field may
+    only contain newlines with `multiline`. With `header`, the first row of the file is a header.
     """
 
     columns: int
@@ -47,7 +47,7 @@ class CsvOptions:
         numbers += [metric for metric in metrics if isinstance(metric, int)]
         for number in numbers:
             if not 0 <= number < self.columns:
-                raise Fatal(f"the CSV column {number} does not exist", remedy=f"There are {self.columns}, from 0 on.")
+                raise Fatal(f"the CSV column {number} does not exist", remedy=f"There are {self.columns}, from 0.")
         names = [METRIC_LABEL, *(name for name, _ in self.labels), *(name for name, _ in self.constants)]
         for name in names:
             if not name:
@@ -58,11 +58,11 @@ class CsvOptions:
 
 
 def check_marks(delimiter: str, quote: str) -> None:
-    """Refuse a delimiter or a quote that can't be one."""
+    """Reject an invalid delimiter or quote."""
     for what, mark in (("delimiter", delimiter), ("quote", quote)):
         if what == "quote" and not mark:
             continue
         if len(mark) != 1 or not mark.isascii() or mark in "\r\n\0":
-            raise Fatal(f"the CSV {what} {mark!r} is not usable", remedy="It must be a single ASCII character.")
+            raise Fatal(f"the CSV {what} {mark!r} is invalid", remedy="It must be a single ASCII character.")
     if delimiter == quote:
         raise Fatal(f"the CSV delimiter and quote are both {quote!r}", remedy="Use different characters.")

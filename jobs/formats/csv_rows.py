@@ -24,15 +24,15 @@ from strandline.wire.decode import Limits
 
 
 def parse_csv(
-    data: Bytes, offset: int, options: CsvOptions, limits: Limits | None = None, *, most: int | None = None
+    data: Bytes, offset: int, options: CsvOptions, limits: Limits | None = None, *, max_bytes: int | None = None
 ) -> SampleBlock:
-    """Read whole rows that begin at a byte of their file. At the file's start a header is skipped.
+    """Parse complete rows; `offset` is their position in the file. At the start of the file, a header is skipped.
 
-    Empty lines are no records. A row is bad as a whole, whatever number of values it has. Labels must be UTF-8; in
-    columns that are not used any bytes may stand. With `most` the block ends where `BlockBuilder` says.
+    Empty lines are not records. A bad row has no samples, even if some of its values are valid. Labels must be UTF-8;
+    unused columns may have any bytes. With `max_bytes`, the block may end early, see `BlockBuilder`.
     """
     plan = _Plan.of(options)
-    builder = BlockBuilder(data, offset, limits or Limits(), values=len(options.values), most=most)
+    builder = BlockBuilder(data, offset, limits or Limits(), values=len(options.values), max_bytes=max_bytes)
     builder.cursor[FLAG] = options.header and offset == 0
 
     def step() -> int:
@@ -54,7 +54,7 @@ def parse_csv(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The options as the kernel takes them."""
+    """The options as arguments of the kernel."""
 
     marks: tuple[int, int, int, int]
     time: tuple[int, int, int]
@@ -76,9 +76,9 @@ class _Plan:
         sources.update({name.encode(): (name, column, "") for name, column in options.labels})
         sources.update({name.encode(): (name, CONSTANT, value) for name, value in options.constants})
         plan = np.zeros((len(sources), PLAN_WORDS), dtype=np.int64)
-        for place, encoded in enumerate(sorted(sources)):
+        for index, encoded in enumerate(sorted(sources)):
             name, column, constant = sources[encoded]
-            plan[place] = column, *span(name), *span(constant)
+            plan[index] = column, *span(name), *span(constant)
         metrics = [value.metric for value in options.values]
         metric_columns = np.array([m if isinstance(m, int) else CONSTANT for m in metrics], dtype=np.int64)
         metric_spans = np.array([span(m) if isinstance(m, str) else (0, 0) for m in metrics], dtype=np.int64)
@@ -101,7 +101,7 @@ class _Plan:
 
 
 def _runs(columns: set[int]) -> I64s:
-    """Columns as runs of neighbours, each with its first and last."""
+    """Column indices as runs of consecutive ones, each with its first and last."""
     runs: list[list[int]] = []
     for column in sorted(columns):
         if runs and runs[-1][1] == column - 1:
@@ -112,7 +112,7 @@ def _runs(columns: set[int]) -> I64s:
 
 
 def _clock(options: CsvOptions) -> tuple[int, int, tuple[I64s, I64s, I64s, I64s]]:
-    """The time's kind, the shift of its unit, and the arrays for a pattern."""
+    """The kind of time, the decimal shift of its unit, and the arrays for a pattern."""
     steps, zone = np.empty(0, dtype=np.int64), LocalOffsets()
     match options.time:
         case UnixTime(unit):

@@ -1,9 +1,9 @@
 """JSON lines in VictoriaMetrics' export format.
 
-A line is `{"metric":{"__name__":"up","job":"x"},"values":[1,null,"Infinity"],"timestamps":[1700000000000,...]}`, with
-its keys in any order and unknown ones skipped. Timestamps are milliseconds. VictoriaMetrics writes infinities as the
-strings "Infinity" and "-Infinity", and null for NaN; the other spellings that it reads are read here too. A null is
-left out and counted in `SampleBlock.nulls`; the string "NaN" is a value.
+A line is `{"metric":{"__name__":"up","job":"x"},"values":[1,null,"Infinity"],"timestamps":[1700000000000,...]}`. Its
+keys may have any order, and unknown ones are skipped. Timestamps are milliseconds. VictoriaMetrics writes infinities as
+the strings "Infinity" and "-Infinity", and null for NaN; the other spellings that it reads are accepted too. A null is
+skipped and counted in `SampleBlock.nulls`; the string "NaN" is a value.
 """
 
 from strandline.jobs.formats.block_builder import BlockBuilder, Bytes
@@ -12,12 +12,15 @@ from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
 
 
-def parse_json_lines(data: Bytes, offset: int, limits: Limits | None = None, *, most: int | None = None) -> SampleBlock:
-    """Read whole lines that begin at a byte of their file. Empty lines are no records.
+def parse_json_lines(
+    data: Bytes, offset: int, limits: Limits | None = None, *, max_bytes: int | None = None
+) -> SampleBlock:
+    """Parse complete lines; `offset` is their position in the file. Empty lines are not records.
 
-    A line is bad as a whole, whatever number of samples it has. With `most` the block ends where `BlockBuilder` says.
+    A bad line has no samples, even if some of them are valid. With `max_bytes`, the block may end early, see
+    `BlockBuilder`.
     """
-    builder = BlockBuilder(data, offset, limits or Limits(), most=most)
+    builder = BlockBuilder(data, offset, limits or Limits(), max_bytes=max_bytes)
 
     def step() -> int:
         need: int = read_json_lines(builder.address, len(builder.data), builder.state)

@@ -1,12 +1,12 @@
-"""OpenMetrics text, as `promtool tsdb create-blocks-from openmetrics` takes it.
+"""OpenMetrics text, as accepted by `promtool tsdb create-blocks-from openmetrics`.
 
-A line is `name{label="value"} value timestamp`, with or without an exemplar behind it, or
-`{"any name", label="value"} value timestamp`. Lines that begin with `#` are comments, of which `# EOF` ends the input.
-Two things are taken that promtool refuses: more than one space or tab between the parts, and comments of any kind.
+A line is `name{label="value"} value timestamp`, optionally followed by an exemplar, or
+`{"any name", label="value"} value timestamp`. Lines that begin with `#` are comments; `# EOF` ends the input. Unlike
+promtool, the parser accepts more than one space or tab between the parts, and any comments.
 
-promtool reads the timestamp, in seconds, as a double, multiplies that by 1000 and cuts off the rest toward zero. Here
-the decimal digits themselves are shifted, and then cut off toward zero. The two agree for the milliseconds of this
-century. Where they don't, the product of doubles fell below the millisecond: promtool makes 131653272 of 131653.273.
+promtool parses the timestamp, in seconds, as a double, multiplies it by 1000 and truncates it toward zero. This parser
+shifts the decimal digits and truncates them toward zero. The results are equal for the milliseconds of this century.
+Where they differ, the product of doubles is below the millisecond: promtool reads 131653.273 as 131653272.
 """
 
 import numpy as np
@@ -20,14 +20,14 @@ _METRIC_LABEL = np.frombuffer(b"__name__", dtype=np.uint8)
 
 
 def parse_openmetrics(
-    data: Bytes, offset: int, limits: Limits | None = None, *, most: int | None = None
+    data: Bytes, offset: int, limits: Limits | None = None, *, max_bytes: int | None = None
 ) -> SampleBlock:
-    """Read whole lines that begin at a byte of their file. Comments and empty lines are no records.
+    """Parse complete lines; `offset` is their position in the file. Comments and empty lines are not records.
 
-    A line behind `# EOF` in the same input is a bad record, and so is a sample without a timestamp. With
-    `most` the block ends where `BlockBuilder` says.
+    A line after `# EOF` in the same input is a bad record, and so is a sample without a timestamp. With `max_bytes`,
+    the block may end early, see `BlockBuilder`.
     """
-    builder = BlockBuilder(data, offset, limits or Limits(), most=most)
+    builder = BlockBuilder(data, offset, limits or Limits(), max_bytes=max_bytes)
 
     def step() -> int:
         need: int = read_lines(builder.address, len(builder.data), _METRIC_LABEL.ctypes.data, builder.state)

@@ -1,4 +1,4 @@
-"""Why a record of a text format is bad: the codes that kernels write, and the words that a person reads."""
+"""The reasons for bad records of text formats: codes for kernels, and texts for people."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ from strandline.wire.kernels.labels import Verdict
 
 
 class Reason(IntEnum):
-    """The codes. Those of labels are the verdicts of `strandline.wire.kernels.labels`."""
+    """The codes. Reasons concerning labels are the verdicts of `strandline.wire.kernels.labels`."""
 
     NO_LABELS = Verdict.NO_LABELS
     EMPTY_NAME = Verdict.EMPTY_NAME

@@ -1,4 +1,4 @@
-"""How a text format writes times: a number with a unit, RFC 3339, or a pattern."""
+"""The formats of times in text: a number with a unit, RFC 3339, or a pattern."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,7 @@ from strandline.errors import Fatal
 from strandline.jobs.formats.kernels import clock_times
 
 Unit = Literal["s", "ms", "us", "ns"]
-# By which power of ten a unit is longer than a millisecond.
+# The unit in milliseconds, as a power of ten.
 SHIFTS: dict[str, int] = {"s": 3, "ms": 0, "us": -3, "ns": -6}
 _DIRECTIVES = {
     "Y": clock_times.YEAR,
@@ -27,7 +27,7 @@ _DIRECTIVES = {
 
 @dataclass(frozen=True, slots=True)
 class UnixTime:
-    """Units since 1970, as an integer or a decimal. What is finer than a millisecond is cut off."""
+    """Units since 1970, as an integer or a decimal number, truncated to milliseconds."""
 
     unit: Unit = "s"
 
@@ -38,15 +38,15 @@ class UnixTime:
 
 @dataclass(frozen=True, slots=True)
 class Rfc3339Time:
-    """As `2024-05-01T12:00:00.123+02:00`. A space may stand for the T; the offset must be there."""
+    """Such as `2024-05-01T12:00:00.123+02:00`. A space may replace the T; the offset is mandatory."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatternTime:
-    """By a pattern of `%Y %m %d %H %M %S %f %z %b %%` and literal characters, as for `strptime`.
+    """A pattern of `%Y %m %d %H %M %S %f %z %b %%` and literal characters, as in `strptime`.
 
-    `%f` takes up to nine digits, `%z` takes `Z`, `+02:00`, `+0200` and `+02`, and `%b` takes English names. Without
-    `%z` the text is in the local time of the time zone.
+    `%f` accepts up to nine digits, `%z` accepts `Z`, `+02:00`, `+0200` and `+02`, and `%b` English names. Without `%z`,
+    times are local times of the time zone.
     """
 
     pattern: str
@@ -60,7 +60,7 @@ TimeFormat = UnixTime | Rfc3339Time | PatternTime
 
 
 def pattern_steps(pattern: str) -> I64s:
-    """A pattern as the steps that `kernels.clock_times` takes."""
+    """A pattern as the steps for `kernels.clock_times`."""
     steps: list[int] = []
     characters = iter(pattern)
     for character in characters:

@@ -1,4 +1,4 @@
-"""A time zone's offsets from UTC by local time, as arrays that a kernel can search."""
+"""The offsets from UTC of a time zone by local time, as arrays for kernels."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -10,18 +10,18 @@ import numpy as np
 from strandline.arrays import I64s
 from strandline.errors import Fatal
 
-_ZERO = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time has no zone.
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time has no zone.
 _EARLIEST, _LATEST = datetime(1850, 1, 1), datetime(2200, 1, 1)  # noqa: DTZ001
 _STEP = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalOffsets:
-    """`offsets[i]` seconds east of UTC hold for local times from `breaks[i - 1]` on and before `breaks[i]`, all in
-    seconds since 1970 by the wall's clock. Local times outside of `earliest` and `latest` are not covered.
+    """The offset for local times from `breaks[i - 1]` to `breaks[i]` (exclusive) is `offsets[i]` seconds east of UTC.
+    Local times are in seconds since 1970 by local clocks. Those outside of `earliest` and `latest` are not covered.
 
-    An ambiguous local time counts as the earlier instant, and one that a change skips as if the change had not happened
-    yet: both as `zoneinfo` has it for `fold=0`.
+    An ambiguous local time is the earlier one. A local time that a change skips has the offset before the change. Both
+    as in `zoneinfo` with `fold=0`.
     """
 
     breaks: I64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -32,10 +32,10 @@ class LocalOffsets:
 
 @lru_cache(maxsize=16)
 def local_offsets(name: str) -> LocalOffsets:
-    """The offsets of an IANA time zone. Those of one other than UTC are covered from 1850 up to and with 2199.
+    """The offsets of an IANA time zone, from 1850 to 2199 unless it is UTC.
 
-    `zoneinfo` gives the offset of one local time only, so the changes are searched for: by days, since no zone changes
-    back and forth within one, then by halving down to the second.
+    `zoneinfo` only returns the offset of a single time, so the changes are searched: by days, because no zone changes
+    twice within a day, and then to the second by bisection.
     """
     if name == "UTC":
         return LocalOffsets()
@@ -51,7 +51,7 @@ def local_offsets(name: str) -> LocalOffsets:
         return round(shift.total_seconds()) if shift is not None else 0
 
     def seconds(local: datetime) -> int:
-        return (local - _ZERO) // timedelta(seconds=1)
+        return (local - _EPOCH) // timedelta(seconds=1)
 
     breaks, offsets = [], [offset(_EARLIEST)]
     day = _EARLIEST
@@ -61,7 +61,7 @@ def local_offsets(name: str) -> LocalOffsets:
             low, high = seconds(day), seconds(following)
             while high - low > 1:
                 middle = (low + high) // 2
-                if offset(_ZERO + timedelta(seconds=middle)) == offsets[-1]:
+                if offset(_EPOCH + timedelta(seconds=middle)) == offsets[-1]:
                     low = middle
                 else:
                     high = middle

@@ -1,5 +1,6 @@
-"""Importing files into a dataset: the spec of such a job, its division into parts, and how a part is read.
+"""Imports: the spec of the job, its division into parts, and the reading of a part.
 
-In come the URIs of files and how their format is to be read, out come parts, and for each part the chunks of samples
-that land in Kafka one after the other. It knows formats and sources, but neither Kafka nor who runs a part.
+In: the URIs of files, their format and a mapping. Out: parts (`planning.py`), and for each part its chunks of samples
+(`part_sources.py`, `chunks.py`), which `run_part` (`part_import.py`) lands in Kafka one after the other. `ImportKind`
+connects this to the worker. Only `opener.py` knows Kafka, and no module knows where a part runs.
 """

@@ -1,4 +1,4 @@
-"""Prometheus blocks in parts: ranges of a block's series, each of which can be read alone."""
+"""Parts of Prometheus blocks: ranges of a block's series, which can be read independently."""
 
 import json
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ import pyarrow.fs as pafs
 from strandline.jobs.formats.prometheus_blocks import BlockInfo, SeriesRange, find_blocks, plan_ranges, read_range
 from strandline.jobs.importing.chunks import Chunk, block_chunks
 from strandline.jobs.importing.spec import ImportSpec
-from strandline.jobs.sources.files import SourceFile, SourceUnreachable, file_system, full_uri, identified
+from strandline.jobs.sources.files import SourceFile, SourceUnreachable, file_system, full_uri, identify
 
-SAMPLES_A_CHUNK = 400_000
-_BYTES_A_SAMPLE = 2
-"""What one takes in a block, about."""
+SAMPLES_PER_CHUNK = 400_000
+_BYTES_PER_SAMPLE = 2
+"""Approximate, in a block."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockPart:
-    """Some series of a block, whose files are known by their identities."""
+    """A range of a block's series, with the identities of the block's files."""
 
     uri: str
     block: BlockInfo
@@ -27,24 +27,24 @@ class BlockPart:
     files: tuple[SourceFile, ...]
 
     def to_json(self) -> str:
-        """As it stands in a part's row."""
+        """The text for the part's row."""
         return json.dumps({"kind": "block", **asdict(self)}, separators=(",", ":"))
 
     @classmethod
     def from_value(cls, value: dict[str, Any]) -> "BlockPart":
-        """What `to_json` wrote, read as JSON."""
+        """From the parsed JSON of `to_json`."""
         files = tuple(SourceFile(**one) for one in value["files"])
         return cls(value["uri"], BlockInfo(**value["block"]), SeriesRange(**value["series"]), files)
 
 
 def cut_blocks(uri: str, part_bytes: int) -> list[BlockPart]:
-    """The parts of all blocks in a folder, or of the one that it is, by time."""
+    """The parts of all blocks in a folder, ordered by time, or of the block if the folder is one."""
     system, path = file_system(uri)
     parts: list[BlockPart] = []
     for block in find_blocks(system, path):
-        files = tuple(identified(full_uri(uri, one)) for one in _files_below(system, block.path))
+        files = tuple(identify(full_uri(uri, one)) for one in _files_below(system, block.path))
         of_block = full_uri(uri, block.path)
-        ranges = plan_ranges(system, block, max(1, part_bytes // _BYTES_A_SAMPLE))
+        ranges = plan_ranges(system, block, max(1, part_bytes // _BYTES_PER_SAMPLE))
         parts += [BlockPart(of_block, block, series, files) for series in ranges]
     return parts
 
@@ -52,7 +52,7 @@ def cut_blocks(uri: str, part_bytes: int) -> list[BlockPart]:
 def block_part_chunks(part: BlockPart, spec: ImportSpec) -> Iterator[Chunk]:
     """The chunks of a part."""
     system, _ = file_system(part.uri)
-    return block_chunks(read_range(system, part.block, part.series, SAMPLES_A_CHUNK), spec.packed_bytes)
+    return block_chunks(read_range(system, part.block, part.series, SAMPLES_PER_CHUNK), spec.packed_bytes)
 
 
 def _files_below(system: pafs.FileSystem, path: str) -> list[str]:

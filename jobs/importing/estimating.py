@@ -1,5 +1,5 @@
-"""What an import would bring, estimated before anything is written: some pieces of its files are read and packed by the
-code that imports them, and nothing lands.
+"""Estimates the result of an import: sections of its files are read and packed by the code that would import them, but
+not landed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,19 +24,18 @@ from strandline.recovery.periods import HOUR
 
 _PIECES = 16
 _PIECE_BYTES = 256 << 10
-# A chunk of a binary format has some hundred thousand rows.
+# Fewer, because a chunk of a binary format has hundreds of thousands of rows.
 _BINARY_PIECES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ImportEstimate:
-    """Of all parts of a plan, by the pieces that were read. `sampled` counts the records in those, `bad` those among
-    them that can't be used, by reason, `nulls` the values in them that are null. Records, samples and bad records of
-    the whole are None where files are compressed: how long those are unpacked is not known.
+    """An estimate for all parts of a plan. `sampled` is the number of records read, `bad` the number of bad ones among
+    them by reason, and `nulls` their number of null values. The totals `records`, `samples` and `bad_records` are None
+    if files are compressed, because their uncompressed size is unknown.
 
-    `first` is the hour of the earliest sample that was read, `behind` the end of that of the latest one, in
-    milliseconds; None if there is none. `seconds` is how long it takes one process to read and pack everything, without
-    what Kafka takes.
+    `first` is the start of the earliest hour with a sample read, and `behind` the end of the latest, in milliseconds;
+    None without a sample. `seconds` is the time for one process to read and pack everything, without the time of Kafka.
     """
 
     pieces: int
@@ -52,7 +51,7 @@ class ImportEstimate:
 
     @property
     def hours(self) -> int:
-        """How many UTC hours lie between the earliest and the latest sample: an upper bound of the hours touched."""
+        """The number of UTC hours from the earliest to the latest sample: an upper bound of the hours touched."""
         if self.first is None or self.behind is None:
             return 0
         return -(-self.behind // HOUR) - self.first // HOUR
@@ -60,28 +59,28 @@ class ImportEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Some of a part: its first chunks, up to `chunks`. `size` is that of a piece of text, in bytes."""
+    """The first `chunks` chunks of a part. `size` is in bytes, and only for text."""
 
     source: PartSource
     chunks: int
     size: int = 0
 
 
-class _Discarded:
-    """Takes the place of a part log: nothing lands."""
+class _DiscardingLog:
+    """A `ChunkLog` that discards everything."""
 
     def partitions(self, deadline: float) -> int:
-        """One: into which partition a sample goes changes no count."""
+        """One, because no count depends on the partition."""
         del deadline
         return 1
 
     def land(self, chunk: int, records: Sequence[PackedRecord], progress: Progress, deadline: float) -> None:
-        """Forget it."""
+        """Discard the chunk."""
 
 
 def estimate_import(plan: ImportPlan, clock: Clock) -> ImportEstimate:
-    """Read some pieces, spread over all parts. Raises what keeps them from being read."""
-    # Pieces are counted in chunks: a piece must not be divided over more of them.
+    """Read pieces spread over all parts. Raises the errors of reading them."""
+    # So that a piece is not divided over more chunks, in which pieces are counted.
     spec = replace(plan.spec, rules=replace(plan.spec.rules, chunk_bytes=_PIECE_BYTES), packed_bytes=0)
     total, outcome = PartOutcome(), PartOutcome()
     read, seconds, timed = 0, 0.0, 0
@@ -90,41 +89,41 @@ def estimate_import(plan: ImportPlan, clock: Clock) -> ImportEstimate:
         began = clock.monotonic()
         outcome = _outcome_of(piece, spec)
         size = _size_of(piece, outcome)
-        # The first one waits for kernels to be loaded.
+        # The first one includes the time to load kernels.
         if number or len(pieces) == 1:
             seconds, timed = seconds + clock.monotonic() - began, timed + size
         total, read = total + outcome, read + size
     found = ImportEstimate(len(pieces), total.counts.records, dict(total.bad.counts), nulls=total.nulls)
     found = _with_times(found, plan, total)
-    whole = _whole_size(plan)
-    if whole is None or not read:
+    total_size = _total_size(plan)
+    if total_size is None or not read:
         return found
-    factor, counts = whole / read, total.counts
+    factor, counts = total_size / read, total.counts
     return replace(
         found,
         records=round(counts.records * factor),
         samples=round(counts.samples * factor),
         bad_records=round(counts.bad * factor),
-        seconds=seconds * whole / timed if timed else None,
+        seconds=seconds * total_size / timed if timed else None,
     )
 
 
 def _outcome_of(piece: _Piece, spec: ImportSpec) -> PartOutcome:
     hooks = PartHooks(deadline=lambda: float("inf"))
     with chunks_of(piece.source, spec) as chunks:
-        return run_part(islice(chunks, piece.chunks), Landed(), _Discarded(), spec.times, hooks)
+        return run_part(islice(chunks, piece.chunks), Landed(), _DiscardingLog(), spec.times, hooks)
 
 
 def _pieces(plan: ImportPlan) -> Iterator[_Piece]:
-    """In the order of the files, the first and the last bytes of which are among them."""
-    parts = [one for part in plan.parts for one in _alone(part)]
-    for part in _spread(parts, _PIECES if isinstance(plan.parts[0], TextPart) else _BINARY_PIECES):
+    """The pieces to read, in the order of the files, including the first and the last bytes."""
+    parts = [one for part in plan.parts for one in _smallest_sources(part)]
+    for part in _evenly_spaced(parts, _PIECES if isinstance(plan.parts[0], TextPart) else _BINARY_PIECES):
         if not isinstance(part, TextPart):
             yield _Piece(part, 2)
         elif compression_of(part.uri) is not None:
             yield _Piece(part, 1, _PIECE_BYTES)
         elif plan.spec.rules.quote >= 0:
-            # Only of a part's begin is it known whether it lies within quotes.
+            # Only for the start of a part is it known whether it is within quotes.
             end = min(part.end, part.start + _PIECE_BYTES)
             yield _Piece(replace(part, end=end), 2, end - part.start)
         else:
@@ -133,31 +132,31 @@ def _pieces(plan: ImportPlan) -> Iterator[_Piece]:
 
 
 def _text_pieces(part: TextPart, number: int) -> Iterator[_Piece]:
-    """That do not overlap, from the first bytes of a part to the last ones, if there is more than one."""
+    """`number` pieces of a part, or fewer if they would overlap, from its first bytes to its last."""
     length = part.end - part.start
     number = max(1, min(number, length // _PIECE_BYTES))
-    for place in range(number):
-        start = part.start + (length - _PIECE_BYTES) * place // max(1, number - 1)
+    for index in range(number):
+        start = part.start + (length - _PIECE_BYTES) * index // max(1, number - 1)
         end = min(part.end, start + _PIECE_BYTES)
         yield _Piece(replace(part, start=start, end=end), 2, end - start)
 
 
-def _alone(part: PartSource) -> Iterator[PartSource]:
-    """A part, or each of its row groups."""
+def _smallest_sources(part: PartSource) -> Iterator[PartSource]:
+    """The row groups of a Parquet part, or the part itself."""
     if isinstance(part, ParquetPart):
         yield from (replace(part, groups=(group,)) for group in part.groups)
     else:
         yield part
 
 
-def _spread(parts: Sequence[PartSource], most: int) -> list[PartSource]:
-    """The first, the last, and some between them."""
-    number = min(most, len(parts))
-    return [parts[(len(parts) - 1) * place // max(1, number - 1)] for place in range(number)]
+def _evenly_spaced(parts: Sequence[PartSource], limit: int) -> list[PartSource]:
+    """At most `limit` parts: the first, the last, and some between them."""
+    number = min(limit, len(parts))
+    return [parts[(len(parts) - 1) * index // max(1, number - 1)] for index in range(number)]
 
 
 def _size_of(piece: _Piece, outcome: PartOutcome) -> int:
-    """In what `_whole_size` counts: bytes of text, rows of Parquet, samples of Prometheus blocks."""
+    """The size of a piece in the unit of `_total_size`: bytes of text, rows of Parquet, samples of blocks."""
     match piece.source:
         case TextPart():
             return piece.size
@@ -167,8 +166,8 @@ def _size_of(piece: _Piece, outcome: PartOutcome) -> int:
             return outcome.counts.samples + outcome.counts.bad
 
 
-def _whole_size(plan: ImportPlan) -> int | None:
-    """None if it is not known."""
+def _total_size(plan: ImportPlan) -> int | None:
+    """The size of all parts; None if it is unknown."""
     if any(isinstance(part, TextPart) and compression_of(part.uri) is not None for part in plan.parts):
         return None
     texts = sum(part.end - part.start for part in plan.parts if isinstance(part, TextPart))

@@ -1,4 +1,4 @@
-"""How imports are opened wherever their parts run."""
+"""Creates `ImportKind`s in the processes where parts run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from strandline.kafka.clients import ClientOptions
 
 @dataclass(frozen=True, slots=True)
 class ImportOpener:
-    """Opens imports into a topic. Files that the client's options name, such as a certificate, must lie at the same
-    place on every executor. `completion` opens what completes a job.
+    """A `KindOpener` for imports into a topic. Files that the client's options name, such as a certificate, must have
+    the same path on every executor. `completion` creates what completes a job.
     """
 
     kafka: ClientOptions = field(repr=False)

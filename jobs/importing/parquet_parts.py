@@ -1,4 +1,4 @@
-"""Parquet files in parts: row groups, each of which can be read alone."""
+"""Parts of Parquet files: row groups, which can be read independently."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,44 +10,44 @@ from strandline.jobs.importing.chunks import Chunk, block_chunks
 from strandline.jobs.importing.spec import ImportSpec
 from strandline.jobs.sources.files import SourceFile, file_system
 
-ROWS_A_CHUNK = 262_144
+ROWS_PER_CHUNK = 262_144
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetPart:
-    """Some row groups of a file."""
+    """A part: row groups of a file."""
 
     file: SourceFile
     groups: tuple[int, ...]
 
     @property
     def uri(self) -> str:
-        """What it is a part of."""
+        """The URI of the file."""
         return self.file.uri
 
     @property
     def files(self) -> tuple[SourceFile, ...]:
-        """What must not change."""
+        """The files that must not change."""
         return (self.file,)
 
     def to_json(self) -> str:
-        """As it stands in a part's row."""
+        """The text for the part's row."""
         return json.dumps({"kind": "parquet", "uri": self.uri, **asdict(self)}, separators=(",", ":"))
 
     @classmethod
     def from_value(cls, value: dict[str, Any]) -> "ParquetPart":
-        """What `to_json` wrote, read as JSON."""
+        """From the parsed JSON of `to_json`."""
         return cls(SourceFile(**value["file"]), tuple(value["groups"]))
 
 
 def parquet_mapping(mapping: Mapping[str, Any]) -> ParquetMapping:
-    """The mapping that an operator gave; without one, that of our own exports."""
+    """The given mapping; without one, the mapping of `strandline job export`."""
     return ParquetMapping.from_table(mapping) if mapping else EXPORT_MAPPING
 
 
 def cut_parquet(file: SourceFile, mapping: ParquetMapping, part_bytes: int) -> list[ParquetPart]:
-    """The parts of a file: row groups that together have about `part_bytes` before compression. Raises what is wrong
-    with the file, or with the mapping for it.
+    """Divide a file into parts: row groups with a total of about `part_bytes` before compression. Raises errors of the
+    file, and of the mapping for it.
     """
     system, path = file_system(file.uri)
     check_columns(system, path, mapping)
@@ -66,7 +66,7 @@ def cut_parquet(file: SourceFile, mapping: ParquetMapping, part_bytes: int) -> l
 def parquet_chunks(part: ParquetPart, spec: ImportSpec) -> Iterator[Chunk]:
     """The chunks of a part."""
     system, path = file_system(part.file.uri)
-    most = 2 * spec.packed_bytes or None
+    max_label_bytes = 2 * spec.packed_bytes or None
     mapping = parquet_mapping(spec.mapping)
-    blocks = read_row_groups(system, path, part.groups, mapping, ROWS_A_CHUNK, most_label_bytes=most)
+    blocks = read_row_groups(system, path, part.groups, mapping, ROWS_PER_CHUNK, max_label_bytes=max_label_bytes)
     return block_chunks(blocks, spec.packed_bytes)

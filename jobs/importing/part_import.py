@@ -1,8 +1,8 @@
-"""One part of an import, from its source into Kafka: each chunk is read, packed and landed, and counted once.
+"""Runs a part of an import: reads, packs, lands and counts each chunk once.
 
-Chunks that have landed already, under this worker or another, are read again and not landed again: so the outcome of a
-part is the same, bad records and hours included, however often it was begun. What was counted when they landed must be
-what is counted now; if it is not, the source or its reading has changed, and the part fails by name.
+Chunks that have landed already, from this worker or another, are read again without landing. So the outcome of a part,
+including bad records and hours, is the same however often it was started. Their counts must equal those committed when
+they landed; otherwise the source or the code that reads it has changed, and the part fails with an error.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,11 +22,11 @@ from strandline.time_range import TimeRange
 
 
 class SourceUnstable(Fatal):
-    """A chunk that has landed is not what it was when it landed."""
+    """Chunks that have landed differ from those now read from the source."""
 
 
-class LandsChunks(Protocol):
-    """A part log that has begun the part: see `strandline.jobs.landing.part_log`."""
+class ChunkLog(Protocol):
+    """The part of a `PartLog` that is used after its `begin`."""
 
     def partitions(self, deadline: float) -> int: ...
 
@@ -35,36 +35,34 @@ class LandsChunks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartHooks:
-    """What happens around each chunk of a part.
+    """Callbacks for each chunk of a part.
 
-    `deadline` says until when, on the monotonic clock, Kafka may be used: the rest of the lease. `before_landing` gets
-    the samples of a chunk and returns when they may land; it raises if the part is to stop, or its source has changed.
-    `report` hears, after each chunk, what was counted so far, and `note` the same before an error is raised for records
-    that Kafka has refused.
+    `deadline` returns until when, on the monotonic clock, Kafka may be used. `before_landing` gets the number of
+    samples of a chunk and returns when they may land; it raises if the part must stop or its source has changed.
+    `report` gets the counts so far after each chunk, and `report_rejected` before an error is raised for records that
+    Kafka rejected.
     """
 
     deadline: Callable[[], float]
     before_landing: Callable[[int], None] = lambda _samples: None
     report: Callable[[AttemptCounts], None] = lambda _counts: None
-    note: Callable[[AttemptCounts], None] = lambda _counts: None
+    report_rejected: Callable[[AttemptCounts], None] = lambda _counts: None
 
 
-def run_part(
-    chunks: Iterable[Chunk], landed: Landed, log: LandsChunks, times: TimeRange, hooks: PartHooks
-) -> PartOutcome:
-    """Land all chunks of a part that have not landed yet; the outcome of the whole part."""
+def run_part(chunks: Iterable[Chunk], landed: Landed, log: ChunkLog, times: TimeRange, hooks: PartHooks) -> PartOutcome:
+    """Land the chunks of a part that have not landed yet. Returns the outcome of all chunks."""
     outcome, before = PartOutcome(), Counts()
     for number, chunk in enumerate(chunks):
         is_landed = number < landed.chunks
-        # Into how many records a landed chunk went depends on the partitions that there were then: they are not counted
-        # again, but taken from what was noted when it landed.
+        # The number of records of a landed chunk depended on the number of partitions at that time. They are not
+        # counted again, but taken from the progress that was committed with it.
         partitions = 1 if is_landed else log.partitions(hooks.deadline())
         packed = [pack(block, partitions, times, offset=offset) for offset, block in chunk.blocks]
         records = [record for one in packed for record in one.records]
         last = outcome.counts
         outcome += _outcome_of(chunk, packed, [] if is_landed else records)
         if number + 1 == landed.chunks:
-            outcome = _as_it_landed(outcome, chunk, landed)
+            outcome = _with_committed_counts(outcome, chunk, landed)
             before = outcome.counts
         if not is_landed:
             hooks.before_landing(sum(one.samples for one in packed))
@@ -73,7 +71,7 @@ def run_part(
                 log.land(number, records, progress, hooks.deadline())
             except RecordsRefused:
                 refused = Counts(refused=sum(one.samples for one in packed))
-                hooks.note(AttemptCounts(last, last - before + refused))
+                hooks.report_rejected(AttemptCounts(last, last - before + refused))
                 raise
         hooks.report(AttemptCounts(outcome.counts, Counts() if is_landed else outcome.counts - before))
     if outcome.chunks < landed.chunks:
@@ -82,12 +80,12 @@ def run_part(
 
 
 def _outcome_of(chunk: Chunk, packed: list[Packed], records: list[PackedRecord]) -> PartOutcome:
-    left_out = BadRecords.joined([one.bad for one in packed])
+    skipped = BadRecords.joined([one.bad for one in packed])
     return PartOutcome(
         counts=Counts(
             records=chunk.records,
             samples=sum(one.samples for one in packed),
-            bad=chunk.bad.total + left_out.total,
+            bad=chunk.bad.total + skipped.total,
             sent=len(records),
             bytes=sum(len(record.value) for record in records),
         ),
@@ -97,21 +95,21 @@ def _outcome_of(chunk: Chunk, packed: list[Packed], records: list[PackedRecord])
         times=SamplesByTime.joined(
             SamplesByTime(HOUR, {hour * HOUR: count for hour, count in one.hours.items()}) for one in packed
         ),
-        bad=BadRecords.joined([chunk.bad, left_out]),
+        bad=BadRecords.joined([chunk.bad, skipped]),
         nulls=chunk.nulls,
     )
 
 
-def _as_it_landed(outcome: PartOutcome, last: Chunk, landed: Landed) -> PartOutcome:
-    """The outcome of the chunks that have landed, with the counts that were noted then."""
+def _with_committed_counts(outcome: PartOutcome, last: Chunk, landed: Landed) -> PartOutcome:
+    """The outcome of the landed chunks, with the counts committed then. Raises `SourceUnstable` if they differ."""
     counts = Counts(*landed.progress.counts)
     now = outcome.counts
-    seen, noted = (now.records, now.samples, now.bad), (counts.records, counts.samples, counts.bad)
-    if last.position != landed.progress.position or seen != noted:
+    found, committed = (now.records, now.samples, now.bad), (counts.records, counts.samples, counts.bad)
+    if last.position != landed.progress.position or found != committed:
         raise _unstable(
-            f"when its first {landed.chunks} chunks landed they ended at {landed.progress.position}, with {noted[0]} "
-            f"records, {noted[1]} samples and {noted[2]} bad records; now they end at {last.position}, with {seen[0]}, "
-            f"{seen[1]} and {seen[2]}"
+            f"when its first {landed.chunks} chunks landed they ended at {landed.progress.position}, with "
+            f"{committed[0]} records, {committed[1]} samples and {committed[2]} bad records; now they end at "
+            f"{last.position}, with {found[0]}, {found[1]} and {found[2]}"
         )
     return replace(outcome, counts=counts)
 

@@ -1,4 +1,4 @@
-"""What a part of an import reads, whichever format it is: its row in the store, and its chunks."""
+"""The source of a part of an import, independent of its format: its stored form, and its chunks."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ PartSource = TextPart | ParquetPart | BlockPart
 
 
 def part_source(text: str) -> PartSource:
-    """What a part's row says that it reads."""
+    """Parse the source in a part's row."""
     value = json.loads(text)
     match value.pop("kind"):
         case "parquet":
@@ -29,7 +29,7 @@ def part_source(text: str) -> PartSource:
 
 @contextmanager
 def chunks_of(source: PartSource, spec: ImportSpec) -> Iterator[Iterator[Chunk]]:
-    """The chunks of a part, while what they are read from is open. Raises `SourceUnreachable` where the file system
+    """A context with the chunks of a part, which keeps the source open. Raises `SourceUnreachable` if the file system
     fails meanwhile.
     """
     try:
@@ -44,11 +44,11 @@ def chunks_of(source: PartSource, spec: ImportSpec) -> Iterator[Iterator[Chunk]]
                 yield block_part_chunks(source, spec)
     except OSError as error:
         raise SourceUnreachable(
-            f"{source.uri} can't be read on: {error}", remedy="It is tried again by itself; check the file system"
+            f"{source.uri} can't be read: {error}", remedy="Check the file system; the part is retried"
         ) from error
 
 
 def require_same_files(source: PartSource) -> None:
-    """Raises `SourceChanged` unless all that a part reads is as it was when the job was planned."""
+    """Raises `SourceChanged` unless the files of a part are the same as when the job was planned."""
     for file in source.files:
         require_unchanged(file)

@@ -1,4 +1,4 @@
-"""Planning an import: what is read, how, and in which parts. Nothing is written."""
+"""Plans an import: the files, how they are read, and the parts. Writes nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from strandline.jobs.sources.text_records import RecordRules
 from strandline.time_range import ALL_TIMES, TimeRange
 
 PACKED_BYTES: Final = 8 << 20
-"""What lands in one transaction, before it is compressed."""
+"""The limit for one transaction, before compression."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What an operator chooses for an import. Lengths are bytes."""
+    """The options of an import. Lengths are in bytes."""
 
     format: Format
     mapping: Mapping[str, Any]
@@ -36,22 +36,22 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """A spec and its parts. Parts follow each other as their bytes do in the files."""
+    """A spec and its parts, in the order of the files and of the bytes in them."""
 
     spec: ImportSpec
     parts: tuple[PartSource, ...]
 
     @property
     def hash(self) -> str:
-        """What tells this plan from any other: its spec, with the identity of its files, and its parts."""
+        """A digest of the spec and the parts, including the identities of the files."""
         texts = [self.spec.to_json(), *(part.to_json() for part in self.parts)]
         joined = "\n".join(texts)
         return f"{digest(joined.encode()):032x}"
 
 
 def plan_import(uris: Sequence[str], options: ImportOptions) -> ImportPlan:
-    """Look at all files, and cut them into parts. Raises `SourceUnusable` for a file that can't be imported, and what
-    is wrong with the mapping.
+    """Inspect all files and divide them into parts. Raises `SourceUnusable` for a file that can't be imported, and the
+    errors of the mapping.
     """
     rules = record_rules(options.format, options.mapping, options.chunk_bytes, options.max_record)
     parts = list(_parts(uris, options, rules))
@@ -70,24 +70,24 @@ def _parts(uris: Sequence[str], options: ImportOptions, rules: RecordRules) -> I
         if options.format is Format.PARQUET:
             yield from cut_parquet(file, parquet_mapping(options.mapping), options.part_bytes)
         else:
-            yield from cut_text(_looked_at(file, options, rules), options.part_bytes, rules)
+            yield from cut_text(_inspect(file, options, rules), options.part_bytes, rules)
 
 
 def _require_text(line: bytes) -> None:
-    """Raises `ValueError` for bytes that no text has."""
+    """Raises `ValueError` for control characters, which indicate a binary file."""
     control = next((byte for byte in line if byte < ord(" ") and byte not in b"\t\r\n"), None)
     if control is not None:
         raise ValueError(f"its first line has the byte 0x{control:02x}, which text does not have")
 
 
-def _looked_at(file: SourceFile, options: ImportOptions, rules: RecordRules) -> PlannedFile:
-    """A file, with its header if it has one. The mapping is tried on it."""
+def _inspect(file: SourceFile, options: ImportOptions, rules: RecordRules) -> PlannedFile:
+    """A file with its header, if it has one. Checks the mapping against it."""
     with text_reader(file) as reader:
         begins = text_start(reader)
         if options.format is not Format.CSV:
             return PlannedFile(file, begins)
         try:
-            line, behind = first_line(reader, begins, rules)
+            line, after_header = first_line(reader, begins, rules)
             _require_text(line)
         except ValueError as error:
             raise SourceUnusable(
@@ -100,4 +100,4 @@ def _looked_at(file: SourceFile, options: ImportOptions, rules: RecordRules) -> 
     csv_options(options.mapping, header)
     if not options.mapping.get("header", True):
         return PlannedFile(file, begins, header)
-    return PlannedFile(file, behind, header, header_lines=1)
+    return PlannedFile(file, after_header, header, header_lines=1)

@@ -1,4 +1,4 @@
-"""The spec of an import: what the outcome of its parts depends on beside their files. It is stored with the job."""
+"""The spec of an import: all that the outcome of its parts depends on, except the files. Stored with the job."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,7 +12,7 @@ from strandline.time_range import TimeRange
 
 
 class Format(StrEnum):
-    """What a file holds."""
+    """The format of a file."""
 
     CSV = "csv"
     OPENMETRICS = "openmetrics"
@@ -23,9 +23,9 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportSpec:
-    """How files are read, and what of them lands. `mapping` is that of the format. Samples outside of `times` are bad
-    records. `packed_bytes` is what a chunk takes at most before it is compressed; 0: no limit, as in jobs that were
-    planned before there was one. `ordered`: parts run one after the other.
+    """How files are read, and which samples land. The content of `mapping` depends on the format. Samples outside
+    `times` are bad records. `packed_bytes` is the limit of a chunk before compression; 0 is no limit, as in jobs
+    planned before there was one. With `ordered`, parts run one after the other.
     """
 
     format: Format
@@ -36,12 +36,12 @@ class ImportSpec:
     ordered: bool = False
 
     def to_json(self) -> str:
-        """As it stands in a job's row."""
+        """The text for the job's row."""
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "ImportSpec":
-        """What `to_json` wrote."""
+        """Parse the result of `to_json`."""
         value: dict[str, Any] = orjson.loads(text)
         return cls(
             Format(value["format"]),

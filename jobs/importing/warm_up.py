@@ -1,5 +1,5 @@
-"""Calls every kernel of a CSV import once, so that it is compiled. Set-up does this: otherwise the first import of a
-new installation would compile for half a minute before its first chunk, and for minutes on a busy machine.
+"""Calls every kernel of a CSV import once, so that set-up compiles it. Otherwise, the first import of a new
+installation would compile for half a minute before its first chunk, and for minutes on a busy machine.
 """
 
 from pathlib import Path
@@ -22,11 +22,11 @@ _ROWS: Final = 40
 
 
 def warm_up(folder: Path) -> None:
-    """Write a small file into this folder, read it, divide it into chunks, and pack them."""
+    """Write a small file to this folder, read it, divide it into chunks, and pack them."""
     path = folder / "warm-up.csv"
     rows = [f'{HOUR * row},"host-{row % 3}",{"?" if row % 7 == 6 else row}' for row in range(_ROWS)]
     path.write_text("\n".join(["time,host,value", *rows]), encoding="ascii")
-    # So small that the samples of a chunk are divided again.
+    # Small enough that the samples of a chunk are divided.
     options = ImportOptions(Format.CSV, _MAPPING, part_bytes=400, chunk_bytes=200, max_record=100, packed_bytes=300)
     plan = plan_import([str(path)], options)
     for part in plan.parts:

@@ -1,1 +1,1 @@
-"""Compiled code that all kinds of jobs share."""
+"""The numba kernels that all kinds of jobs share."""

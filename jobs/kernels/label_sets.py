@@ -1,7 +1,7 @@
-"""Labels whose texts lie anywhere in memory, put into canonical form (`strandline.wire.kernels.labels`).
+"""Encodes label sets, whose texts may be anywhere in memory, in canonical form (`strandline.wire.kernels.labels`).
 
-A label set is gathered label by label into rows of `spans` (name address, name length, value address, value length),
-sorted by name, and then encoded. The verdicts are those of `Verdict`, and so is the order in which the limits apply.
+The labels of a set are inserted one by one into `spans` (rows of name address, name length, value address, value
+length), sorted by name, and then encoded. The verdicts are those of `Verdict`, in the same order of precedence.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ from strandline.wire.kernels.labels import (
 from strandline.wire.kernels.protobuf import compare_bytes, is_ascii, is_utf8, put_varint, varint_size
 from strandline.wire.kernels.split import copy_bytes
 
-# Around a name and a value: the label's tag and length, and theirs.
+# The bytes in addition to name and value: tags and lengths of the label, the name and the value.
 LABEL_OVERHEAD = 12
 
 
@@ -36,9 +36,9 @@ def _is_text(at, length):
 
 @njit(cache=True)
 def add_label(spans, count, names_length, name, name_length, value, value_length, limits):
-    """Put one more label into its place: (verdict, number of labels, length of all names as Lucene stores them).
+    """Insert a label: (verdict, number of labels, length of all names as stored by Lucene).
 
-    A label without a value is left out. `limits` is (labels, name length, value length).
+    A label without a value is skipped. `limits` is (labels, name length, value length).
     """
     if value_length == 0:
         return CANONICAL, count, names_length
@@ -53,25 +53,25 @@ def add_label(spans, count, names_length, name, name_length, value, value_length
         return VALUE_TOO_LONG, count, names_length
     if not (_is_text(name, name_length) and _is_text(value, value_length)):
         return NOT_UTF8, count, names_length
-    place = count
-    while place > 0:
-        order = compare_bytes(name, name_length, spans[place - 1, 0], spans[place - 1, 1])
+    index = count
+    while index > 0:
+        order = compare_bytes(name, name_length, spans[index - 1, 0], spans[index - 1, 1])
         if order == 0:
             return DUPLICATE_NAME, count, names_length
         if order > 0:
             break
-        place -= 1
-    for moved in range(count, place, -1):
+        index -= 1
+    for moved in range(count, index, -1):
         for column in range(4):
             spans[moved, column] = spans[moved - 1, column]
-    spans[place, 0], spans[place, 1] = name, name_length
-    spans[place, 2], spans[place, 3] = value, value_length
+    spans[index, 0], spans[index, 1] = name, name_length
+    spans[index, 2], spans[index, 3] = value, value_length
     return CANONICAL, count + 1, names_length
 
 
 @njit(cache=True)
 def labels_room(spans, count):
-    """How many bytes the encoded labels take at most."""
+    """An upper bound of the size of the encoded labels."""
     room = 0
     for label in range(count):
         room += spans[label, 1] + spans[label, 3] + LABEL_OVERHEAD
@@ -80,7 +80,7 @@ def labels_room(spans, count):
 
 @njit(cache=True)
 def put_labels(out, at, spans, count):
-    """Encode gathered labels to `out[at]` and on; the position behind them."""
+    """Encode labels to `out`, starting at `at`. Returns the position after them."""
     base = np.int64(out.ctypes.data)
     for label in range(count):
         name, name_length, value, value_length = spans[label, 0], spans[label, 1], spans[label, 2], spans[label, 3]
@@ -100,9 +100,10 @@ def put_labels(out, at, spans, count):
 
 @njit(cache=True)
 def number_of(slots, key_low, key_high, count, low, high):
-    """The number of a key among the `count` that are known, by open addressing; `count` if it is new.
+    """The number of a key among `count` keys, by a hash table with open addressing. A new key is added as number
+    `count`.
 
-    A new key is entered. `slots` holds numbers, -1 where free; their number is a power of two above `count`.
+    `slots` contains numbers, or -1 in free slots. Its length is a power of two above `count`.
     """
     mask = len(slots) - 1
     slot = np.int64(low) & mask
@@ -120,17 +121,17 @@ def number_of(slots, key_low, key_high, count, low, high):
 def build_label_sets(first_label, columns, limits, spans, slots, starts, out, key_low, key_high, series_of):
     """Encode label sets: (number of distinct series, bytes of `out` in use).
 
-    The labels of set i are those from `first_label[i]` to `first_label[i + 1]`; `columns` has the addresses and
-    lengths of their names and values. `series_of[i]` becomes the number of its series, or minus its verdict. `out` must
-    have room for all of them.
+    The labels of set i are those from `first_label[i]` to `first_label[i + 1]` (exclusive); `columns` has the addresses
+    and lengths of their names and values. `series_of[i]` becomes the number of its series, or its negated verdict.
+    `out` must have room for all sets.
     """
     names, name_lengths, values, value_lengths = columns
     base = np.int64(out.ctypes.data)
     count, at = 0, 0
     starts[0] = 0
-    for place in range(len(first_label) - 1):
+    for label_set in range(len(first_label) - 1):
         verdict, labels, names_length = CANONICAL, 0, 0
-        for j in range(first_label[place], first_label[place + 1]):
+        for j in range(first_label[label_set], first_label[label_set + 1]):
             verdict, labels, names_length = add_label(
                 spans, labels, names_length, names[j], name_lengths[j], values[j], value_lengths[j], limits
             )
@@ -139,12 +140,12 @@ def build_label_sets(first_label, columns, limits, spans, slots, starts, out, ke
         if verdict == CANONICAL and labels == 0:
             verdict = NO_LABELS
         if verdict != CANONICAL:
-            series_of[place] = -verdict
+            series_of[label_set] = -verdict
             continue
         end = put_labels(out, at, spans, labels)
         low, high = hash_at(base + at, end - at)
         number = number_of(slots, key_low, key_high, count, low, high)
-        series_of[place] = number
+        series_of[label_set] = number
         if number == count:
             count, at = count + 1, end
             starts[count] = at

@@ -10,7 +10,7 @@ SEEDED_KEY_BYTES = 24
 
 @njit(cache=True, nogil=True)
 def hash_keys(seed, key_low, key_high, hashes):
-    """The low word of XXH3 with 128 bits over the seed and the two words of each key, little endian."""
+    """The low word of 128-bit XXH3 over the seed and the two words of each key, in little-endian order."""
     words = np.empty(3, dtype=np.uint64)
     address = np.int64(words.ctypes.data)
     words[0] = seed

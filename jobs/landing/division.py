@@ -1,7 +1,7 @@
-"""Dividing a block of samples, so that what lands in one transaction stays small, however short its records were.
+"""Dividing a block of samples, so that a transaction stays small however short the records of the source are.
 
-A few bytes of text may become many: constants and metrics stand in each series, and a series stands in each of its
-hours. Where a block is divided follows from its samples alone.
+A few bytes of text may become many: constants and metric are repeated for each series, and a series for each of its
+hours. Where a block is divided depends on its samples alone.
 """
 
 from collections.abc import Iterator
@@ -17,22 +17,22 @@ _UNBOUNDED = np.iinfo(np.int64).max
 _NO_CUTS = np.empty(0, dtype=np.int64)
 
 
-def divided(block: SampleBlock, most: int) -> Iterator[SampleBlock]:
-    """The samples of a block, in blocks of about equal size that take at most `most` bytes as requests, before
-    compression. The first one has the records and the bad ones. A sample that alone takes more is a block.
+def divide_block(block: SampleBlock, max_bytes: int) -> Iterator[SampleBlock]:
+    """Divide a block into blocks of about equal size, of at most `max_bytes` as requests before compression. The
+    first one has the counts of records and the bad records. A sample that takes more alone is a block of its own.
     """
     columns = block.row, block.times, block.series.starts
     _, size = find_cuts(*columns, _UNBOUNDED, _NO_CUTS)
-    if size <= most:
+    if size <= max_bytes:
         yield block
         return
-    even = size // -(-size // most)
-    # With some room, for series whose labels are repeated behind a cut: else a small rest would be left.
-    limit = min(most, even + even // 8 + 1)
+    even = size // -(-size // max_bytes)
+    # An eighth more, because series are repeated after each cut: otherwise a small block would remain at the end.
+    limit = min(max_bytes, even + even // 8 + 1)
     number, _ = find_cuts(*columns, limit, _NO_CUTS)
     cuts = np.empty(number, dtype=np.int64)
     find_cuts(*columns, limit, cuts)
-    for first, behind in pairwise([0, *cuts.tolist(), len(block.row)]):
-        samples = slice(first, behind)
+    for first, stop in pairwise([0, *cuts.tolist(), len(block.row)]):
+        samples = slice(first, stop)
         part = replace(block, row=block.row[samples], times=block.times[samples], values=block.values[samples])
         yield part if first == 0 else replace(part, records=0, bad=type(block.bad)(), nulls=0)

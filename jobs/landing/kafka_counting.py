@@ -1,4 +1,4 @@
-"""Counts what jobs have put into a topic, by the headers of its records, as readers of committed records see it."""
+"""Counts the records of a job in a topic by their headers, reading committed records only."""
 
 from collections import Counter
 from contextlib import closing
@@ -6,7 +6,7 @@ from contextlib import closing
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from strandline.clock import Clock
-from strandline.jobs.landing.kafka_rights import rights
+from strandline.jobs.landing.kafka_acls import acl_remedies
 from strandline.kafka.clients import BrokerErrors, ClientOptions, made
 from strandline.kafka.errors import LogUnreachable
 from strandline.kafka.meaning import error_of, meaning
@@ -23,8 +23,8 @@ _AT_ONCE, _WAIT_S = 1_000, 0.2
 
 
 def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, clock: Clock) -> Counter[int]:
-    """How many records of a job each of its parts has in a topic, among those since a time. Raises `LogUnreachable` and
-    what else the brokers refuse.
+    """The number of records by part of a job, among the topic's records since a time. Raises `LogUnreachable` and the
+    errors of `strandline.kafka.meaning`.
     """
     chosen = {**options, **_OWN, "group.id": f"strandline-verify-{job}", "error_cb": BrokerErrors(topic, clock).heard}
     what, wanted, found = f"topic {topic} can't be read", job.encode(), Counter[int]()
@@ -32,17 +32,17 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
         try:
             known = consumer.list_topics(topic, _TIMEOUT_S).topics[topic]
             if known.error is not None:
-                raise meaning(known.error, what, topic, rights(topic, None))
-            places = [TopicPartition(topic, number, since_ms) for number in known.partitions]
-            consumer.assign(consumer.offsets_for_times(places, _TIMEOUT_S))
+                raise meaning(known.error, what, topic, acl_remedies(topic, None))
+            partitions = [TopicPartition(topic, number, since_ms) for number in known.partitions]
+            consumer.assign(consumer.offsets_for_times(partitions, _TIMEOUT_S))
             at_end = set[int]()
-            heard = clock.monotonic()
-            while len(at_end) < len(places):
-                # Returns when it has that number of messages, or when the time is over.
+            last_read = clock.monotonic()
+            while len(at_end) < len(partitions):
+                # Returns when it has this number of messages, or after the time.
                 messages = consumer.consume(_AT_ONCE, _WAIT_S)
                 if messages:
-                    heard = clock.monotonic()
-                elif clock.monotonic() - heard > _TIMEOUT_S:
+                    last_read = clock.monotonic()
+                elif clock.monotonic() - last_read > _TIMEOUT_S:
                     raise LogUnreachable(f"{what}: the brokers have not answered", remedy="Check that they run")
                 for message in messages:
                     error = message.error()
@@ -50,10 +50,10 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
                         headers = dict(message.headers() or ())
                         if headers.get(JOB_HEADER) == wanted:
                             found[int(headers.get(PART_HEADER) or 0)] += 1
-                    elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library's own name
+                    elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public error code in spite of its name
                         at_end.add(message.partition() or 0)
                     else:
-                        raise meaning(error, what, topic, rights(topic, None))
+                        raise meaning(error, what, topic, acl_remedies(topic, None))
         except KafkaException as failure:
-            raise meaning(error_of(failure), what, topic, rights(topic, None)) from failure
+            raise meaning(error_of(failure), what, topic, acl_remedies(topic, None)) from failure
     return found

@@ -1,7 +1,7 @@
-"""The consumer group of a part at real brokers: its offset, how long that is kept, and how it is deleted.
+"""The consumer group of a part in Kafka: reading its offset, the retention of offsets, and deleting the group.
 
-The group never has a member. It is asked through the admin client: a consumer's `committed` waits while the offset is
-unstable, and can't be told apart from brokers that don't answer.
+The group never has a member. It is read with the admin client, because a consumer's `committed` blocks while the offset
+is unstable, which looks the same as brokers that don't answer.
 """
 
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-# Where they are defined: the public module imports them, but does not say that it passes them on.
+# From the modules that define them: the public module imports them without re-exporting them.
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from strandline.clock import Clock
 from strandline.errors import StrandlineError
-from strandline.jobs.landing.kafka_rights import rights
+from strandline.jobs.landing.kafka_acls import acl_remedies
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import CommittedOffset, OffsetUnstable
 from strandline.kafka.clients import BrokerErrors, ClientOptions, made
@@ -26,17 +26,15 @@ from strandline.kafka.errors import LogUnreachable
 from strandline.kafka.meaning import error_of, meaning
 
 OFFSET_PARTITION = 0
-"""The offset is that of the topic's first partition, which always exists: brokers refuse one of a partition that does
-not.
-"""
+"""The group's offset is for the topic's first partition, because brokers reject offsets of missing partitions."""
 _RETENTION = "offsets.retention.minutes"
 _MINUTE_MS = 60_000
-# The library keeps the time itself, and its error says more; but nothing here may wait for ever.
-_SLACK_S = 0.5
+# The library applies the timeout itself, with a better error. This is the limit in case it does not.
+_EXTRA_WAIT_S = 0.5
 
 
 class KafkaGroups:
-    """The groups of parts, and what else is asked of the brokers beside a producer. For any thread. Close it."""
+    """The groups of parts, and all other requests that need no producer. Thread-safe. Must be closed."""
 
     def __init__(self, options: ClientOptions, topic: str, clock: Clock) -> None:
         self._topic = topic
@@ -45,7 +43,7 @@ class KafkaGroups:
         self._retention_ms: int | None = None
 
     def require_topic(self, timeout: float) -> None:
-        """Raises `TopicMissing`. Unlike a producer's question, this one never makes the brokers create the topic."""
+        """Raises `TopicMissing`. Unlike the metadata request of a producer, this never creates the topic."""
         answer = self._client.describe_topics(TopicCollection([self._topic]), request_timeout=timeout)[self._topic]
         self._result(answer, f"topic {self._topic} can't be looked up", timeout)
 
@@ -54,34 +52,34 @@ class KafkaGroups:
         what = f"the offset of the consumer group {part.name} can't be read"
         wanted = ConsumerGroupTopicPartitions(part.name, [TopicPartition(self._topic, OFFSET_PARTITION)])
         answers = self._client.list_consumer_group_offsets([wanted], require_stable=True, request_timeout=timeout)
-        (place,) = self._result(answers[part.name], what, timeout, part).topic_partitions
-        if place.error is not None:
-            # For an offset that is not stable the library raises nothing, but leaves the error here.
-            if place.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
-                raise OffsetUnstable(f"{what}: {place.error.str()}")
-            raise self._explain(place.error, what, part)
-        return CommittedOffset(place.offset, place.metadata or "") if place.offset >= 0 else None
+        (offset,) = self._result(answers[part.name], what, timeout, part).topic_partitions
+        if offset.error is not None:
+            # The library returns this error here instead of raising it.
+            if offset.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
+                raise OffsetUnstable(f"{what}: {offset.error.str()}")
+            raise self._explain(offset.error, what, part)
+        return CommittedOffset(offset.offset, offset.metadata or "") if offset.offset >= 0 else None
 
     def offset_retention_ms(self, timeout: float) -> int:
-        """The shortest time that any broker keeps offsets for: which one keeps a group's may change. Asked once: a
-        broker has to be restarted to have another.
+        """The shortest retention of offsets over all brokers, because any of them may become the group's coordinator.
+        Read once, because brokers only change it with a restart.
         """
         if self._retention_ms is None:
             self._retention_ms = self._shortest_retention_ms(timeout)
         return self._retention_ms
 
     def delete(self, part: PartIdentity, timeout: float) -> None:
-        """Delete the part's group, if there is one."""
+        """Delete the part's group, if it exists."""
         answer = self._client.delete_consumer_groups([part.name], request_timeout=timeout)[part.name]
         with self._explained(f"the consumer group {part.name} can't be deleted", part):
             try:
-                answer.result(timeout + _SLACK_S)
+                answer.result(timeout + _EXTRA_WAIT_S)
             except KafkaException as failure:
                 if error_of(failure).code() != KafkaError.GROUP_ID_NOT_FOUND:
                     raise
 
     def close(self) -> None:
-        """Let go of the connection. Not left to the garbage collector: one of the client's own threads could run it."""
+        """Close the connection. Without this, the garbage collector might, in one of the client's own threads."""
         if not self._closed:
             self._closed = True
             self._client.__exit__(None, None, None)
@@ -96,7 +94,7 @@ class KafkaGroups:
 
     def _result(self, answer: "Future[Any]", what: str, timeout: float, part: PartIdentity | None = None) -> Any:
         with self._explained(what, part):
-            return answer.result(timeout + _SLACK_S)
+            return answer.result(timeout + _EXTRA_WAIT_S)
 
     @contextmanager
     def _explained(self, what: str, part: PartIdentity | None = None) -> Iterator[None]:
@@ -108,4 +106,4 @@ class KafkaGroups:
             raise LogUnreachable(f"{what}: the brokers have not answered", remedy="Check that they run") from failure
 
     def _explain(self, error: KafkaError, what: str, part: PartIdentity | None) -> StrandlineError:
-        return meaning(error, what, self._topic, rights(self._topic, part))
+        return meaning(error, what, self._topic, acl_remedies(self._topic, part))

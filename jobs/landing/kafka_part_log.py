@@ -1,5 +1,5 @@
-"""The `PartTransactions` of real brokers: librdkafka's transactional producer, one for each part that is held."""
-# ruff: noqa: SLF001 - the library begins the names of its own errors, as against the brokers', with an underscore
+"""The `PartTransactions` of Kafka: a transactional producer of librdkafka for each part."""
+# ruff: noqa: SLF001 - the names of the library's own errors, unlike those of the brokers, begin with an underscore
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -9,15 +9,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from strandline.clock import Clock
 from strandline.errors import StrandlineError
+from strandline.jobs.landing.kafka_acls import acl_remedies
 from strandline.jobs.landing.kafka_group import OFFSET_PARTITION, KafkaGroups
-from strandline.jobs.landing.kafka_rights import rights
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import (
     TRANSACTION_TIMEOUT_S,
     CommittedOffset,
     LandingUnknown,
-    PartLost,
+    PartFenced,
     Record,
     RecordsRefused,
 )
@@ -27,14 +27,14 @@ from strandline.kafka.meaning import error_of, meaning
 from strandline.wire.record_headers import CHECKED_HEADERS, RecordHeaders
 
 _TUNING: ClientOptions = {
-    # What goes in is packed already.
+    # The records are compressed already.
     "compression.type": "none",
-    # The topic's own limit is the one that counts.
+    # The limit of the topic applies.
     "message.max.bytes": 1_000_000_000,
-    # Far above what a chunk has, so that the queue refuses none of it.
+    # Far above the size of a chunk, so that the queue always has room for it.
     "queue.buffering.max.kbytes": 1 << 20,
     "queue.buffering.max.messages": 10_000_000,
-    # For records that go by their keys: where Kafka's clients in Java would put them.
+    # For records with a key: the partitions that Kafka's Java clients would choose.
     "partitioner": "murmur2_random",
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 2_000,
@@ -44,11 +44,11 @@ _OWN: ClientOptions = {
     "enable.idempotence": True,
     "acks": "all",
     "transaction.timeout.ms": _TIMEOUT_MS,
-    # A record that is still waiting then could belong to no transaction.
+    # A later record could not be part of the transaction.
     "message.timeout.ms": _TIMEOUT_MS,
 }
 
-# `_FENCED` does not prove that there is another holder: a commit behind the transaction's time-out gets it, too.
+# `_FENCED` may have two causes: another holder, or a commit after the transaction's timeout.
 _LOST = frozenset({
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
@@ -66,7 +66,7 @@ _NOT_TAKEN = frozenset({
 
 
 class ProducerClient(Protocol):
-    """The part of confluent-kafka's producer that is used here."""
+    """The methods of confluent-kafka's producer that are used here."""
 
     def list_topics(self, topic: str, timeout: float) -> Any: ...
 
@@ -98,8 +98,8 @@ class ProducerClient(Protocol):
 
 
 def producer_options(options: ClientOptions, part: PartIdentity) -> Mapping[str, str | int | bool]:
-    """Whatever the settings say, a part has its own transactional id, and neither a record nor a request outlives its
-    transaction: the library refuses a `socket.timeout.ms` above its time-out.
+    """The producer's options. Independently of the settings, a part has its own transactional id, and the timeouts of
+    records and requests are at most that of a transaction: the library rejects a longer `socket.timeout.ms`.
     """
     request_ms = min(int(options.get("socket.timeout.ms", _TIMEOUT_MS)), _TIMEOUT_MS)
     return {**_TUNING, **options, **_OWN, "socket.timeout.ms": request_ms, "transactional.id": part.name}
@@ -108,7 +108,7 @@ def producer_options(options: ClientOptions, part: PartIdentity) -> Mapping[str,
 def kafka_part_log(
     options: ClientOptions, topic: str, clock: Clock, headers: RecordHeaders = CHECKED_HEADERS
 ) -> PartLog:
-    """The part log of a topic, whose records have these headers. Connects in the background."""
+    """The part log of a topic, with these headers for its records. Connects in the background."""
     return PartLog(KafkaTransactions(options, topic, clock), clock, headers)
 
 
@@ -116,20 +116,18 @@ def kafka_part_log(
 def shared_part_logs(
     options: ClientOptions, topic: str, clock: Clock, headers: RecordHeaders = CHECKED_HEADERS
 ) -> Iterator[Callable[[], PartLog]]:
-    """Opens part logs of a topic, each for a thread of its own, that share what is not a part's own. Opened and closed
-    one after the other, thousands of logs would make a client of the brokers each for that alone.
+    """A function that opens part logs of a topic, each for one thread, that share one admin client. Without sharing,
+    fencing thousands of parts would create as many admin clients.
     """
     with closing(KafkaGroups(options, topic, clock)) as groups:
         yield lambda: PartLog(KafkaTransactions(options, topic, clock, groups), clock, headers)
 
 
 class KafkaTransactions:
-    """Transactions at real brokers."""
+    """The transactions of parts in Kafka."""
 
     def __init__(self, options: ClientOptions, topic: str, clock: Clock, groups: KafkaGroups | None = None) -> None:
-        """`groups` are left open at the end, if they are given. Raises `KafkaFailed` if the library won't have its
-        options.
-        """
+        """`groups`, if given, are not closed by `close`. Raises `KafkaFailed` if the library rejects the options."""
         self._options, self._topic, self._clock = options, topic, clock
         self._groups = groups or KafkaGroups(options, topic, clock)
         self._owns_groups = groups is None
@@ -138,7 +136,7 @@ class KafkaTransactions:
         self._group_metadata: object = None
 
     def hold(self, part: PartIdentity, timeout: float) -> None:
-        self._give_up()
+        self._release()
         deadline = self._clock.monotonic() + timeout
         self._groups.require_topic(timeout)
         self._part = part
@@ -146,7 +144,7 @@ class KafkaTransactions:
         self._producer = made(Producer, {**producer_options(self._options, part), **callbacks})
         what = f"{part} can't be begun"
         with self._explained(what):
-            # First, since the producer finds the coordinator of its transactions sooner with what this tells it.
+            # First, because with this metadata the producer finds its transaction coordinator sooner.
             self._producer.list_topics(self._topic, self._left(deadline, what))
             self._producer.init_transactions(self._left(deadline, what))
 
@@ -157,7 +155,7 @@ class KafkaTransactions:
         self._groups.require_topic(timeout)
         what = f"the partitions of topic {self._topic} can't be read"
         with self._explained(what):
-            # Asked of the producer, which from now on knows of those that were added.
+            # By the producer, whose metadata then includes added partitions.
             known = self._held().list_topics(self._topic, timeout).topics[self._topic]
             if known.error is not None:
                 raise self._meaning(known.error, what)
@@ -166,7 +164,7 @@ class KafkaTransactions:
     def begin(self) -> None:
         producer, part = self._held(), self._part
         if self._group_metadata is None and part is not None:
-            # Not in `hold`: most parts that are fenced land nothing.
+            # Not in `hold`, because most fenced parts land nothing.
             self._group_metadata = self._metadata_of(part)
         with self._explained(f"no transaction of {part} can be begun"):
             producer.begin_transaction()
@@ -174,8 +172,8 @@ class KafkaTransactions:
     def send(self, records: Sequence[Record], headers: RecordHeaders, timeout: float) -> None:
         producer = self._held()
         what = f"records of {self._part} can't be sent"
-        # Without a callback for deliveries: while the library reports an error that is final for the client, it can't
-        # call one. A record that was not delivered fails the next call of the transaction, with its own error.
+        # Without a delivery callback: the library can't call one while it reports a fatal error of the client. A record
+        # that was not delivered fails the next call of the transaction with the record's error.
         for record in records:
             with self._explained(what, record.partition):
                 producer.produce(
@@ -194,9 +192,9 @@ class KafkaTransactions:
             )
 
     def send_offset(self, offset: int, metadata: str, timeout: float) -> None:
-        place = TopicPartition(self._topic, OFFSET_PARTITION, offset, metadata)
+        position = TopicPartition(self._topic, OFFSET_PARTITION, offset, metadata)
         with self._explained(f"the offset of {self._part} can't be sent"):
-            self._held().send_offsets_to_transaction([place], self._group_metadata, timeout)
+            self._held().send_offsets_to_transaction([position], self._group_metadata, timeout)
 
     def commit(self, timeout: float) -> None:
         what = f"a transaction of {self._part} can't be committed"
@@ -205,7 +203,7 @@ class KafkaTransactions:
         except KafkaException as failure:
             error = error_of(failure)
             cause = self._meaning(error, what)
-            if error.txn_requires_abort() or isinstance(cause, PartLost | KafkaRefused):
+            if error.txn_requires_abort() or isinstance(cause, PartFenced | KafkaRefused):
                 raise cause from failure
             raise LandingUnknown(f"{cause.message}, so a chunk may have landed", remedy=cause.remedy) from failure
 
@@ -216,27 +214,27 @@ class KafkaTransactions:
     def offset_retention_ms(self, timeout: float) -> int:
         return self._groups.offset_retention_ms(timeout)
 
-    def forget(self, part: PartIdentity, timeout: float) -> None:
+    def delete_group(self, part: PartIdentity, timeout: float) -> None:
         self._groups.delete(part, timeout)
 
     def close(self) -> None:
-        self._give_up()
+        self._release()
         if self._owns_groups:
             self._groups.close()
 
     def _held(self) -> ProducerClient:
         if self._producer is None:
-            raise RuntimeError("hold comes before a transaction")
+            raise RuntimeError("`hold` must be called before a transaction")
         return self._producer
 
-    def _give_up(self) -> None:
-        """Let go of a part. A transaction that is open is left: the next holder, or the time-out, aborts it."""
+    def _release(self) -> None:
+        """Release the producer. An open transaction is left to the next holder, or the timeout, which aborts it."""
         if self._producer is not None:
             self._producer.purge()
             self._producer = self._part = self._group_metadata = None
 
     def _metadata_of(self, part: PartIdentity) -> object:
-        """What the producer has to name the group by. The library gives it to consumers alone."""
+        """The group metadata that the producer needs. The library only offers it for consumers."""
         with closing(made(Consumer, {**self._options, "group.id": part.name})) as consumer:
             return consumer.consumer_group_metadata()
 
@@ -255,13 +253,13 @@ class KafkaTransactions:
             if partition is not None and error.code() == KafkaError._UNKNOWN_PARTITION:
                 raise TopicUnfit(
                     f"{what}: the producer knows no partition {partition} of topic {self._topic}",
-                    remedy="Ask for the number of partitions before each chunk",
+                    remedy="Read the number of partitions before each chunk",
                 ) from failure
             raise self._meaning(error, what) from failure
 
     def _meaning(self, error: KafkaError, what: str) -> StrandlineError:
         if error.code() in _LOST:
-            return PartLost(
+            return PartFenced(
                 f"{what}: {error.str()}. It has another holder, or a transaction took longer than "
                 f"{TRANSACTION_TIMEOUT_S:g} s",
                 remedy="Begin it again if its lease is still held",
@@ -274,4 +272,4 @@ class KafkaTransactions:
             return KafkaFailed(
                 f"{what}: {error.str()}", remedy=f"Raise transaction.max.timeout.ms of the brokers to {_TIMEOUT_MS}"
             )
-        return meaning(error, what, self._topic, rights(self._topic, self._part))
+        return meaning(error, what, self._topic, acl_remedies(self._topic, self._part))

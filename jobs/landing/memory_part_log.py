@@ -1,8 +1,8 @@
-"""The twin of Kafka's transactions, in memory: for simulations, and for tests without servers.
+"""Kafka's transactions in memory: for simulations, and for tests without servers.
 
-`MemoryCluster` is the brokers: a topic, the holders of transactional ids, and the offsets of groups. It does to a
-holder what Kafka does: fences it, aborts what it left open, ends transactions that take too long, hides records behind
-an open transaction, forgets old offsets. `MemoryTransactions` is one client of it.
+`MemoryCluster` models the brokers: a topic, the holders of transactional ids, and the offsets of groups. Like Kafka, it
+fences former holders, aborts their open transactions, ends transactions that take too long, hides records after an open
+transaction, and expires old offsets. `MemoryTransactions` is a client of it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,21 +17,19 @@ from strandline.jobs.landing.transactions import (
     CommittedOffset,
     LandingUnknown,
     OffsetUnstable,
-    PartLost,
+    PartFenced,
     Record,
     RecordsRefused,
 )
 from strandline.kafka.errors import KafkaRefused, LogUnreachable, TopicMissing
 from strandline.wire.record_headers import RecordHeaders
 
-_MOST_METADATA = 4_095
+_MAX_METADATA = 4_095
 
 
 @dataclass(slots=True)
 class MemoryRecord:
-    """A record of the topic. Readers see it once its transaction has been committed, and pass it over if that was
-    aborted.
-    """
+    """A record of the topic. Readers see it once its transaction is committed, and skip it if that was aborted."""
 
     value: bytes
     headers: RecordHeaders
@@ -43,7 +41,7 @@ class MemoryRecord:
 
 @dataclass(slots=True)
 class _Transaction:
-    """One that is open."""
+    """An open transaction."""
 
     begun: float
     records: list[MemoryRecord] = field(default_factory=list)
@@ -52,7 +50,7 @@ class _Transaction:
 
 @dataclass(slots=True)
 class _Holder:
-    """Who may use a transactional id: the holder with the newest epoch."""
+    """The newest epoch of a transactional id, whose holder alone may use it."""
 
     epoch: int = 0
     transaction: _Transaction | None = None
@@ -62,7 +60,7 @@ class _Holder:
 class _GroupOffset:
     committed: CommittedOffset
     committed_ms: int
-    unstable_looks: int
+    unstable_reads: int
 
 
 class MemoryCluster:
@@ -72,36 +70,36 @@ class MemoryCluster:
         self.reachable = True
         """While False, no request is answered."""
         self.refuses = False
-        """While True, a right is missing for every request."""
+        """While True, every request fails for lack of permission."""
         self.refuses_records = False
         """While True, records are too large for the topic."""
         self.has_topic = True
         self.retention_ms = 7 * 24 * 3_600_000
-        """After so long a group's offset is forgotten."""
-        self.unstable_looks = 0
-        """How many looks at an offset find it unstable after a commit."""
+        """After this time a group's offset expires."""
+        self.unstable_reads = 0
+        """How many reads of an offset after a commit find it unstable."""
         self.lost_answers = 0
-        """So many commits take effect from now on, and their answers are lost."""
+        """The answers to this number of commits from now on are lost, after they took effect."""
         self.partitions: list[list[MemoryRecord]] = [[] for _ in range(partitions)]
         self.clock = clock
         self._holders: dict[str, _Holder] = {}
         self._offsets: dict[str, _GroupOffset] = {}
 
-    # What administrators and readers do.
+    # Operations of administrators and readers.
 
     def grow(self, partitions: int) -> None:
         """Add partitions."""
         self.partitions.extend([] for _ in range(len(self.partitions), partitions))
 
     def read(self) -> dict[int, list[MemoryRecord]]:
-        """What a reader of committed records sees now, by partition."""
+        """The records that a reader of committed records sees now, by partition."""
         self._end_overdue()
         return {number: list(_visible(records)) for number, records in enumerate(self.partitions)}
 
-    # What clients do. Each is one request.
+    # Requests of clients.
 
     def fence(self, name: str) -> int:
-        """Make a new holder of a transactional id: its epoch."""
+        """Fence the holder of a transactional id. Returns the epoch of the new one."""
         self._require_answers()
         holder = self._holders.setdefault(name, _Holder())
         self._end(name, commit=False)
@@ -119,18 +117,18 @@ class MemoryCluster:
         if self.clock.now_ms() - kept.committed_ms > self.retention_ms:
             del self._offsets[name]
             return None
-        if kept.unstable_looks > 0:
-            kept.unstable_looks -= 1
+        if kept.unstable_reads > 0:
+            kept.unstable_reads -= 1
             raise OffsetUnstable(f"the markers of a transaction of the group {name} are not written yet")
         return kept.committed
 
     def delete_group(self, name: str) -> None:
-        """Forget the offset of a group."""
+        """Delete the offset of a group."""
         self._require_answers()
         self._offsets.pop(name, None)
 
     def count_partitions(self) -> int:
-        """How many there are."""
+        """The number of partitions."""
         self._require_answers()
         return len(self.partitions)
 
@@ -146,14 +144,14 @@ class MemoryCluster:
             raise RecordsRefused("the cluster in memory was made to refuse records", remedy="Raise max.message.bytes")
         for record in records:
             stored = MemoryRecord(record.value, [*headers, *record.headers], self.clock.now_ms(), record.key)
-            # Which partition a key stands for is another one than Kafka's, but always the same.
+            # Not the partition that Kafka would choose for the key, but always the same one.
             by_key = crc32(record.key or b"") % len(self.partitions)
             self.partitions[by_key if record.partition == BY_KEY else record.partition].append(stored)
             transaction.records.append(stored)
 
     def put_offset(self, name: str, epoch: int, offset: CommittedOffset) -> None:
         """Put the group's offset into the holder's transaction."""
-        if len(offset.metadata) > _MOST_METADATA:
+        if len(offset.metadata) > _MAX_METADATA:
             raise LogUnreachable(f"metadata of {len(offset.metadata)} characters is refused")
         self._transaction_of(name, epoch).offset = offset
 
@@ -167,7 +165,7 @@ class MemoryCluster:
             raise LogUnreachable("the answer to a commit was lost")
 
     def _transaction_of(self, name: str, epoch: int) -> _Transaction:
-        """The open transaction: the first request in it opens it at the brokers."""
+        """The open transaction. As in Kafka, its first request opens it."""
         self._require_answers()
         self._require_holder(name, epoch)
         holder = self._holders[name]
@@ -176,7 +174,7 @@ class MemoryCluster:
 
     def _require_holder(self, name: str, epoch: int) -> None:
         if self._holders[name].epoch != epoch:
-            raise PartLost(f"the transactional id {name} has a newer holder, or its transaction took too long")
+            raise PartFenced(f"the transactional id {name} has a newer holder, or its transaction took too long")
 
     def _end_overdue(self) -> None:
         for name, holder in self._holders.items():
@@ -186,7 +184,7 @@ class MemoryCluster:
                 holder.epoch += 1
 
     def _end(self, name: str, *, commit: bool) -> None:
-        """End what is open."""
+        """End the open transaction, if there is one."""
         holder = self._holders[name]
         transaction, holder.transaction = holder.transaction, None
         if transaction is None:
@@ -194,16 +192,16 @@ class MemoryCluster:
         for record in transaction.records:
             record.is_open, record.is_committed = False, commit
         if commit and transaction.offset is not None:
-            self._offsets[name] = _GroupOffset(transaction.offset, self.clock.now_ms(), self.unstable_looks)
+            self._offsets[name] = _GroupOffset(transaction.offset, self.clock.now_ms(), self.unstable_reads)
 
     def _require_answers(self) -> None:
         self._end_overdue()
         if not self.reachable:
             raise LogUnreachable("the cluster in memory was made unreachable")
         if self.refuses:
-            raise KafkaRefused("the cluster in memory was made to refuse requests", remedy="Grant the right")
+            raise KafkaRefused("the cluster in memory was made to refuse requests", remedy="Grant the permission")
         if not self.has_topic:
-            raise TopicMissing("the cluster in memory has no topic", remedy="Make it")
+            raise TopicMissing("the cluster in memory has no topic", remedy="Create it")
 
 
 def _visible(records: list[MemoryRecord]) -> Iterator[MemoryRecord]:
@@ -221,7 +219,7 @@ class MemoryTransactions:
         self._cluster = cluster
         self._name, self._epoch = "", 0
 
-    def hold(self, part: PartIdentity, timeout: float) -> None:  # noqa: ARG002 - answered at once
+    def hold(self, part: PartIdentity, timeout: float) -> None:  # noqa: ARG002 - answered immediately
         self._cluster.count_partitions()
         self._name, self._epoch = part.name, self._cluster.fence(part.name)
 
@@ -244,7 +242,7 @@ class MemoryTransactions:
         try:
             self._cluster.end(self._name, self._epoch, commit=True)
         except LogUnreachable as error:
-            raise LandingUnknown(f"whether a chunk has landed is not known: {error.message}") from error
+            raise LandingUnknown(f"it is unknown whether a chunk has landed: {error.message}") from error
 
     def abort(self, timeout: float) -> None:  # noqa: ARG002
         self._cluster.end(self._name, self._epoch, commit=False)
@@ -252,7 +250,7 @@ class MemoryTransactions:
     def offset_retention_ms(self, timeout: float) -> int:  # noqa: ARG002
         return self._cluster.offset_retention_ms()
 
-    def forget(self, part: PartIdentity, timeout: float) -> None:  # noqa: ARG002
+    def delete_group(self, part: PartIdentity, timeout: float) -> None:  # noqa: ARG002
         self._cluster.delete_group(part.name)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Packing: a block of samples into remote-write records, each for one partition and compressed. Pure.
+"""Packing: encodes a block of samples as compressed remote-write records, each for one partition. Pure.
 
-Samples are sorted by UTC hour and then by series, so that the segments which a shard makes of them overlap little. The
-sort is stable: of samples with equal times the later one in the source stays the later one, and wins. Partitions are
-the gateway's (`strandline.wire.splitting`). Unlike there, a series may be divided over records, each with its labels.
+Samples are sorted by UTC hour and then by series, so that the segments that a shard makes of them overlap little. The
+sort is stable, so of samples with equal times the last one in the source wins. Series are partitioned as by the gateway
+(`strandline.wire.splitting`). Unlike there, a series may be divided over records, each with its labels.
 """
 
 from collections.abc import Mapping
@@ -39,8 +39,8 @@ _REASONS = {
     TOO_LARGE: "labels too large for one record",
 }
 
-_LONGEST_RECORD = 2_000_000
-"""Lengths within a record take at most three bytes."""
+_MAX_RECORD_BYTES = 2_000_000
+"""So that lengths within a record take at most three bytes."""
 
 # Column types in the order in which the kernels fill them.
 _PIECE_TYPES = ("i8", "i4", "i8", "i4")
@@ -52,7 +52,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class PackedRecord:
-    """A Kafka record: a compressed `WriteRequest` with so many samples, in so many `TimeSeries`."""
+    """A Kafka record: a compressed `WriteRequest`, with its number of samples and of `TimeSeries`."""
 
     partition: int
     value: bytes
@@ -61,22 +61,22 @@ class PackedRecord:
 
     @property
     def key(self) -> None:
-        """It has none: its partition is that of its series."""
+        """None: the partition depends on the series."""
         return
 
     @property
     def headers(self) -> RecordHeaders:
-        """None beside those of its chunk."""
+        """No headers in addition to those of the chunk."""
         return []
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A block as records, and what they hold.
+    """The records of a block, and the counts of their content.
 
-    Records stand in the order of partitions; those of one partition follow each other by time. `hours` has the samples
-    of each UTC hour, counted since the epoch. `series` is the number of distinct series of which a sample was packed.
-    `bad` counts the samples that were left out; what the parser found is not in it.
+    Records are ordered by partition, and within a partition by time. `hours` is the number of samples by UTC hour, as
+    hours since the epoch. `series` is the number of distinct series that have a packed sample. `bad` counts the samples
+    that were skipped, without the bad records that the parser found.
     """
 
     records: tuple[PackedRecord, ...]
@@ -89,13 +89,13 @@ class Packed:
 def pack(
     block: SampleBlock, partitions: int, times: TimeRange, *, offset: int = 0, max_bytes: int = MAX_PART_BYTES
 ) -> Packed:
-    """Pack the samples whose times lie in `times`, into records of at most `max_bytes` before they are compressed.
+    """Pack the samples within `times` into records of at most `max_bytes` before compression.
 
-    `offset` is where the block begins in its source: examples of samples that were left out have that place.
+    `offset` is the position of the block in its source, for the examples of skipped samples.
     """
-    if partitions < 1 or not 0 < max_bytes <= _LONGEST_RECORD:
+    if partitions < 1 or not 0 < max_bytes <= _MAX_RECORD_BYTES:
         raise ValueError(
-            f"partitions = {partitions} must be 1 or more, and max_bytes = {max_bytes} from 1 to {_LONGEST_RECORD}"
+            f"partitions = {partitions} must be 1 or more, and max_bytes = {max_bytes} from 1 to {_MAX_RECORD_BYTES}"
         )
     series = block.series
     chosen, bad = _chosen(block, times, offset, max_bytes)
@@ -117,11 +117,11 @@ def pack(
 def _chosen(
     block: SampleBlock, times: TimeRange, offset: int, max_bytes: int
 ) -> tuple[npt.NDArray[np.int32], BadRecords]:
-    """The samples that land, in their order, and the others as bad records."""
+    """The indices of the samples that land, in their order, and the others as bad records."""
     is_large = np.diff(block.series.starts) + MAX_ALONE > max_bytes
     chosen = np.empty(len(block.row), dtype=np.int32)
     counts, first = _counts(OUTCOMES), _counts(OUTCOMES)
-    # The shards take neither end of the range of numbers for a time.
+    # The two ends of the integer range are not valid sample times for shards.
     bounds = max(times.first, EARLIEST + 1), min(times.last, LATEST - 1)
     n_chosen = choose_samples(block.row, block.times, is_large, *bounds, chosen, counts, first)
     left_out = [(outcome, reason) for outcome, reason in _REASONS.items() if outcome != KEPT and counts[outcome]]
@@ -132,26 +132,26 @@ def _chosen(
 
 
 def _hours(times: I64s, chosen: npt.NDArray[np.int32]) -> tuple[I64s, npt.NDArray[np.int32]]:
-    """Hours that may occur in the chosen samples, oldest first, and of each of the block's samples the place of its
-    hour among them: anything for one that was not chosen.
+    """The hours of the chosen samples (possibly with others between them), oldest first, and for each sample of the
+    block the index of its hour; undefined for samples that were not chosen.
     """
     hours = times // HOUR
     of_chosen = hours[chosen] if len(chosen) < len(times) else hours
-    least, greatest = int(of_chosen.min()), int(of_chosen.max())
-    if greatest - least <= len(times):
-        # For samples that were not chosen the difference may pass 32 bits: the kernel never looks at those.
-        return np.arange(least, greatest + 1), (hours - least).astype(np.int32)
-    distinct, places = np.unique(of_chosen, return_inverse=True)
-    place = np.zeros(len(times), dtype=np.int32)
-    place[chosen] = places
-    return distinct, place
+    oldest, newest = int(of_chosen.min()), int(of_chosen.max())
+    if newest - oldest <= len(times):
+        # For samples that were not chosen, the difference may exceed 32 bits; the kernel does not read it.
+        return np.arange(oldest, newest + 1), (hours - oldest).astype(np.int32)
+    distinct, indices = np.unique(of_chosen, return_inverse=True)
+    index = np.zeros(len(times), dtype=np.int32)
+    index[chosen] = indices
+    return distinct, index
 
 
 def _records(
     block: SampleBlock, ordered: npt.NDArray[np.int32], partitions: int, max_bytes: int
 ) -> tuple[PackedRecord, ...]:
     series = block.series
-    # Room for the worst case: memory that is not written to costs nothing.
+    # Allocated for the worst case: pages that are not written cost nothing.
     pieces: _Columns = tuple(np.empty(len(ordered), dtype=kind) for kind in _PIECE_TYPES)
     records: _Columns = tuple(np.empty(len(ordered), dtype=kind) for kind in _RECORD_TYPES)
     n_pieces, n_records = plan_pieces(
@@ -161,12 +161,12 @@ def _records(
     order = np.argsort(partition, kind="stable")
     ends = np.cumsum(sizes[order])
     bounds = np.append(0, ends)
-    place = np.empty(n_records, dtype=np.int64)
-    place[order] = bounds[:-1]
+    position = np.empty(n_records, dtype=np.int64)
+    position[order] = bounds[:-1]
     packed = np.empty(ends[-1], dtype=np.uint8)
     pieces = tuple(column[:n_pieces] for column in pieces)
     bits = block.values.view(np.uint64)
-    write_pieces(ordered, block.times, bits, series.starts, series.labels, pieces, place, packed)
+    write_pieces(ordered, block.times, bits, series.starts, series.labels, pieces, position, packed)
     values = (
         compress(packed[start:end].tobytes()) for start, end in zip(bounds.tolist(), bounds[1:].tolist(), strict=False)
     )
@@ -175,7 +175,7 @@ def _records(
 
 
 def _excerpt(block: SampleBlock, sample: int) -> str:
-    """A sample's time and series, as people write them."""
+    """A sample's time and series as text."""
     moment, series = int(block.times[sample]), int(block.row[sample])
     return f"{_time_text(moment)} {labels_text(_labels(block.series, series))}"[:MAX_EXCERPT]
 
@@ -191,5 +191,5 @@ def _time_text(moment: int) -> str:
         return f"{moment} ms"
 
 
-def _counts(places: int) -> I64s:
-    return np.zeros(places, dtype=np.int64)
+def _counts(length: int) -> I64s:
+    return np.zeros(length, dtype=np.int64)

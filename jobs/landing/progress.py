@@ -1,4 +1,4 @@
-"""How far a part has landed, and how that is written beside its offset: as numbers only."""
+"""How far a part has landed, and its encoding in the metadata of the offset, as numbers only."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,35 +6,35 @@ from typing import Final
 from strandline.errors import Fatal
 
 MAX_METADATA: Final = 1_000
-"""Characters. Brokers refuse 4,096, unless they are set otherwise, and disconnect for far longer ones."""
+"""In characters. Brokers reject 4,096 by default, and disconnect for much longer metadata."""
 
 _VERSION = 1
 
 
 class MetadataTooLong(Fatal):
-    """The counts of a part take more characters than are kept beside an offset."""
+    """The counts of a part exceed the limit of an offset's metadata."""
 
 
 class ProgressUnreadable(Fatal):
-    """What stands beside a part's offset was not written by a part log."""
+    """The metadata of a part's offset was not written by a part log."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartIdentity:
-    """A part of a job. Two parts never have the same name, and a name never changes."""
+    """A part of a job. Its name is unique and never changes."""
 
     dataset: str
     job: str
     part: int
 
     def __post_init__(self) -> None:
-        # With a dot in the job, the names of parts of two datasets could be the same.
+        # With a dot in the job, parts of two datasets could have equal names.
         if not self.job or "." in self.job or self.part < 0:
             raise ValueError(f"job = {self.job!r} must have no dot, and part = {self.part} must not be negative")
 
     @property
     def name(self) -> str:
-        """The transactional id of whoever lands the part, and the name of its consumer group."""
+        """The transactional id for the part, and the name of its consumer group."""
         return f"{self.dataset}.{self.job}.{self.part}"
 
     def __str__(self) -> str:
@@ -43,8 +43,8 @@ class PartIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where in the source the landed chunks end, and what was counted up to there: which numbers, and in which order,
-    is for the kind of job to say. None is negative.
+    """The position in the source where the landed chunks end, and the counts up to there, none of them negative. The
+    kind of job defines which counts there are, and their order.
     """
 
     position: int = 0
@@ -57,8 +57,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What a part's holder finds: the number of chunks that have landed, and the progress behind the last of them. If
-    none has, the progress is that of nothing: position 0, no counts.
+    """The number of chunks of a part that have landed, and the progress after the last of them: position 0 and no
+    counts before the first one.
     """
 
     chunks: int = 0
@@ -78,7 +78,7 @@ def encode_progress(landed: Landed) -> str:
 
 
 def decode_progress(part: PartIdentity, chunks: int, metadata: str) -> Landed:
-    """What an offset and its metadata say. Raises `ProgressUnreadable` for any that a part log did not write."""
+    """Decode an offset and its metadata. Raises `ProgressUnreadable` if no part log has written them."""
     try:
         version, landed, position, *counts = map(int, metadata.split(" "))
         progress = Progress(position, tuple(counts))

@@ -1,4 +1,4 @@
-"""What landing needs of the brokers: one part's transactional producer, and the group that holds its offset."""
+"""What landing needs from Kafka: the transactional producer of a part, and the consumer group with its offset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,32 +9,32 @@ from strandline.jobs.landing.progress import PartIdentity
 from strandline.wire.record_headers import RecordHeaders
 
 TRANSACTION_TIMEOUT_S: Final = 10.0
-"""After so long the brokers abort a transaction whose holder is gone. Until then no reader sees what lies behind it."""
+"""The brokers abort a transaction that has been open for this long. Until then, no reader sees records after it."""
 
 
-class PartLost(Fatal):
-    """The brokers have ended this hold of the part: it has a new holder, or a transaction took longer than its
-    time-out. Nothing lands under this hold from now on.
+class PartFenced(Fatal):
+    """The brokers have fenced this producer: the part has a new holder, or a transaction took longer than its timeout.
+    Nothing more of it lands.
 
-    Final for this hold and for nothing else. Whoever still has the lease of the part begins it again, and finds out
-    what has landed.
+    Final only for this producer. A worker that still has the lease of the part calls `begin` again, which finds what
+    has landed.
     """
 
 
 class LandingUnknown(Retryable):
-    """The brokers did not answer the commit in time, so the chunk may have landed. Beginning the part again tells."""
+    """The brokers did not answer the commit in time, so the chunk may have landed. The next `begin` finds out."""
 
 
 class OffsetUnstable(Retryable):
-    """A transaction of the part was ended, but its markers are not written yet: the offset may be about to change."""
+    """A transaction of the part has ended, but its markers are not written yet, so the offset may still change."""
 
 
 class RecordsRefused(Fatal):
-    """The brokers will not have a record: it is too large for the topic, say."""
+    """The brokers have rejected a record, for example because it is too large for the topic."""
 
 
 BY_KEY: Final = -1
-"""The partition of a record whose key decides where it goes, as in Kafka's own Java clients (murmur2)."""
+"""The partition of a record that is partitioned by its key, as by Kafka's Java clients (murmur2)."""
 
 
 class Record(Protocol):
@@ -42,12 +42,12 @@ class Record(Protocol):
 
     @property
     def partition(self) -> int:
-        """Where it goes; `BY_KEY` if its key decides."""
+        """The target partition, or `BY_KEY`."""
         ...
 
     @property
     def value(self) -> bytes:
-        """What it holds."""
+        """Its content."""
         ...
 
     @property
@@ -57,38 +57,38 @@ class Record(Protocol):
 
     @property
     def headers(self) -> RecordHeaders:
-        """Its own headers, which come behind those of the chunk."""
+        """Its own headers, which follow those of the chunk."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """What the group of a part holds."""
+    """The offset of a part's consumer group."""
 
     offset: int
     metadata: str
 
 
 class PartTransactions(Protocol):
-    """The transactions of one part at a time, used by one thread.
+    """The transactions of one part at a time. For one thread.
 
     Every call waits for at most `timeout` seconds. It raises `LogUnreachable` if the brokers did not answer,
-    `KafkaRefused` if a right is missing, and `TopicMissing`. Calls between `begin` and the end of a transaction raise
-    `PartLost` if the brokers have ended the hold, and leave the transaction open if they raise anything else.
+    `KafkaRefused` if a permission is missing, and `TopicMissing`. Calls between `begin` and the end of a transaction
+    raise `PartFenced` if the producer is fenced, and leave the transaction open if they raise anything else.
     """
 
     def hold(self, part: PartIdentity, timeout: float) -> None:
-        """Become the holder of a part: every other holder of it is fenced from now on, and a transaction that one of
-        them left open is aborted, or committed if its commit had begun. Gives up the part that was held before.
+        """Become the holder of a part. This fences every other holder, and aborts its open transaction, or commits it
+        if its commit had begun. Releases the part that was held before.
         """
         ...
 
     def committed(self, part: PartIdentity, timeout: float) -> CommittedOffset | None:
-        """The offset of the part's group; None if there is none. Raises `OffsetUnstable`."""
+        """The offset of the part's group, or None. Raises `OffsetUnstable`."""
         ...
 
     def partitions(self, timeout: float) -> int:
-        """How many partitions the topic has, to all of which `send` can send from now on. Comes after `hold`."""
+        """The number of partitions of the topic, all of which `send` can use afterwards. Requires `hold`."""
         ...
 
     def begin(self) -> None:
@@ -96,29 +96,29 @@ class PartTransactions(Protocol):
         ...
 
     def send(self, records: Sequence[Record], headers: RecordHeaders, timeout: float) -> None:
-        """Put records into the transaction; returns when all replicas have them. Raises `RecordsRefused`."""
+        """Add records to the transaction; returns when all in-sync replicas have them. Raises `RecordsRefused`."""
         ...
 
     def send_offset(self, offset: int, metadata: str, timeout: float) -> None:
-        """Put the part's offset into the transaction."""
+        """Add the part's offset to the transaction."""
         ...
 
     def commit(self, timeout: float) -> None:
-        """End the transaction: records and offset are seen together. Raises `LandingUnknown`."""
+        """Commit the transaction: records and offset become visible together. Raises `LandingUnknown`."""
         ...
 
     def abort(self, timeout: float) -> None:
-        """End the transaction: nothing of it is ever seen."""
+        """Abort the transaction: nothing of it becomes visible."""
         ...
 
     def offset_retention_ms(self, timeout: float) -> int:
-        """How long the brokers keep the offset of a group after it was committed last."""
+        """How long the brokers keep the offset of a group after its last commit."""
         ...
 
-    def forget(self, part: PartIdentity, timeout: float) -> None:
-        """Delete the part's group. Does nothing if there is none."""
+    def delete_group(self, part: PartIdentity, timeout: float) -> None:
+        """Delete the part's group, if it exists."""
         ...
 
     def close(self) -> None:
-        """Let go of the connections. Closing twice does nothing."""
+        """Close the connections. May be called twice."""
         ...

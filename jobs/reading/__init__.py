@@ -1,7 +1,10 @@
-"""Reading stored samples in bulk, without a node: pinned rows of the manifest in, columns of samples out.
+"""Bulk reads of stored samples, without a node. In: pinned rows of the manifests. Out: columns of samples.
 
-A plan pins the manifest's rows of all shards, then resolves a selector to series from the index buckets that the same
-manifests name, and divides the series into tasks. A task has its series, its window of time and the pinned rows that
-may hold them, so all tasks of a plan read one state. A task merges every bucket whose sample times overlap its window:
-the later bucket wins, and between shards the higher one. Nothing here knows what the samples are read for.
+A plan pins the manifest rows of all shards (`pins.py`), resolves a selector to series with the index buckets of the
+same manifests (`resolving.py`), and divides the series into tasks (`dividing.py`, `series_task.py`). A task has series,
+a time window, and the pinned rows that may contain their samples, so all tasks of a plan read the same state.
+`read_slices` (`series_reading.py`) merges every bucket whose sample times overlap the window: the later bucket wins,
+and between shards the higher one. `arrow_batches.py` converts the result to Arrow.
+
+The package must not know what the samples are read for.
 """

@@ -1,4 +1,4 @@
-"""Samples as Arrow columns: metric, labels, time, value. Labels are numbered once a series, and repeated by number."""
+"""Samples as Arrow columns: metric, labels, time, value. Labels are dictionary-encoded once per series."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from strandline.jobs.reading.matching import texts
 from strandline.jobs.reading.series_reading import SeriesSlice
 from strandline.jobs.reading.series_set import LabelBytes
 
-ROWS_A_BATCH = 1 << 18
+ROWS_PER_BATCH = 1 << 18
 _NUMBERED = pa.dictionary(pa.int32(), pa.string())
 
-NUMBERED_SCHEMA = pa.schema(
+DICTIONARY_SCHEMA = pa.schema(
     [
         ("metric", _NUMBERED),
         ("labels", pa.map_(_NUMBERED, _NUMBERED)),
@@ -24,7 +24,7 @@ NUMBERED_SCHEMA = pa.schema(
         ("value", pa.float64()),
     ]
 )
-"""With texts by number: what Parquet is written from."""
+"""With dictionary-encoded strings, for writing Parquet."""
 
 PLAIN_SCHEMA = pa.schema(
     [
@@ -34,14 +34,12 @@ PLAIN_SCHEMA = pa.schema(
         ("value", pa.float64()),
     ]
 )
-"""With texts in each row, and microseconds: what Spark takes from a Python data source."""
+"""With plain strings and microseconds, as Spark requires of a Python data source."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleColumns:
-    """Samples of series, one series behind the other: series i has those from `first_sample[i]` to before
-    `first_sample[i + 1]`.
-    """
+    """Samples ordered by series: those of series i are from `first_sample[i]` to `first_sample[i + 1]` (exclusive)."""
 
     labels: LabelBytes
     first_sample: I64s
@@ -50,25 +48,25 @@ class SampleColumns:
 
     @classmethod
     def of(cls, part: SeriesSlice) -> "SampleColumns":
-        """Of a slice, in its order."""
+        """The samples of a slice, in its order."""
         return cls(part.labels(), part.run.first_sample, part.run.time, part.run.value)
 
 
-def numbered_batches(columns: SampleColumns, rows: int = ROWS_A_BATCH) -> Iterator[pa.RecordBatch]:
-    """Batches of at most about so many samples, in order, with `NUMBERED_SCHEMA`."""
-    for first, behind, part in _parts(columns, rows):
-        labels = _Labels.of(columns.labels.take(np.arange(first, behind)))
+def dictionary_batches(columns: SampleColumns, rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+    """Batches of about `rows` samples, in order, with `DICTIONARY_SCHEMA`."""
+    for first, stop, part in _parts(columns, rows):
+        labels = _Labels.of(columns.labels.take(np.arange(first, stop)))
         metrics, maps = labels.repeated(np.diff(part.first_sample))
         yield pa.RecordBatch.from_arrays(
-            [metrics, maps, pa.array(part.time).cast(NUMBERED_SCHEMA.field("time").type), pa.array(part.value)],
-            schema=NUMBERED_SCHEMA,
+            [metrics, maps, pa.array(part.time).cast(DICTIONARY_SCHEMA.field("time").type), pa.array(part.value)],
+            schema=DICTIONARY_SCHEMA,
         )
 
 
-def plain_batches(columns: SampleColumns, rows: int = ROWS_A_BATCH) -> Iterator[pa.RecordBatch]:
-    """The same with `PLAIN_SCHEMA`."""
-    for first, behind, part in _parts(columns, rows):
-        labels = _Labels.of(columns.labels.take(np.arange(first, behind)))
+def plain_batches(columns: SampleColumns, rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+    """Like `dictionary_batches`, with `PLAIN_SCHEMA`."""
+    for first, stop, part in _parts(columns, rows):
+        labels = _Labels.of(columns.labels.take(np.arange(first, stop)))
         counts = np.diff(part.first_sample)
         series = pa.array(np.repeat(np.arange(len(counts), dtype=np.int32), counts))
         yield pa.RecordBatch.from_arrays(
@@ -90,20 +88,18 @@ class _Samples:
 
 
 def _parts(columns: SampleColumns, rows: int) -> Iterator[tuple[int, int, _Samples]]:
-    """Series from one place up to, not including, another, with their samples, at most about `rows` of them. A series
-    that has more is divided.
-    """
+    """Ranges of series (start, exclusive stop) with about `rows` samples. A series with more is divided."""
     first, sample = 0, 0
     ends = columns.first_sample
     while sample < ends[-1]:
-        behind = int(np.searchsorted(ends, sample + rows, side="right")) - 1
-        end = int(ends[behind]) if behind > first else min(sample + rows, int(ends[first + 1]))
-        behind = max(behind, first + 1)
+        stop = int(np.searchsorted(ends, sample + rows, side="right")) - 1
+        end = int(ends[stop]) if stop > first else min(sample + rows, int(ends[first + 1]))
+        stop = max(stop, first + 1)
         yield (
             first,
-            behind,
+            stop,
             _Samples(
-                ends[first : behind + 1].clip(sample, end) - sample,
+                ends[first : stop + 1].clip(sample, end) - sample,
                 columns.time[sample:end],
                 columns.value[sample:end],
             ),
@@ -114,7 +110,7 @@ def _parts(columns: SampleColumns, rows: int) -> Iterator[tuple[int, int, _Sampl
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """Labels of series by number: series i has those from `first_label[i]` to before `first_label[i + 1]`."""
+    """Dictionary-encoded labels: those of series i are from `first_label[i]` to `first_label[i + 1]` (exclusive)."""
 
     metrics: pa.DictionaryArray
     first_label: npt.NDArray[np.int32]
@@ -144,7 +140,7 @@ class _Labels:
         )
 
     def repeated(self, counts: I64s) -> tuple[pa.DictionaryArray, pa.MapArray]:
-        """Metric and labels for each sample, of which each series has so many."""
+        """Metric and labels for each sample; `counts` are the numbers of samples of the series."""
         samples, labels = int(counts.sum()), int((np.diff(self.first_label) * counts).sum())
         first = np.empty(samples + 1, dtype=np.int32)
         names, values = np.empty(labels, dtype=np.int32), np.empty(labels, dtype=np.int32)

@@ -1,10 +1,10 @@
-"""A bulk read in tasks of about equal size: windows of whole days, and in each of them ranges of series. Pure."""
+"""Divides a bulk read into tasks of about equal size: windows of complete days, and ranges of series. Pure."""
 
 import numpy as np
 
 from strandline.jobs.reading.pins import Pins
 from strandline.jobs.reading.resolving import Resolved
-from strandline.jobs.reading.series_task import SeriesTask, expected_samples, pieces, rows_of
+from strandline.jobs.reading.series_task import SeriesTask, expected_samples, rows_of, series_ranges
 from strandline.time_range import TimeRange
 
 TASK_SAMPLES = 4_000_000
@@ -12,13 +12,13 @@ _DAY_MS = 86_400_000
 
 
 def divide(pins: Pins, resolved: Resolved, times: TimeRange, task_samples: int = TASK_SAMPLES) -> list[SeriesTask]:
-    """Tasks that together read every sample of some series in a range of times once. Series stay together by group, so
-    that few tasks read the same rows.
+    """Tasks that together read every sample of the resolved series in a time range once. Series are ordered by group,
+    so that few tasks read the same rows.
     """
     tasks: list[SeriesTask] = []
     series = resolved.series
-    everything = float(expected_samples(series, pins.groups, pins.rows, times, resolved.known).sum())
-    for window in _windows(times, everything, task_samples):
+    total = float(expected_samples(series, pins.groups, pins.rows, times, resolved.known).sum())
+    for window in _windows(times, total, task_samples):
         of_window = series.within(window.first, window.last)
         rows = rows_of(of_window, pins.groups, pins.rows, window)
         if not rows:
@@ -26,15 +26,15 @@ def divide(pins: Pins, resolved: Resolved, times: TimeRange, task_samples: int =
         groups = of_window.metric % np.uint64(pins.groups)
         ordered = of_window.take(np.lexsort((of_window.key_low, of_window.key_high, of_window.metric, groups)))
         expected = expected_samples(ordered, pins.groups, rows, window, resolved.known)
-        for first, behind in pieces(expected, task_samples):
-            part = ordered.part(first, behind)
+        for first, stop in series_ranges(expected, task_samples):
+            part = ordered.part(first, stop)
             held = rows_of(part, pins.groups, rows, window)
-            tasks.append(SeriesTask(pins.dataset, pins.groups, part, expected[first:behind], window, held))
+            tasks.append(SeriesTask(pins.dataset, pins.groups, part, expected[first:stop], window, held))
     return tasks
 
 
 def _windows(times: TimeRange, samples: float, task_samples: int) -> list[TimeRange]:
-    """Windows that begin with a UTC day, as many days long as it takes for about `task_samples`."""
+    """Windows of complete UTC days, of about `task_samples` samples."""
     first, last = times.first // _DAY_MS, times.last // _DAY_MS
     days = last - first + 1
     step = max(1, min(days, int(days * task_samples / samples) if samples else days))

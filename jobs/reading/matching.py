@@ -1,7 +1,6 @@
-"""Which part keys a selector's matchers match, without an index: whole columns of label values at a time.
+"""Matches part keys against a selector without an index, by columns of label values.
 
-A label that a key does not have counts as one with the empty value, as in PromQL. Expressions are RE2's, and run by
-RE2, once for each distinct value.
+As in PromQL, a missing label has the empty value. Regular expressions are evaluated by RE2, once per distinct value.
 """
 
 from collections.abc import Sequence
@@ -20,14 +19,14 @@ Mask = npt.NDArray[np.bool_]
 
 
 def check_matchers(matchers: Sequence[Matcher]) -> None:
-    """Raises `InvalidMatcher` for an expression that can't be used."""
+    """Raises `InvalidMatcher` for an invalid regular expression."""
     for matcher in matchers:
         matches_empty(matcher)
         _matched(pa.array([""]), matcher)
 
 
 def matching(offsets: I64s, data: npt.NDArray[np.uint8], matchers: Sequence[Matcher]) -> Mask:
-    """Which of the part keys `data[offsets[i]:offsets[i + 1]]` all of the matchers match."""
+    """Which of the part keys `data[offsets[i]:offsets[i + 1]]` match all matchers."""
     found = np.ones(len(offsets) - 1, dtype=np.bool_)
     for matcher in matchers:
         values = _values(offsets, data, matcher.label).dictionary_encode()
@@ -37,7 +36,7 @@ def matching(offsets: I64s, data: npt.NDArray[np.uint8], matchers: Sequence[Matc
 
 
 def texts(data: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64]) -> pa.Array:
-    """The texts between some places, as an array of strings. They are UTF-8."""
+    """The UTF-8 texts at (begin, end) positions, as an array of strings."""
     begins, ends = np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1])
     offsets = np.zeros(len(spans) + 1, dtype=np.int64)
     np.cumsum(ends - begins, out=offsets[1:])
@@ -60,5 +59,5 @@ def _matched(values: pa.Array, matcher: Matcher) -> pa.Array:
             # Anchored at both ends, and the dot matches a line feed, as in PromQL.
             matched = pc.match_substring_regex(values, pattern=rf"\A(?s:{matcher.value})\z")
         except pa.ArrowInvalid as error:
-            raise InvalidMatcher(f"{matcher}: {error}", remedy="Expressions have RE2's syntax") from error
+            raise InvalidMatcher(f"{matcher}: {error}", remedy="Use the syntax of RE2") from error
     return pc.invert(matched) if matcher.is_negative else matched

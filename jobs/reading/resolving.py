@@ -1,7 +1,7 @@
-"""From a selector to series, by the index buckets that are stored: no node has to run.
+"""Resolves a selector to series with the stored index buckets, without a node.
 
-Every index bucket that a pinned manifest names is read, newest first. A key's first record counts for its end; for its
-start all of them do. Only series that match are kept.
+Every pinned index bucket is read, newest first. A key's end is that of its first record, and its start the minimum of
+all records. Only matching series are kept in memory.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from strandline.store.rows import IndexBucketOf, ShardId
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Series that match, and how many series each group of each shard has in all, matching or not."""
+    """The matching series, and the number of all series by shard and group."""
 
     series: SeriesSet
     known: dict[tuple[int, int], int]
@@ -31,8 +31,8 @@ class Resolved:
 
 @dataclass(slots=True)
 class _ShardKeys:
-    """The keys of one shard, as its index buckets are read: of all of them their numbers, of those that match the
-    columns.
+    """The keys of a shard, as its index buckets are read: the row numbers of all keys, and the columns of matching
+    ones.
     """
 
     matchers: Sequence[Matcher]
@@ -62,14 +62,14 @@ class _ShardKeys:
         wanted = np.flatnonzero(matching(offsets, new.keys, self.matchers))
         if not len(wanted):
             return
-        kept, places = new.take(wanted), assigned.new[wanted]
+        kept, indices = new.take(wanted), assigned.new[wanted]
         self.labels.append(LabelBytes.of_part_keys(np.asarray(kept.offsets, dtype=np.int64), kept.keys))
-        rows = assigned.rows[places]
-        self.columns.append((metric[wanted], high[places], low[places], records.end[places], rows.astype(np.int64)))
+        rows = assigned.rows[indices]
+        self.columns.append((metric[wanted], high[indices], low[indices], records.end[indices], rows.astype(np.int64)))
 
 
 def resolve(store: Store, pins: Pins, matchers: Sequence[Matcher]) -> Resolved:
-    """The series that match, by all index buckets that are pinned. Raises `BucketDamaged`, `InvalidMatcher`."""
+    """The matching series of all pinned index buckets. Raises `BucketDamaged` and `InvalidMatcher`."""
     check_matchers(matchers)
     shards: dict[int, _ShardKeys] = {}
     for one in pins.indexes:
@@ -91,11 +91,11 @@ def _records(store: Store, dataset: str, one: PinnedIndex) -> Sequence[StoredRec
 
 
 def _joined(shards: dict[int, _ShardKeys]) -> SeriesSet:
-    """The series of all shards. One that several shards know, since partitions were added, is there once."""
+    """The series of all shards. One that several shards have, because partitions were added, appears once."""
     labels = LabelBytes.concatenated([part for keys in shards.values() for part in keys.labels])
     columns = [(shard, keys.starts, part) for shard, keys in shards.items() for part in keys.columns]
     hashes, times = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
-    metric, high, low = (np.concatenate([hashes, *(part[place] for _, _, part in columns)]) for place in range(3))
+    metric, high, low = (np.concatenate([hashes, *(part[column] for _, _, part in columns)]) for column in range(3))
     end = np.concatenate([times, *(part[3] for _, _, part in columns)])
     start = np.concatenate([times, *(starts[part[4]] for _, starts, part in columns)])
     shard = np.concatenate([times, *(np.full(len(part[0]), shard) for shard, _, part in columns)])
@@ -104,22 +104,22 @@ def _joined(shards: dict[int, _ShardKeys]) -> SeriesSet:
     same[1:] = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
     firsts = np.flatnonzero(~same)
     number = np.cumsum(~same) - 1
-    least, greatest = start[order][firsts], end[order][firsts]
-    np.minimum.at(least, number, start[order])
-    np.maximum.at(greatest, number, end[order])
+    earliest, latest = start[order][firsts], end[order][firsts]
+    np.minimum.at(earliest, number, start[order])
+    np.maximum.at(latest, number, end[order])
     shards_of, sets = _shard_sets(shard[order], firsts)
     kept = order[firsts]
-    return SeriesSet(labels.take(kept), metric[kept], high[kept], low[kept], least, greatest, shards_of, sets)
+    return SeriesSet(labels.take(kept), metric[kept], high[kept], low[kept], earliest, latest, shards_of, sets)
 
 
 def _shard_sets(shard: I64s, firsts: I64s) -> tuple[U32s, tuple[tuple[int, ...], ...]]:
-    """The number of each series' set of shards, and the sets. Nearly all have one shard; the others are few sets."""
+    """The index of each series' set of shards, and the distinct sets. Nearly all series have one shard."""
     numbers: dict[tuple[int, ...], int] = {}
     counts = np.diff(np.append(firsts, len(shard)))
     shards_of = np.empty(len(firsts), dtype=np.uint32)
     for count in np.unique(counts).tolist():
         of_count = np.flatnonzero(counts == count)
-        rows = np.stack([shard[firsts[of_count] + place] for place in range(count)], axis=1)
+        rows = np.stack([shard[firsts[of_count] + index] for index in range(count)], axis=1)
         distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
         given = [numbers.setdefault(tuple(one), len(numbers)) for one in distinct.tolist()]
         shards_of[of_count] = np.array(given, dtype=np.uint32)[inverse.ravel()]

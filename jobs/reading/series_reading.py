@@ -1,7 +1,7 @@
-"""The samples of a task, merged from its pinned rows, a bounded number at a time.
+"""Reads the samples of a task, merged from its pinned rows, with limited memory.
 
-Rows are read under their attempt, so what is read is what was pinned. Expiry is checked by the clock that expires the
-data, before and after: a row that expired meanwhile fails the task by name, and never reads as empty.
+Rows are read by their attempt, so their content is what was pinned. Expiry is checked before and after, by the clock
+that expires the data: a row that has expired meanwhile fails the task with an error, and is never read as empty.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from strandline.clock import Clock
 from strandline.errors import Fatal
 from strandline.jobs.reading.pins import PinnedRow, require_unexpired
 from strandline.jobs.reading.series_set import LabelBytes, SeriesSet
-from strandline.jobs.reading.series_task import SeriesTask, pieces
+from strandline.jobs.reading.series_task import SeriesTask, series_ranges
 from strandline.store.merging import merge_runs
 from strandline.store.protocol import Store
 from strandline.store.rows import Segment, SegmentsOf, ShardId
@@ -23,34 +23,34 @@ from strandline.store.segment_codec import runs_checksum, select
 from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
 
-SAMPLES_AT_ONCE = 2_000_000
-"""About so many samples are in memory at a time, twice while they are merged."""
-_ROWS_AT_ONCE, _ROWS_IN_TURN = 4, 16
-# A row is read as a whole, and compared with its checksum, if at least this share of its series is wanted.
-_WHOLE_ROW = 0.5
+SLICE_SAMPLES = 2_000_000
+"""The approximate number of samples in memory; twice as many during a merge."""
+_READ_THREADS, _ROWS_PER_BATCH = 4, 16
+# A row is read completely, and verified by its checksum, if at least this share of its series is needed.
+_FULL_READ_SHARE = 0.5
 
 
 class PinnedRowMissing(Fatal):
-    """The segments of a pinned row are not those that it names, though it has not expired."""
+    """The segments of a pinned row that has not expired are not those that it references."""
 
 
-class _TooMany(Exception):  # noqa: N818 - a signal to read fewer series at a time, never seen outside
-    """Far more samples than were expected."""
+class _TooManySamples(Exception):  # noqa: N818 - internal: read fewer series at a time
+    """There are far more samples than expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesSlice:
-    """Samples of some series of a task, in the order in which segments hold them. `places` are those of the run's
-    series among the task's.
+    """The samples of some series of a task, in the order of segments. `indices` are the indices of the run's series in
+    the task.
     """
 
     task: SeriesTask
-    places: Rows
+    indices: Rows
     run: SeriesRun
 
     def labels(self) -> LabelBytes:
-        """Those of the run's series."""
-        return self.task.series.labels.take(self.places)
+        """The labels of the run's series."""
+        return self.task.series.labels.take(self.indices)
 
 
 def read_slices(
@@ -58,52 +58,56 @@ def read_slices(
     task: SeriesTask,
     clock: Clock,
     check: Callable[[], None] = lambda: None,
-    at_once: int = SAMPLES_AT_ONCE,
+    slice_samples: int = SLICE_SAMPLES,
 ) -> Iterator[SeriesSlice]:
-    """The samples of a task in slices, each with all samples of its series in the window. `check` is called before each
-    slice, and may raise. Raises `PinnedRowExpired`, `PinnedRowMissing` and `SegmentDamaged`.
+    """The samples of a task in slices of about `slice_samples`, each with all samples of its series in the window.
+    `check` is called before each slice, and may raise. Raises `PinnedRowExpired`, `PinnedRowMissing` and
+    `SegmentDamaged`.
     """
     series = task.series
-    # Group by group, so that the rows of a slice are as few as they can be.
+    # Ordered by group, so that a slice needs as few rows as possible.
     order = np.lexsort((series.key_low, series.key_high, series.metric, series.metric % np.uint64(task.groups)))
-    with ThreadPoolExecutor(_ROWS_AT_ONCE, thread_name_prefix="segments") as threads:
-        reader = _Reader(store, task, clock, threads, 3 * at_once)
-        for first, behind in pieces(task.expected[order], at_once):
-            yield from reader.slices(order[first:behind], check)
+    with ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="segments") as threads:
+        reader = _Reader(store, task, clock, threads, 3 * slice_samples)
+        for first, stop in series_ranges(task.expected[order], slice_samples):
+            yield from reader.slices(order[first:stop], check)
 
 
 class _Reader:
-    def __init__(self, store: Store, task: SeriesTask, clock: Clock, threads: ThreadPoolExecutor, most: int) -> None:
-        """At most `most` samples are read at once, unless one series has more."""
-        self._store, self._task, self._clock, self._threads, self._most = store, task, clock, threads, most
+    def __init__(
+        self, store: Store, task: SeriesTask, clock: Clock, threads: ThreadPoolExecutor, max_samples: int
+    ) -> None:
+        """At most `max_samples` are read at a time, unless a single series has more."""
+        self._store, self._task, self._clock = store, task, clock
+        self._threads, self._max_samples = threads, max_samples
 
-    def slices(self, places: Rows, check: Callable[[], None]) -> Iterator[SeriesSlice]:
+    def slices(self, indices: Rows, check: Callable[[], None]) -> Iterator[SeriesSlice]:
         check()
         series = self._task.series
-        places = places[np.lexsort((series.key_low[places], series.key_high[places], series.metric[places]))]
+        indices = indices[np.lexsort((series.key_low[indices], series.key_high[indices], series.metric[indices]))]
         try:
-            run = self._read(series.take(places), self._most if len(places) > 1 else None)
-        except _TooMany:
-            half = len(places) // 2
-            yield from self.slices(places[:half], check)
-            yield from self.slices(places[half:], check)
+            run = self._read(series.take(indices), self._max_samples if len(indices) > 1 else None)
+        except _TooManySamples:
+            half = len(indices) // 2
+            yield from self.slices(indices[:half], check)
+            yield from self.slices(indices[half:], check)
             return
         found = WantedSeries(run.metric, run.key_high, run.key_low)
-        with_samples = found.wanted_mask(series.metric[places], series.key_high[places], series.key_low[places])
-        yield SeriesSlice(self._task, places[with_samples], run)
+        with_samples = found.wanted_mask(series.metric[indices], series.key_high[indices], series.key_low[indices])
+        yield SeriesSlice(self._task, indices[with_samples], run)
 
-    def _read(self, series: SeriesSet, most: int | None) -> SeriesRun:
-        work = self._work(series)
-        rows = [row for _, of_shard in work for row, _ in of_shard]
+    def _read(self, series: SeriesSet, max_samples: int | None) -> SeriesRun:
+        rows_by_shard = self._rows_by_shard(series)
+        rows = [row for _, of_shard in rows_by_shard for row, _ in of_shard]
         require_unexpired(rows, self._now())
         counted = 0
         by_shard: list[SeriesRun] = []
-        for _, of_shard in work:
+        for _, of_shard in rows_by_shard:
             runs: list[SeriesRun] = []
-            for first in range(0, len(of_shard), _ROWS_IN_TURN):
-                runs += self._threads.map(self._row, of_shard[first : first + _ROWS_IN_TURN])
-                if most is not None and counted + sum(run.samples for run in runs) > most:
-                    raise _TooMany
+            for first in range(0, len(of_shard), _ROWS_PER_BATCH):
+                runs += self._threads.map(self._row, of_shard[first : first + _ROWS_PER_BATCH])
+                if max_samples is not None and counted + sum(run.samples for run in runs) > max_samples:
+                    raise _TooManySamples
             counted += sum(run.samples for run in runs)
             # Oldest bucket first: the later one wins.
             by_shard.append(merge_runs(runs))
@@ -111,8 +115,8 @@ class _Reader:
         # Lowest shard first: the higher one wins.
         return merge_runs(by_shard)
 
-    def _work(self, series: SeriesSet) -> list[tuple[int, list[tuple[PinnedRow, WantedSeries]]]]:
-        """By shard, rising: its rows, oldest bucket first, with the series that are wanted of each."""
+    def _rows_by_shard(self, series: SeriesSet) -> list[tuple[int, list[tuple[PinnedRow, WantedSeries]]]]:
+        """By ascending shard: its rows, oldest bucket first, with the series to read from each."""
         groups = self._task.groups
         found: list[tuple[int, list[tuple[PinnedRow, WantedSeries]]]] = []
         for shard in sorted({shard for shards in series.shard_sets for shard in shards}):
@@ -127,10 +131,10 @@ class _Reader:
     def _row(self, given: tuple[PinnedRow, WantedSeries]) -> SeriesRun:
         row, wanted = given
         where = SegmentsOf(ShardId(self._task.dataset, row.shard), row.bucket, row.group, row.attempt)
-        whole = len(wanted) >= _WHOLE_ROW * row.series
+        reads_all = len(wanted) >= _FULL_READ_SHARE * row.series
         segments = (
             self._store.segments(where)
-            if whole
+            if reads_all
             else self._store.segments(where, first=wanted.key(0).to_bytes(), last=wanted.key(-1).to_bytes())
         )
         heads: list[Segment] = []
@@ -139,7 +143,7 @@ class _Reader:
             heads.append(Segment(segment.first, segment.seq, segment.data[:8]))
             named = f"{segment.first.hex()}/{segment.seq} of {where}"
             runs.append(select(segment.data, wanted, self._task.times, named=named))
-        if whole:
+        if reads_all:
             self._compare(row, heads)
         return merge_runs(runs)
 
@@ -148,12 +152,12 @@ class _Reader:
             return
         require_unexpired([row], self._now())
         raise PinnedRowMissing(
-            f"{row.name} has {len(heads)} segments under attempt {row.attempt}, which are not the {row.segments} that "
-            "its row names",
+            f"{row.name} has {len(heads)} segments under attempt {row.attempt}, which do not match the "
+            f"{row.segments} of its manifest row",
             remedy="`strandline recover verify` shows what is damaged",
         )
 
     def _now(self) -> int:
-        """By the clock of the server that expires data; by our own where the store has no server."""
+        """By the clock of the server, which expires data; by the local clock if the store has no server."""
         time = self._store.server_time()
         return time if time is not None else self._clock.now_ms()

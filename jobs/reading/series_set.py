@@ -1,4 +1,4 @@
-"""Series that a selector has found, as columns: their labels, hashes, and the shards that may hold their samples."""
+"""Series as columns: their labels, hashes, and the shards that may have their samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from strandline.index.kernels.key_order import order_by_labels
 from strandline.jobs.reading.kernels.labels import put_metric_first
 
 Bytes = npt.NDArray[np.uint8]
-# What a key without a metric gains when one is put in front of it.
+# The bytes that are added to a key without a metric.
 _NO_METRIC = 12
 
 
 @dataclass(frozen=True, slots=True)
 class LabelBytes:
     """Part keys with the metric first: key i is `data[offsets[i]:offsets[i + 1]]`. It begins with `__name__` and the
-    metric, which may be empty; the other labels follow in the order of their names.
+    metric, which may be empty; the other labels follow, sorted by name.
     """
 
     offsets: I64s
@@ -30,31 +30,31 @@ class LabelBytes:
 
     @classmethod
     def of_part_keys(cls, offsets: I64s, data: Bytes) -> "LabelBytes":
-        """Part keys as an index bucket holds them."""
+        """From part keys as in an index bucket."""
         count = len(offsets) - 1
         out = np.empty(int(offsets[-1] - offsets[0]) + _NO_METRIC * count, dtype=np.uint8)
         ends = np.zeros(count + 1, dtype=np.int64)
         put_metric_first(data, offsets, out, ends)
         return cls(ends, out[: ends[-1]].copy())
 
-    def take(self, places: Rows) -> "LabelBytes":
-        """Those at these places, in their order."""
-        starts, ends = self.offsets[places], self.offsets[places + 1]
-        offsets = np.zeros(len(places) + 1, dtype=np.int64)
+    def take(self, indices: Rows) -> "LabelBytes":
+        """The keys at these indices, in their order."""
+        starts, ends = self.offsets[indices], self.offsets[indices + 1]
+        offsets = np.zeros(len(indices) + 1, dtype=np.int64)
         np.cumsum(ends - starts, out=offsets[1:])
         data = np.empty(int(offsets[-1]), dtype=np.uint8)
         gather_runs(self.data, starts, ends, data)
         return LabelBytes(offsets, data)
 
     def order(self) -> Rows:
-        """Their places in the order of metric and labels."""
+        """The indices that sort the keys by metric and labels."""
         order = np.empty(len(self), dtype=np.int64)
         order_by_labels(self.data, self.offsets[:-1], self.offsets[1:], order)
         return order
 
     @staticmethod
     def concatenated(parts: Sequence["LabelBytes"]) -> "LabelBytes":
-        """Several, one behind the other."""
+        """The concatenation."""
         lengths = np.concatenate([np.empty(0, dtype=np.int64), *(np.diff(part.offsets) for part in parts)])
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -63,9 +63,7 @@ class LabelBytes:
 
 @dataclass(frozen=True, slots=True)
 class SeriesSet:
-    """Series, each once. Series i may have samples in the shards `shard_sets[shards[i]]` and from `start[i]` to
-    `end[i]`.
-    """
+    """Distinct series. Series i may have samples in the shards `shard_sets[shards[i]]`, from `start[i]` to `end[i]`."""
 
     labels: LabelBytes
     metric: U64s
@@ -79,27 +77,27 @@ class SeriesSet:
     def __len__(self) -> int:
         return len(self.metric)
 
-    def take(self, places: Rows) -> "SeriesSet":
-        """Those at these places, in their order."""
+    def take(self, indices: Rows) -> "SeriesSet":
+        """The series at these indices, in their order."""
         return SeriesSet(
-            self.labels.take(places),
-            self.metric[places],
-            self.key_high[places],
-            self.key_low[places],
-            self.start[places],
-            self.end[places],
-            self.shards[places],
+            self.labels.take(indices),
+            self.metric[indices],
+            self.key_high[indices],
+            self.key_low[indices],
+            self.start[indices],
+            self.end[indices],
+            self.shards[indices],
             self.shard_sets,
         )
 
-    def part(self, first: int, behind: int) -> "SeriesSet":
-        """Those at places from `first` up to, not including, `behind`."""
-        return self.take(np.arange(first, behind))
+    def part(self, first: int, stop: int) -> "SeriesSet":
+        """The series from index `first` to `stop` (exclusive)."""
+        return self.take(np.arange(first, stop))
 
     def within(self, first: int, last: int) -> "SeriesSet":
-        """Those that may have samples from one time to another, both included."""
+        """The series that may have samples in a time range; both ends are inclusive."""
         return self.take(np.flatnonzero((self.start <= last) & (self.end >= first)))
 
     def by_labels(self) -> "SeriesSet":
-        """In the order of metric and labels."""
+        """The series, sorted by metric and labels."""
         return self.take(self.labels.order())

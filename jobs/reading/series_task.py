@@ -1,7 +1,7 @@
-"""What one task reads: series, a window of time, and the pinned rows that may hold their samples. Pure.
+"""The input of a task: series, a time window, and the pinned rows that may have their samples. Pure.
 
-A task may be about any series: what counts is that it has *all* rows whose sample times overlap its window, of all
-shards that may hold one of its series. So duplicates meet within a task, wherever they were stored.
+A task may have any series, but it must have *all* rows whose sample times overlap its window, of all shards that may
+have one of its series. All duplicates of a sample are then in the same task, wherever they are stored.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from strandline.time_range import TimeRange
 
 @dataclass(frozen=True, slots=True)
 class SeriesTask:
-    """The samples of some series from one time to another, as pinned rows have them. `expected` is an estimate of how
-    many samples each series has there.
+    """Reads the samples of some series in a time range from pinned rows. `expected` is the estimated number of samples
+    per series.
     """
 
     dataset: str
@@ -30,7 +30,7 @@ class SeriesTask:
 
 
 def rows_of(series: SeriesSet, groups: int, rows: Sequence[PinnedRow], times: TimeRange) -> tuple[PinnedRow, ...]:
-    """Those of some rows that may hold samples of the series in a window."""
+    """The rows that may have samples of the series in a time range."""
     held = {
         (shard, int(group))
         for number, shards in enumerate(series.shard_sets)
@@ -47,13 +47,13 @@ def expected_samples(
     times: TimeRange,
     known: dict[tuple[int, int], int],
 ) -> F64s:
-    """About how many samples each series has in a window: as many as the average series of its group in its shards.
-    `known` is how many series each of those groups has.
+    """The estimated number of samples of each series in a time range: the mean of its group in its shards. `known` is
+    the number of series by shard and group.
     """
     samples: dict[tuple[int, int], float] = {}
     for row in rows:
-        place = (row.shard, row.group)
-        samples[place] = samples.get(place, 0.0) + row.samples * _share(row, times)
+        key = (row.shard, row.group)
+        samples[key] = samples.get(key, 0.0) + row.samples * _share(row, times)
     each = np.zeros((len(series.shard_sets), groups))
     for number, shards in enumerate(series.shard_sets):
         for (shard, group), count in samples.items():
@@ -63,18 +63,16 @@ def expected_samples(
     return expected
 
 
-def pieces(expected: F64s, most: float) -> list[tuple[int, int]]:
-    """Neighbours that together have about `most` samples: places from the first up to, not including, the second. At
-    least one series is in each.
-    """
+def series_ranges(expected: F64s, max_samples: float) -> list[tuple[int, int]]:
+    """Divide series into ranges (start, exclusive stop) of about `max_samples` samples, or one series."""
     if not len(expected):
         return []
-    number = np.floor((np.cumsum(expected) - expected) / most)
+    number = np.floor((np.cumsum(expected) - expected) / max_samples)
     begins = np.flatnonzero(np.diff(number, prepend=-1.0))
     return list(zip(begins.tolist(), [*begins[1:].tolist(), len(expected)], strict=True))
 
 
 def _share(row: PinnedRow, times: TimeRange) -> float:
-    """About which part of a row's samples lies in a window."""
+    """The estimated share of a row's samples in a time range."""
     overlap = min(row.greatest_time, times.last) - max(row.least_time, times.first) + 1
     return max(0, overlap) / (row.greatest_time - row.least_time + 1)

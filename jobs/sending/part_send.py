@@ -1,10 +1,10 @@
-"""One part of a send job: page after page of its series becomes messages, which land chunk by chunk, and are counted.
+"""Runs a part of a send: reads its series in pages, renders messages, and lands and counts them in chunks.
 
-Series come in the order of their key hashes, and with each chunk the hash of its last series is committed. A worker
-that takes over a part asks for the series behind that hash. So no series is ever sent twice, whatever changes
-meanwhile: values are those at the time of sending, a series that appears later behind the hash is sent, and one before
-it is not. Landed messages can't be made again as they were; therefore the counts of landed chunks are those that were
-committed with them. Of their bad records only the number is known then.
+Series are read in the order of their key hashes, and each chunk commits the hash of its last series. A worker that
+takes over a part continues with the series after that hash, so no series is sent twice. Values are those at the time of
+sending. A series that appears later is sent if its hash is after the committed one. Landed messages can't be rendered
+again as they were, so the counts of landed chunks are those committed with them, and for their bad records only the
+number is known.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,35 +26,35 @@ from strandline.jobs.sending.template import Message, MessageTemplate, NotRender
 from strandline.jobs.sending.zones import is_zone
 
 EARLIER: Final = "counted before the part was resumed, so that the reason is not known"
-_WORD = 64
+_WORD_BITS = 64
 
 
 class PageEmpty(Retryable):
-    """A source said that there are more series, and gave none."""
+    """A source has returned an empty page, but reports more series."""
 
 
-class LandsMessages(Protocol):
-    """A part log that has begun the part: see `strandline.jobs.landing.part_log`."""
+class MessageLog(Protocol):
+    """The part of a `PartLog` that is used after its `begin`."""
 
     def land(self, chunk: int, records: Sequence[Message], progress: Progress, deadline: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class SendHooks:
-    """What happens around each chunk: `deadline` says until when Kafka may be used, `before_landing` returns when so
-    many messages may land, `report` hears what was counted, and `note` the same before an error is raised for messages
-    that Kafka has refused.
+    """Callbacks for each chunk. `deadline` returns until when Kafka may be used, `before_landing` returns when the
+    messages may land, `report` gets the counts, and `report_rejected` gets them before an error is raised for messages
+    that Kafka rejected.
     """
 
     deadline: Callable[[], float]
     before_landing: Callable[[int], None] = lambda _messages: None
     report: Callable[[AttemptCounts], None] = lambda _counts: None
-    note: Callable[[AttemptCounts], None] = lambda _counts: None
+    report_rejected: Callable[[AttemptCounts], None] = lambda _counts: None
 
 
 @dataclass(frozen=True, slots=True)
 class SentChunk:
-    """What becomes of some series: messages, and what was counted. `position` is the hash of the last of them."""
+    """The messages and counts of some series. `position` is the key hash of the last of them."""
 
     messages: tuple[Message, ...]
     counts: Counts
@@ -65,9 +65,9 @@ class SentChunk:
 
 
 def send_part(
-    spec: SendSpec, part: HashRange, source: SeriesSource, log: LandsMessages, landed: Landed, *, hooks: SendHooks
+    spec: SendSpec, part: HashRange, source: SeriesSource, log: MessageLog, landed: Landed, *, hooks: SendHooks
 ) -> PartOutcome:
-    """Send all series of a part that have not been sent; the outcome of the whole part."""
+    """Send the series of a part that have not been sent yet. Returns the outcome of all of them."""
     template = MessageTemplate.from_table(spec.template)
     counts = before = Counts(*landed.progress.counts)
     chunks, first = landed.chunks, part.first
@@ -78,7 +78,7 @@ def send_part(
         control += _control_before(spec, part, source, landed.progress.position)
     more = first <= part.last
     while more:
-        page = source.page(_query(spec, first, part.last, newest=template.wants_newest))
+        page = source.page(_query(spec, first, part.last, newest=template.needs_newest))
         if not page.series:
             _require_end(more=page.more)
             break
@@ -88,7 +88,7 @@ def send_part(
         try:
             log.land(chunks, chunk.messages, Progress(chunk.position, counts.as_numbers()), hooks.deadline())
         except RecordsRefused:
-            hooks.note(AttemptCounts(last, last - before + Counts(refused=len(chunk.messages))))
+            hooks.report_rejected(AttemptCounts(last, last - before + Counts(refused=len(chunk.messages))))
             raise
         chunks += 1
         bad = BadRecords.joined((bad, chunk.bad))
@@ -100,7 +100,7 @@ def send_part(
 
 
 def make_chunk(series: Sequence[SentSeries], spec: SendSpec, template: MessageTemplate, before: int) -> SentChunk:
-    """The first of these series, as many as make a chunk; `before` series of the part came earlier. Pure."""
+    """Make a chunk of the first of these series; `before` is the number of earlier series of the part. Pure."""
     is_control = _are_control(series, spec)
     messages, control, examples = list[Message](), list[str](), list[BadRecord]()
     reasons: dict[str, int] = {}
@@ -131,19 +131,19 @@ def make_chunk(series: Sequence[SentSeries], spec: SendSpec, template: MessageTe
     return SentChunk(tuple(messages), counts, bad, tuple(control), series[taken - 1].key, taken)
 
 
-def _rendered(series: SentSeries, template: MessageTemplate, most: int) -> tuple[Message | None, str]:
-    """The message of a series, or why there is none."""
+def _rendered(series: SentSeries, template: MessageTemplate, max_bytes: int) -> tuple[Message | None, str]:
+    """The message of a series, or the reason why there is none."""
     try:
         message = template.render(series)
     except NotRendered as missing:
         return None, str(missing)
-    if len(message.value) + len(message.key or b"") > most:
-        return None, f"the message is over {most} bytes, see jobs.max_record"
+    if len(message.value) + len(message.key or b"") > max_bytes:
+        return None, f"the message is over {max_bytes} bytes, see jobs.max_record"
     return message, ""
 
 
 def _fault_of_zone(series: SentSeries, rule: ZoneRule) -> str | None:
-    """Empty for a series of this job, None for one of another job, else what is wrong with its zone."""
+    """Empty for a series of this job, None for one of another job, otherwise the reason why it belongs to no job."""
     zone = series.labels.get(rule.label, "")
     if zone in rule.zones:
         return ""
@@ -158,14 +158,14 @@ def _fault_of_zone(series: SentSeries, rule: ZoneRule) -> str | None:
 def _are_control(series: Sequence[SentSeries], spec: SendSpec) -> list[bool]:
     if not spec.control.fraction:
         return [False] * len(series)
-    low = np.array([one.key >> _WORD for one in series], dtype=np.uint64)
-    high = np.array([one.key & ((1 << _WORD) - 1) for one in series], dtype=np.uint64)
+    low = np.array([one.key >> _WORD_BITS for one in series], dtype=np.uint64)
+    high = np.array([one.key & ((1 << _WORD_BITS) - 1) for one in series], dtype=np.uint64)
     found: list[bool] = spec.control.contains(low, high).tolist()
     return found
 
 
 def _control_before(spec: SendSpec, part: HashRange, source: SeriesSource, position: int) -> list[str]:
-    """The control keys up to a hash. Which they are follows from the keys alone, so they are found again."""
+    """The series of the control sample up to a hash. They depend on the keys alone, so they can be read again."""
     found: list[str] = []
     first, more = part.first, bool(spec.control.fraction)
     while more:
@@ -185,4 +185,4 @@ def _query(spec: SendSpec, first: int, last: int, *, newest: bool) -> SeriesQuer
 
 def _require_end(*, more: bool) -> None:
     if more:
-        raise PageEmpty("a node has more series, and gave none of them", remedy="It is tried again by itself")
+        raise PageEmpty("a node reports more series, but has returned an empty page", remedy="The part is retried")

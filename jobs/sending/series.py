@@ -1,4 +1,4 @@
-"""Series as a template sees them, and where they come from."""
+"""Series as the input of templates, and the protocol for reading them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ from strandline.time_range import TimeRange
 
 @dataclass(frozen=True, slots=True)
 class SentSeries:
-    """A series: the 128 bits of its key hash, its labels, the times of its first and last sample, and its newest sample
-    up to the moment at which the selector is evaluated, if there is one and it was asked for.
+    """A series: its 128-bit key hash, its labels, the times of its first and last sample, and its newest sample up to
+    the evaluation time, if it exists and was requested.
     """
 
     key: int
@@ -23,15 +23,15 @@ class SentSeries:
 
     @property
     def text(self) -> str:
-        """Its labels on one line, in the order of their names; no two series have the same."""
+        """Its labels on one line, sorted by name. Unique."""
         inside = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in sorted(self.labels.items()))
         return f"{{{', '.join(inside)}}}"
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesQuery:
-    """Series that a selector matches in a window of time, whose key hashes lie from `first` to `last`, both included;
-    at most `limit`, those with the lowest hashes.
+    """Requests the series that a selector matches in a time window, with key hashes from `first` to `last` (inclusive):
+    at most `limit`, in the order of their hashes. `newest` requests the newest samples.
     """
 
     selector: str
@@ -44,25 +44,25 @@ class SeriesQuery:
 
 @dataclass(frozen=True, slots=True)
 class SeriesPage:
-    """Series in the order of their key hashes, each once. If there are `more`, they lie behind these."""
+    """Distinct series in the order of their key hashes. `more` is whether there are more series after these."""
 
     series: tuple[SentSeries, ...]
     more: bool
 
 
 class SeriesSource(Protocol):
-    """Gives series. Raises `Retryable` while the answer may lack some."""
+    """Reads series. Raises `Retryable` if the answer may be incomplete."""
 
     def page(self, query: SeriesQuery) -> SeriesPage: ...
 
 
 def merge_pages(pages: Sequence[SeriesPage]) -> SeriesPage:
-    """The pages of several nodes as one. A series that two of them have, since partitions were added, is there once,
+    """Merge the pages of several nodes. A series that several nodes have, because partitions were added, appears once,
     with the newer sample. Pure.
     """
     if len(pages) == 1:
         return pages[0]
-    # Behind the end of a page that was cut off nothing is known of its node.
+    # After the last series of an incomplete page, the node may have others.
     bound = min((page.series[-1].key if page.series else -1 for page in pages if page.more), default=None)
     found: dict[int, SentSeries] = {}
     for one in (one for page in pages for one in page.series if bound is None or one.key <= bound):

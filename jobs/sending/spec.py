@@ -1,4 +1,4 @@
-"""The spec of a job that sends series: what its messages depend on beside the series. It is stored with the job."""
+"""The spec of a send: all that its messages depend on, except the series. Stored with the job."""
 
 import json
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ HASHES = 1 << 128
 
 @dataclass(frozen=True, slots=True)
 class ZoneRule:
-    """Which series belong to one of several jobs, by the time zone in a label: those of `zones`. The job that
-    `counts_others` counts series whose zone belongs to no job as bad records; `planned` are the zones of all jobs.
+    """Selects the series of one of several jobs, by the time zone in a label: those of `zones`. `planned` are the zones
+    of all jobs. The job with `counts_others` counts series whose zone belongs to no job as bad records.
     """
 
     label: str
@@ -28,10 +28,11 @@ class ZoneRule:
 
 @dataclass(frozen=True, slots=True)
 class SendSpec:
-    """What is sent where.
+    """The series to send, their messages, and the target topic.
 
-    A selector is evaluated at the end of `window`: series count that had a sample by then, and one since the beginning
-    of the window. A chunk has at most `chunk_series` series, and ends with the message that brings it to `chunk_bytes`.
+    The selector is evaluated at the end of `window`. It matches series that had a sample by then, and one since the
+    start of the window. A chunk has at most `chunk_series` series, and ends with the message that makes it reach
+    `chunk_bytes`.
     """
 
     selector: str
@@ -45,14 +46,14 @@ class SendSpec:
     max_message: int = 1 << 20
 
     def to_json(self) -> str:
-        """As it stands in a job's row."""
+        """The text for the job's row."""
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "SendSpec":
-        """What `to_json` wrote."""
+        """Parse the result of `to_json`."""
         value: dict[str, Any] = orjson.loads(text)
-        # For the job's workers, see `strandline.jobs.rate`.
+        # Not part of the spec: workers read it, see `strandline.jobs.rate`.
         value.pop(RATE, None)
         zones = value["zones"]
         rule = None
@@ -70,24 +71,24 @@ class SendSpec:
 
 @dataclass(frozen=True, slots=True)
 class HashRange:
-    """A part: the series whose key hashes lie from `first` to `last`, both included."""
+    """A part: the series with key hashes from `first` to `last` (inclusive)."""
 
     first: int
     last: int
 
     def to_json(self, selector: str) -> str:
-        """As it stands in a part's row."""
+        """The text for the part's row."""
         value = {"kind": "hashes", "uri": selector, "first": f"{self.first:032x}", "last": f"{self.last:032x}"}
         return json.dumps(value, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "HashRange":
-        """What `to_json` wrote."""
+        """Parse the result of `to_json`."""
         value = json.loads(text)
         return cls(int(value["first"], 16), int(value["last"], 16))
 
 
 def equal_ranges(parts: int) -> tuple[HashRange, ...]:
-    """All hashes, divided into this number of ranges of equal length."""
-    bounds = [place * HASHES // parts for place in range(parts + 1)]
+    """All hashes, divided into ranges of equal length."""
+    bounds = [index * HASHES // parts for index in range(parts + 1)]
     return tuple(HashRange(bounds[at], bounds[at + 1] - 1) for at in range(parts))

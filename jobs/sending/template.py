@@ -1,8 +1,9 @@
-"""The template of a message: which labels and numbers of a series stand where in it. Pure.
+"""Message templates: compiled functions from a series to a message. Pure.
 
-A text of a template holds fields in braces: `{instance}` is a label, `{$value}`, `{$time}`, `{$start}` and `{$end}` are
-numbers of the series, `{$labels}` is all labels, and `{{` and `}}` are braces. In a JSON message a text that is one
-field and nothing else gives what the field holds: a number, or for `{$labels}` an object. All else is text.
+A string of a template may contain fields in braces: `{instance}` is a label, `{$value}`, `{$time}`, `{$start}` and
+`{$end}` are numbers of the series, `{$labels}` is all labels, and `{{` and `}}` are braces. In a JSON message, a string
+that is exactly one field is replaced by the value of the field: a number, or an object for `{$labels}`. Everything else
+is text.
 """
 
 import math
@@ -22,26 +23,26 @@ _KEYS: Final = ("key", "format", "value", "headers", "defaults", "times")
 _FORMATS: Final = ("json", "text")
 _TIMES: Final = ("ms", "rfc3339")
 _NUMBERS: Final = ("$value", "$time", "$start", "$end")
-_OWN_HEADERS: Final = "strandline-"
+_RESERVED_HEADERS: Final = "strandline-"
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DOCS = "docs/pipeline.md shows what a template looks like"
-_MOST_DEEP = 20
+_MAX_DEPTH = 20
 
 
 class TemplateUnusable(Fatal):
-    """A template that no message can be made from."""
+    """The template is invalid."""
 
     exit_code = ExitCode.USAGE
 
 
-class NotRendered(Exception):  # noqa: N818 - not an error: it counts a series as a bad record
-    """A series lacks something that the template names, and the template has no default for it."""
+class NotRendered(Exception):  # noqa: N818 - not an error: the series counts as a bad record
+    """A series has no value for a field of the template, and the template has no default for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What becomes of a series. Where it goes follows from its key."""
+    """The message of a series, partitioned by its key."""
 
     key: bytes | None
     value: bytes
@@ -50,12 +51,12 @@ class Message:
 
 
 Renderer = Callable[[SentSeries], Any]
-"""Gives what stands in a place of a message."""
+"""Returns the value of a part of the message for a series."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageTemplate:
-    """A checked template. `fields` are the names that it uses."""
+    """A valid template. `fields` are the names of the fields that it uses."""
 
     fields: frozenset[str]
     _key: Renderer | None
@@ -65,34 +66,34 @@ class MessageTemplate:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "MessageTemplate":
-        """What a template file says. Raises `TemplateUnusable`."""
+        """Compile the content of a template file. Raises `TemplateUnusable`."""
         if unknown := sorted(set(table) - set(_KEYS)):
-            raise _unusable(f"it has {unknown[0]!r}, which no template has", f"Known are {', '.join(_KEYS)}")
+            raise _unusable(f"it has the unknown key {unknown[0]!r}", f"Known keys are {', '.join(_KEYS)}")
         if "value" not in table:
             raise _unusable("it has no value", _DOCS)
         form, times = table.get("format", "json"), table.get("times", "ms")
         if form not in _FORMATS or times not in _TIMES:
             raise _unusable(f"format = {form!r}, times = {times!r}", "format is json or text, times are ms or rfc3339")
-        defaults, headers = _texts(table, "defaults"), _texts(table, "headers")
+        defaults, headers = _string_table(table, "defaults"), _string_table(table, "headers")
         used: set[str] = set()
-        texts = _Texts(defaults, used, is_rfc3339=times == "rfc3339")
+        compiler = _StringCompiler(defaults, used, is_rfc3339=times == "rfc3339")
         key = table.get("key")
         if key is not None and not isinstance(key, str):
-            raise _unusable(f"key = {key!r} is no text", _DOCS)
+            raise _unusable(f"key = {key!r} must be a string", _DOCS)
         is_json = form == "json"
         if not is_json and not isinstance(table["value"], str):
             raise _unusable(
-                'its value is no text, and its format is "text"', 'Write the value as text, or format = "json"'
+                'its value must be a string, because its format is "text"', 'Use a string, or format = "json"'
             )
-        value = _structure(table["value"], texts, 0) if is_json else texts.text(table["value"])
+        value = _structure(table["value"], compiler, 0) if is_json else compiler.text(table["value"])
         for name in headers:
-            if name.startswith(_OWN_HEADERS):
-                raise _unusable(f"the header {name!r} begins with {_OWN_HEADERS}", "Choose another name")
+            if name.startswith(_RESERVED_HEADERS):
+                raise _unusable(f"the header {name!r} begins with {_RESERVED_HEADERS}", "Choose another name")
         made = cls(
             frozenset(used),
-            texts.text(key) if key is not None else None,
+            compiler.text(key) if key is not None else None,
             value,
-            tuple((name, texts.text(text)) for name, text in headers.items()),
+            tuple((name, compiler.text(text)) for name, text in headers.items()),
             is_json,
         )
         if unused := sorted(set(defaults) - used):
@@ -100,8 +101,8 @@ class MessageTemplate:
         return made
 
     @property
-    def wants_newest(self) -> bool:
-        """Whether it names the newest sample."""
+    def needs_newest(self) -> bool:
+        """Whether it uses the newest sample."""
         return bool(self.fields & {"$value", "$time"})
 
     def render(self, series: SentSeries) -> Message:
@@ -115,23 +116,23 @@ class MessageTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Texts:
-    """Compiles the texts of one template, and notes which fields they use."""
+class _StringCompiler:
+    """Compiles the strings of a template, and collects the fields that they use."""
 
     defaults: Mapping[str, str]
     used: set[str]
     is_rfc3339: bool
 
     def text(self, written: str) -> Renderer:
-        """A text with fields in it, as text."""
+        """Compile a string to text."""
         parts = [part if isinstance(part, str) else self._as_text(part.name) for part in self._parts(written)]
         if all(isinstance(part, str) for part in parts):
-            whole = "".join(part for part in parts if isinstance(part, str))
-            return lambda _series: whole
+            constant = "".join(part for part in parts if isinstance(part, str))
+            return lambda _series: constant
         return lambda series: "".join(part if isinstance(part, str) else part(series) for part in parts)
 
     def leaf(self, written: str) -> Renderer:
-        """A text of a JSON message: what its only field holds, if it is that and nothing else."""
+        """Compile a string of a JSON message: to its field's value if it is exactly one field, otherwise to text."""
         match list(self._parts(written)):
             case [_Field("$labels")]:
                 return lambda series: dict(sorted(series.labels.items()))
@@ -154,7 +155,7 @@ class _Texts:
             name = found.group(1)
             if not name or (name.startswith("$") and name not in (*_NUMBERS, "$labels")):
                 raise _unusable(
-                    f"{written!r} has {token!r}, which is no field",
+                    f"{written!r} has {token!r}, which is not a field",
                     "Fields are {label}, {$value}, {$time}, {$start}, {$end} and {$labels}; a brace is {{ or }}",
                 )
             self.used.add(name)
@@ -197,23 +198,23 @@ class _Field:
     name: str
 
 
-def _structure(value: Any, texts: _Texts, depth: int) -> Renderer:
-    """A value of a JSON message: tables, lists and texts; numbers and booleans stay what they are."""
-    if depth > _MOST_DEEP:
-        raise _unusable(f"its value is nested more than {_MOST_DEEP} deep", _DOCS)
+def _structure(value: Any, compiler: _StringCompiler, depth: int) -> Renderer:
+    """Compile a value of a JSON message: tables, lists and strings. Numbers and booleans are constants."""
+    if depth > _MAX_DEPTH:
+        raise _unusable(f"its value has more than {_MAX_DEPTH} levels of nesting", _DOCS)
     match value:
         case str():
-            return texts.leaf(value)
+            return compiler.leaf(value)
         case dict():
-            members = [(name, _structure(one, texts, depth + 1)) for name, one in value.items()]
+            members = [(name, _structure(one, compiler, depth + 1)) for name, one in value.items()]
             return lambda series: {name: one(series) for name, one in members}
         case list():
-            items = [_structure(one, texts, depth + 1) for one in value]
+            items = [_structure(one, compiler, depth + 1) for one in value]
             return lambda series: [one(series) for one in items]
         case bool() | int() | float() if not isinstance(value, int) or abs(value) < 1 << 53:
             return lambda _series: value
         case _:
-            raise _unusable(f"its value has {value!r}, which JSON has no exact form for", "Write it as text")
+            raise _unusable(f"its value has {value!r}, which JSON can't represent exactly", "Write it as a string")
 
 
 def _number_of(name: str) -> Callable[[SentSeries], int | None]:
@@ -227,7 +228,7 @@ def _number_of(name: str) -> Callable[[SentSeries], int | None]:
 
 
 def _json_number(value: float) -> float | str:
-    """JSON has no number that is not finite: as Prometheus' API writes them."""
+    """The value for JSON, with NaN and infinities as strings, as in the API of Prometheus."""
     return value if math.isfinite(value) else _number_text(value)
 
 
@@ -237,12 +238,12 @@ def _number_text(value: float) -> str:
     return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
 
 
-def _texts(table: Mapping[str, Any], name: str) -> Mapping[str, str]:
+def _string_table(table: Mapping[str, Any], name: str) -> Mapping[str, str]:
     found = table.get(name, {})
     if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
-        raise _unusable(f"{name} is no table of texts", _DOCS)
+        raise _unusable(f"{name} must be a table of strings", _DOCS)
     return found
 
 
 def _unusable(what: str, remedy: str) -> TemplateUnusable:
-    return TemplateUnusable(f"the template can't be used: {what}", remedy=remedy)
+    return TemplateUnusable(f"the template is invalid: {what}", remedy=remedy)

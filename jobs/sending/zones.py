@@ -1,10 +1,10 @@
-"""Local times: which series are due when, by the time zone that a label of theirs names. Pure.
+"""Local times: divides series into jobs by the time zone in a label. Pure.
 
-One job is made for each whole-hour offset from UTC that occurs. Offsets are rounded down: +12:15 counts as +12:00, and
--03:30 as -04:00. A job is due at the next moment at which it is the wanted local time at its offset. A zone belongs to
-the first of the jobs at whose due moment the zone has that offset. Around a change of daylight saving there may be two
-of them, of which the first counts; or none, where the change skips the local time: then the zone belongs to the job of
-the offset that it has when the job of its present offset is due. So each zone is in exactly one job.
+There is one job for each whole-hour offset from UTC that occurs. Offsets are rounded down: +12:15 counts as +12:00, and
+-03:30 as -04:00. A job is due the next time that it is the given local time at its offset. A zone belongs to the
+earliest job at whose due time the zone has that offset. Around a change of daylight saving time there may be two such
+jobs; or none, if the change skips the local time. In that case the zone belongs to the job of the offset that it has
+when the job of its present offset is due. So each zone is in exactly one job.
 """
 
 from collections.abc import Iterable
@@ -30,22 +30,22 @@ class LocalTime:
 
     @classmethod
     def parse(cls, written: str) -> "LocalTime":
-        """From HH:MM. Raises ValueError."""
+        """Parse HH:MM. Raises ValueError."""
         hour, separator, minute = written.partition(":")
-        sound = separator and len(hour) == len(minute) == 2 and (hour + minute).isascii() and (hour + minute).isdigit()
-        if not sound or int(hour) > 23 or int(minute) > 59:
-            raise ValueError(f"{written!r} is no time of day such as 09:00")
+        valid = separator and len(hour) == len(minute) == 2 and (hour + minute).isascii() and (hour + minute).isdigit()
+        if not valid or int(hour) > 23 or int(minute) > 59:
+            raise ValueError(f"{written!r} is not a time of day such as 09:00")
         return cls(int(hour), int(minute))
 
     @property
     def milliseconds(self) -> int:
-        """Since midnight."""
+        """Milliseconds since midnight."""
         return self.hour * _HOUR_MS + self.minute * _MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneGroup:
-    """The zones of one job: their whole-hour offset, and when the job is due."""
+    """The zones of a job: their offset in hours, and when the job is due."""
 
     offset: int
     due_at: int
@@ -54,14 +54,14 @@ class ZoneGroup:
 
 @dataclass(frozen=True, slots=True)
 class ZoneGroups:
-    """All jobs, in the order in which they are due; and names that are no time zones."""
+    """All jobs, ordered by due time, and the names that are not time zones."""
 
     groups: tuple[ZoneGroup, ...]
     unknown: tuple[str, ...]
 
 
 def group_zones(names: Iterable[str], local: LocalTime, now: int) -> ZoneGroups:
-    """Put each zone into its job."""
+    """Divide zones into jobs."""
     found: dict[int, list[str]] = {}
     unknown: list[str] = []
     for name in sorted(set(names)):
@@ -82,24 +82,24 @@ def job_offset(zone: str, local: LocalTime, now: int) -> int:
 
 
 def due_at(offset: int, local: LocalTime, now: int) -> int:
-    """The first moment from now on at which it is the local time at a whole-hour offset."""
+    """The next time that it is the local time at a whole-hour offset."""
     wanted = local.milliseconds - offset * _HOUR_MS
     return now + (wanted - now) % _DAY_MS
 
 
 def whole_offset(zone: str, moment: int) -> int:
-    """The offset of a zone at a moment, rounded down to a whole hour."""
+    """The offset of a zone at a time, in hours, rounded down."""
     shift = _zone(zone).utcoffset(datetime.fromtimestamp(moment / 1000, UTC).astimezone(_zone(zone)))
     return int(shift.total_seconds() // 3600) if shift is not None else 0
 
 
 def is_zone(name: str) -> bool:
     """Whether it is the name of an IANA time zone."""
-    return name in _known()
+    return name in _zone_names()
 
 
 @lru_cache(maxsize=1)
-def _known() -> frozenset[str]:
+def _zone_names() -> frozenset[str]:
     return frozenset(available_timezones())
 
 

@@ -1,5 +1,6 @@
-"""Sources: files that a job reads, on any file system that pyarrow knows, and the pieces of them that parts read.
+"""Sources: the files that a job reads, on any file system that pyarrow supports, and the records in them.
 
-In come URIs and byte ranges, out come whole records with their places in the file. A record belongs to the part that
-holds its first byte, so that parts can be read alone and in any order. It knows no format beyond where a record ends.
+In: URIs and byte ranges. Out: files with their identities (`files.py`), uncompressed bytes (`compressed.py`), and
+complete records with their offsets (`text_records.py`). A record belongs to the range that contains its first byte, so
+that ranges can be read independently and in any order. The package must not know formats, except where a record ends.
 """

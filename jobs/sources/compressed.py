@@ -1,4 +1,4 @@
-"""Compressed text: it can only be read from its beginning on, so such a file is one part, however large it is."""
+"""Compressed text. It can only be read from the start, so a compressed file is one part, however large it is."""
 
 import zlib
 from types import TracebackType
@@ -13,14 +13,14 @@ _BLOCK = 4 << 20
 
 
 def compression_of(uri: str) -> str | None:
-    """How a file is compressed, by the ending of its name; None for plain files."""
+    """The compression of a file, by its extension; None for plain files."""
     path = uri.partition("?")[0] if "://" in uri else uri
     return next((name for ending, name in COMPRESSIONS.items() if path.endswith(ending)), None)
 
 
 class CompressedReader:
-    """A `ByteReader` of what a compressed file holds. Places may only rise from call to call: it keeps what lies behind
-    the last place that was asked for, and reads on.
+    """A `ByteReader` of the uncompressed content of a file. Offsets must not decrease from call to call: the reader
+    only keeps the bytes after the last requested offset.
     """
 
     def __init__(self, file: SourceFile, compression: str) -> None:
@@ -30,12 +30,14 @@ class CompressedReader:
         self._kept, self._start = bytearray(), 0
 
     def read_at(self, count: int, offset: int) -> bytes:
-        """Up to `count` bytes from `offset` on. Raises `SourceUnusable` for a damaged file."""
-        # A record's last byte is looked at once more after the records behind it were read.
+        """Up to `count` bytes from `offset`. Raises `SourceUnusable` for a damaged file."""
+        # The last byte of a record is read again after the records that follow it.
         if offset < self._start:
-            raise ValueError(f"{self._uri} was read up to {self._start}, and byte {offset} was asked for")
+            raise ValueError(
+                f"byte {offset} of {self._uri} was requested, but bytes before {self._start} are discarded"
+            )
         while self._start + len(self._kept) < offset + count and self._fill():
-            # What nobody asks for any more goes at once: a skip of gigabytes holds one block.
+            # Dropped per block, so that skipping gigabytes only keeps one block in memory.
             self._drop(offset)
         self._drop(offset)
         return bytes(self._kept[:count])
@@ -53,8 +55,8 @@ class CompressedReader:
             block = self._stream.read(_BLOCK)
         except (OSError, pa.ArrowInvalid, zlib.error) as error:
             raise SourceUnusable(
-                f"{self._uri} can't be unpacked behind byte {self._start + len(self._kept)} of its content: {error}",
-                remedy="The file is damaged or cut short: copy it again",
+                f"{self._uri} can't be decompressed after byte {self._start + len(self._kept)} of its content: {error}",
+                remedy="The file is damaged or truncated: copy it again",
             ) from error
         self._kept += block
         return bool(block)

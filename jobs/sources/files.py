@@ -1,4 +1,4 @@
-"""Which files a job reads, found by URI or pattern, and their identity, by which a file that changed is noticed."""
+"""The files of a job, found by URI or pattern, and their identities, which detect changed files."""
 
 import fnmatch
 import re
@@ -12,13 +12,13 @@ import pyarrow.fs as pafs
 from strandline.digest import digest
 from strandline.errors import Fatal, Retryable
 
-_EDGE = 64 << 10
-"""How many bytes at the head and at the tail of a file its identity includes."""
+_EDGE_BYTES = 64 << 10
+"""The identity of a file includes this number of its first and last bytes."""
 _WILDCARDS = "*?["
 
 
 class SourceUnusable(Fatal):
-    """A source that can't be read as it is."""
+    """The source can't be read until an operator changes something."""
 
 
 class SourceUnreachable(Retryable):
@@ -26,12 +26,12 @@ class SourceUnreachable(Retryable):
 
 
 class SourceChanged(Fatal):
-    """A file is not the one that the job was planned for."""
+    """A file has changed since the job was planned."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file as it was when it was looked at. `digest` is that of its head and its tail."""
+    """A file with its identity. `digest` covers its first and last bytes."""
 
     uri: str
     size: int
@@ -40,24 +40,24 @@ class SourceFile:
 
 
 def require_no_credentials(uri: str) -> None:
-    """Refuse a URI with a user or a password, without repeating it: URIs stand in the rows of jobs, in logs and in
-    reports. Raises `SourceUnusable`.
+    """Reject a URI with a user or a password, because URIs are stored in rows of jobs, logs and reports. Raises
+    `SourceUnusable`, without the URI.
     """
     scheme, separator, rest = uri.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     port = authority.rpartition("]")[2].partition(":")[2]
-    # A secret that is not percent-encoded may have a slash: then it stands where a port would.
+    # A secret with a slash that is not percent-encoded is in the position of the port.
     if separator and ("@" in authority or (port and not port.isdecimal())):
         raise SourceUnusable(
             f"a URI with {scheme}:// holds a user or a password",
-            remedy="Give credentials to workers by their environment, such as AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, and leave them out of the URI",
+            remedy="Remove it from the URI, and set the credentials in the environment of the workers, for example as "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
 
 
 def file_system(uri: str) -> tuple[pafs.FileSystem, str]:
-    """The file system of a URI, and the path there. A URI without a scheme is a path of this machine. Raises
-    `SourceUnusable` for a URI that holds credentials.
+    """The file system of a URI, and the path in it. A URI without a scheme is a local path. Raises `SourceUnusable` for
+    a URI with credentials.
     """
     require_no_credentials(uri)
     if "://" not in uri:
@@ -76,16 +76,16 @@ def file_system(uri: str) -> tuple[pafs.FileSystem, str]:
 
 
 def find_files(uris: Sequence[str]) -> list[SourceFile]:
-    """All files that the URIs and patterns name, each once, in order of their URIs. Raises `SourceUnusable` for a
-    directory, a file that is missing, and a pattern that nothing matches.
+    """The distinct files of all URIs and patterns, sorted by URI. Raises `SourceUnusable` for a directory, a missing
+    file, and a pattern that matches no file.
     """
-    found = sorted({file for uri in uris for file in _named(uri)})
-    return [identified(uri) for uri in found]
+    found = sorted({file for uri in uris for file in _expand(uri)})
+    return [identify(uri) for uri in found]
 
 
 def find_folders(uris: Sequence[str]) -> list[str]:
-    """All folders that the URIs and patterns name, each once, in order of their URIs. Raises `SourceUnusable` for a
-    pattern that no folder matches; whether any other is a folder is left to its reader.
+    """The distinct folders of all URIs and patterns, sorted by URI. Raises `SourceUnusable` for a pattern that matches
+    no folder. Whether other URIs are folders is not checked.
     """
     found: set[str] = set()
     for uri in uris:
@@ -96,19 +96,19 @@ def find_folders(uris: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def identified(uri: str) -> SourceFile:
-    """A file with its identity now."""
+def identify(uri: str) -> SourceFile:
+    """Read the identity of a file."""
     system, path = file_system(uri)
     info = _info(system, uri, path)
-    with _opened(system, uri, path) as file:
-        head = file.read_at(min(_EDGE, info.size), 0)
-        tail = file.read_at(min(_EDGE, info.size), max(0, info.size - _EDGE))
+    with _open(system, uri, path) as file:
+        head = file.read_at(min(_EDGE_BYTES, info.size), 0)
+        tail = file.read_at(min(_EDGE_BYTES, info.size), max(0, info.size - _EDGE_BYTES))
     return SourceFile(uri, info.size, info.mtime_ns or 0, f"{digest(head + tail):032x}")
 
 
 def require_unchanged(file: SourceFile) -> None:
-    """Raises `SourceChanged` unless the file is still the one that was looked at."""
-    now = identified(file.uri)
+    """Raises `SourceChanged` unless the file still has the same identity."""
+    now = identify(file.uri)
     if now == file:
         return
     what = f"its size was {file.size} and is {now.size}" if now.size != file.size else "its size is the same"
@@ -118,13 +118,13 @@ def require_unchanged(file: SourceFile) -> None:
     )
 
 
-def opened(file: SourceFile) -> pa.NativeFile:
-    """The file, open for reading at any place. The caller closes it."""
+def open_file(file: SourceFile) -> pa.NativeFile:
+    """Open a file for random access. The caller closes it."""
     system, path = file_system(file.uri)
-    return _opened(system, file.uri, path)
+    return _open(system, file.uri, path)
 
 
-def _named(uri: str) -> Iterator[str]:
+def _expand(uri: str) -> Iterator[str]:
     if _is_pattern(uri):
         yield from _matching(uri, pafs.FileType.File)
         return
@@ -138,7 +138,7 @@ def _is_pattern(uri: str) -> bool:
 
 
 def _matching(uri: str, kind: pafs.FileType) -> Iterator[str]:
-    # Of a pattern only the folder becomes a file system, and a secret may have a wildcard.
+    # Here, because only the folder of a pattern is passed to `file_system`, and a secret may contain a wildcard.
     require_no_credentials(uri)
     # The part before the first wildcard, up to its last slash, is a folder that exists.
     first = min(uri.find(character) for character in _WILDCARDS if character in uri)
@@ -169,16 +169,16 @@ def full_uri(uri: str, path: str) -> str:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """Whether a path fits a pattern, folder by folder: * stays within one, ** crosses any number of them."""
-    return _fits(path.split("/"), pattern.split("/"))
+    """Whether a path matches a pattern: * matches within a folder, ** across any number of folders."""
+    return _parts_match(path.split("/"), pattern.split("/"))
 
 
-def _fits(path: Sequence[str], pattern: Sequence[str]) -> bool:
+def _parts_match(path: Sequence[str], pattern: Sequence[str]) -> bool:
     if not pattern:
         return not path
     if pattern[0] == "**":
-        return any(_fits(path[skipped:], pattern[1:]) for skipped in range(len(path) + 1))
-    return bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and _fits(path[1:], pattern[1:])
+        return any(_parts_match(path[skipped:], pattern[1:]) for skipped in range(len(path) + 1))
+    return bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and _parts_match(path[1:], pattern[1:])
 
 
 def _info(system: pafs.FileSystem, uri: str, path: str) -> pafs.FileInfo:
@@ -195,7 +195,7 @@ def _info(system: pafs.FileSystem, uri: str, path: str) -> pafs.FileInfo:
     return info
 
 
-def _opened(system: pafs.FileSystem, uri: str, path: str) -> pa.NativeFile:
+def _open(system: pafs.FileSystem, uri: str, path: str) -> pa.NativeFile:
     try:
         return system.open_input_file(path)
     except PermissionError as error:
@@ -208,5 +208,5 @@ def _opened(system: pafs.FileSystem, uri: str, path: str) -> pa.NativeFile:
 
 def _forbidden(uri: str, error: Exception) -> SourceUnusable:
     return SourceUnusable(
-        f"{uri} may not be read: {error}", remedy="Give the user that runs the job the right to read it"
+        f"no permission to read {uri}: {error}", remedy="Permit the user that runs the job to read it"
     )

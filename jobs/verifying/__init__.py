@@ -1,5 +1,6 @@
-"""Verifying a job that is done: what it has sent is read back and compared, values and not counts.
+"""Verification of jobs: reads back what a job has landed, and compares it with the source.
 
-In come a job's parts and something that reads samples, or the messages of a topic; out come how much was compared, and
-what is missing, different or can't be read yet. It knows neither HTTP nor where samples are stored.
+In: the parts of a job, and a `SampleReader`, or the number of messages in a topic. Out: how much was compared, and what
+is missing, different or not readable yet. Imports are compared by value (`imports.py`), sends by count (`sends.py`).
+The package must not know HTTP, or where samples are stored.
 """

@@ -1,4 +1,4 @@
-"""Samples that were sent beside samples that were read back. Pure, by columns."""
+"""Compares sent samples with samples that were read back, by columns. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from strandline.arrays import Bools, I64s, Rows, U64s
 
 @dataclass(frozen=True, slots=True)
 class KeyedSamples:
-    """Samples, each with the two words of its series' key hash. Values are their bits, so that every NaN counts."""
+    """Samples, each with the key hash of its series. Values are bits, so that NaNs can be compared."""
 
     low: U64s
     high: U64s
@@ -21,12 +21,12 @@ class KeyedSamples:
         return len(self.time)
 
     def take(self, rows: Rows | Bools) -> "KeyedSamples":
-        """Some of them."""
+        """A subset."""
         return KeyedSamples(self.low[rows], self.high[rows], self.time[rows], self.bits[rows])
 
     @classmethod
     def joined(cls, some: Sequence["KeyedSamples"]) -> "KeyedSamples":
-        """Several one behind the other."""
+        """The concatenation."""
         if not some:
             nothing = np.empty(0, dtype=np.uint64)
             return cls(nothing, nothing, np.empty(0, dtype=np.int64), nothing)
@@ -36,9 +36,7 @@ class KeyedSamples:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Rows of the samples that were sent: those that are missing, and those whose value is another one, with the bits
-    of that.
-    """
+    """The rows of the sent samples that are missing, and of those with a different value, with the bits found."""
 
     missing: Rows
     different: Rows
@@ -46,7 +44,7 @@ class Comparison:
 
 
 def last_of_each(samples: KeyedSamples) -> KeyedSamples:
-    """One sample for each series and time: the last one, as it wins."""
+    """One sample for each series and time: the last one, which wins."""
     order = np.lexsort((samples.time, samples.high, samples.low))
     kept = samples.take(order)
     is_last = np.ones(len(kept), dtype=np.bool_)
@@ -55,7 +53,7 @@ def last_of_each(samples: KeyedSamples) -> KeyedSamples:
 
 
 def compare(sent: KeyedSamples, found: KeyedSamples) -> Comparison:
-    """What became of samples that were sent, each of another series or time. Others that were found don't matter."""
+    """Find the sent samples, whose series and times must be distinct. Other found samples are ignored."""
     both = KeyedSamples.joined((sent, found))
     is_found = np.arange(len(both)) >= len(sent)
     order = np.lexsort((is_found, both.time, both.high, both.low))
@@ -68,7 +66,7 @@ def compare(sent: KeyedSamples, found: KeyedSamples) -> Comparison:
 
 
 def _same(samples: KeyedSamples) -> Bools:
-    """For each but the last whether the next one has the same series and time."""
+    """For each sample but the last: whether the next one has the same series and time."""
     same: Bools = (
         (samples.low[1:] == samples.low[:-1])
         & (samples.high[1:] == samples.high[:-1])

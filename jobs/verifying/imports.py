@@ -1,8 +1,7 @@
-"""Verifying an import: its source is read again, and its samples are read back from the node.
+"""Verifies an import: reads its source again, and its samples back from the node.
 
-Of parts that read the same series and time, and of samples that were overwritten since, the value found is another one:
-they are reported as different, with both values. A shard that is a few seconds behind lacks samples without a warning,
-so samples that are missing are read again for a while.
+Samples that several parts contain, or that were overwritten since, are reported as different, with both values. A shard
+that lags by a few seconds lacks samples without a warning, so missing samples are read again for a while.
 """
 
 import struct
@@ -26,20 +25,20 @@ from strandline.wire.label_texts import labels_text
 from strandline.wire.splitting import MAX_PART_BYTES
 
 MAX_EXAMPLES: Final = 20
-_PARTS, _SERIES_A_PART = 10, 20
+_PARTS, _SERIES_PER_PART = 10, 20
 _SERIES_AT_ONCE = 50
-_PATIENCE_S = 20.0
+_RETRY_FOR_S = 20.0
 _POLL_S = 1.0
 Key = tuple[int, int]
 
 
 class NotReadable(Retryable):
-    """The node can't answer now, or not for all of a time."""
+    """The node can't answer now, or not completely for the time range."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedSeries:
-    """A series by its labels, as a `SampleBlock` has them, and the times of which its samples are wanted."""
+    """A series by its labels, encoded as in a `SampleBlock`, and the time range of its samples."""
 
     labels: bytes
     times: TimeRange
@@ -53,7 +52,7 @@ class SampleReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A sample that was sent, and what was found: None if it is missing."""
+    """A sent sample, and the value found: None if it is missing."""
 
     series: str
     time: int
@@ -63,8 +62,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ImportVerified:
-    """What was compared. `expired` samples are older than the retention by now, `unreadable` ones can't be read yet,
-    for the reason that is named.
+    """The result of a verification. `expired` samples are older than the retention now. `unreadable` samples can't be
+    read yet, because of `reason`.
     """
 
     parts: int = 0
@@ -92,8 +91,8 @@ class ImportVerified:
 
 
 @dataclass(slots=True)
-class _Sent:
-    """The samples that a part has sent, of some series or of all, and the labels of these."""
+class _SentSamples:
+    """The samples that a part has sent, of some or all series, and the labels of the series."""
 
     samples: KeyedSamples
     labels: Mapping[Key, bytes]
@@ -107,28 +106,28 @@ class ImportVerifier:
     reader: SampleReader
     clock: Clock
     oldest: int
-    patience_s: float = _PATIENCE_S
+    retry_for_s: float = _RETRY_FOR_S
     _waited_s: float = field(default=0.0, init=False)
 
     def verify(self, job: BulkJob, parts: Sequence[BulkPart], *, all_of_it: bool) -> Iterator[ImportVerified]:
-        """What was found in each part that is done; in some series of some parts, or in all of it."""
+        """Verify each part that is done: some series of some parts, or everything."""
         done = [part for part in parts if part.outcome]
         if not all_of_it:
-            done = [done[at] for at in sorted({place * len(done) // _PARTS for place in range(_PARTS)} if done else ())]
+            done = [done[at] for at in sorted({index * len(done) // _PARTS for index in range(_PARTS)} if done else ())]
         spec = ImportSpec.from_json(job.spec)
         for part in done:
-            yield self._part(part, spec, None if all_of_it else _SERIES_A_PART)
+            yield self._part(part, spec, None if all_of_it else _SERIES_PER_PART)
 
-    def _part(self, part: BulkPart, spec: ImportSpec, most_series: int | None) -> ImportVerified:
-        sent = self._sent(part, spec, most_series)
+    def _part(self, part: BulkPart, spec: ImportSpec, max_series: int | None) -> ImportVerified:
+        sent = self._sent(part, spec, max_series)
         found = ImportVerified(parts=1, series=len(sent.labels), expired=sent.expired)
-        # As the samples are sorted.
+        # In the order of the samples.
         keys = sorted(sent.labels)
         for first in range(0, len(keys), _SERIES_AT_ONCE):
             found += self._compared(sent, keys[first : first + _SERIES_AT_ONCE])
         return found
 
-    def _sent(self, part: BulkPart, spec: ImportSpec, most_series: int | None) -> _Sent:
+    def _sent(self, part: BulkPart, spec: ImportSpec, max_series: int | None) -> _SentSamples:
         """Read a part's source again."""
         source = part_source(part.source)
         require_same_files(source)
@@ -139,8 +138,8 @@ class ImportVerifier:
         with chunks_of(source, spec) as chunks:
             for chunk in chunks:
                 for _, block in chunk.blocks:
-                    if most_series is not None and chosen is None and len(block.series):
-                        chosen = set(sorted(_keys(block))[:most_series])
+                    if max_series is not None and chosen is None and len(block.series):
+                        chosen = set(sorted(_keys(block))[:max_series])
                     is_wanted = _landed(block, spec.times)
                     if chosen is not None:
                         of_series = np.array([key in chosen for key in _keys(block)], dtype=np.bool_)
@@ -149,20 +148,20 @@ class ImportVerifier:
                     expired += int(np.count_nonzero(is_wanted & is_old))
                     is_wanted &= ~is_old
                     pieces.append(_keyed(block, is_wanted))
-                    _note_labels(block, np.unique(block.row[is_wanted]).tolist(), labels)
-        return _Sent(last_of_each(KeyedSamples.joined(pieces)), labels, expired)
+                    _collect_labels(block, np.unique(block.row[is_wanted]).tolist(), labels)
+        return _SentSamples(last_of_each(KeyedSamples.joined(pieces)), labels, expired)
 
-    def _compared(self, sent: _Sent, keys: Sequence[Key]) -> ImportVerified:
+    def _compared(self, sent: _SentSamples, keys: Sequence[Key]) -> ImportVerified:
         bounds = np.array([keys[0][0], keys[-1][0]], dtype=np.uint64)
         first = int(np.searchsorted(sent.samples.low, bounds[0], side="left"))
-        behind = int(np.searchsorted(sent.samples.low, bounds[1], side="right"))
-        mine = sent.samples.take(np.arange(first, behind))
+        stop = int(np.searchsorted(sent.samples.low, bounds[1], side="right"))
+        mine = sent.samples.take(np.arange(first, stop))
         wanted = [WantedSeries(sent.labels[key], _times_of(mine, key)) for key in keys]
         try:
             while True:
                 found = self.reader.read(wanted)
                 compared = compare(mine, found)
-                if not len(compared.missing) or self._waited_s >= self.patience_s:
+                if not len(compared.missing) or self._waited_s >= self.retry_for_s:
                     break
                 self.clock.sleep(_POLL_S)
                 self._waited_s += _POLL_S
@@ -184,7 +183,7 @@ def _keys(block: SampleBlock) -> list[Key]:
 
 
 def _landed(block: SampleBlock, times: TimeRange) -> Bools:
-    """Which samples have landed: those within the times, of series that fit into a record."""
+    """Which samples have landed: those within the time range, of series that fit into a record."""
     is_small = np.diff(block.series.starts) + MAX_ALONE <= MAX_PART_BYTES
     landed: Bools = (block.times >= times.first) & (block.times <= times.last) & is_small[block.row]
     return landed
@@ -196,7 +195,7 @@ def _keyed(block: SampleBlock, is_wanted: Bools) -> KeyedSamples:
     return KeyedSamples(block.series.key_low[row], block.series.key_high[row], block.times[is_wanted], bits)
 
 
-def _note_labels(block: SampleBlock, rows: list[int], into: dict[Key, bytes]) -> None:
+def _collect_labels(block: SampleBlock, rows: list[int], into: dict[Key, bytes]) -> None:
     series = block.series
     for row in rows:
         key = int(series.key_low[row]), int(series.key_high[row])

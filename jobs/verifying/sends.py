@@ -1,4 +1,4 @@
-"""Verifying a job that sent series: its messages are counted in the topic, by part. Pure."""
+"""Verifies a send: compares the number of its messages in the topic by part. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from strandline.store.bulk_jobs import BulkPart
 
 @dataclass(frozen=True, slots=True)
 class PartMessages:
-    """A part whose messages are not those that it has sent."""
+    """A part with another number of messages in the topic than it has sent."""
 
     part: int
     sent: int
@@ -18,7 +18,7 @@ class PartMessages:
 
 @dataclass(frozen=True, slots=True)
 class SendVerified:
-    """How many messages parts that are done have sent, and how many there are in the topic."""
+    """The numbers of messages sent by the parts that are done, and found in the topic."""
 
     parts: int
     sent: int
@@ -27,7 +27,7 @@ class SendVerified:
 
 
 def verify_messages(parts: Sequence[BulkPart], found: Mapping[int, int]) -> SendVerified:
-    """Compare parts that are done with the number of messages that were found of each."""
+    """Compare the parts that are done with the numbers of messages found, by part."""
     done = [part for part in parts if part.outcome]
     counted = [(part.part, PartOutcome.from_json(part.outcome).counts.sent, found.get(part.part, 0)) for part in done]
     wrong = tuple(PartMessages(*one) for one in counted if one[1] != one[2])

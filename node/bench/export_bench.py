@@ -23,7 +23,7 @@ from strandline.errors import Fatal
 from strandline.index.documents import encode_part_key
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.exporting.export_kind import EXPORT, ExportKind
-from strandline.jobs.exporting.planning import ExportOptions, StoredNow, plan_export
+from strandline.jobs.exporting.planning import ExportOptions, StoredState, plan_export
 from strandline.jobs.worker import BulkWorker
 from strandline.node.bench.machine import MIB, Machine
 from strandline.node.bench.process_memory import peak_resident_bytes
@@ -227,7 +227,7 @@ class ExportBench:
         began, cpu_began = time.perf_counter(), time.process_time()
         found = {shard: store.manifest(ShardId(dataset, shard)) for shard in range(self._load.shards)}
         manifests = {shard: rows for shard, rows in found.items() if rows is not None}
-        stored = StoredNow(dataset, _GROUPS, manifests, frozenset(), self._clock.now_ms())
+        stored = StoredState(dataset, _GROUPS, manifests, frozenset(), self._clock.now_ms())
         options = ExportOptions(str(to), selector, self._start, self._start + _DAY)
         planned = export_job(plan_export(store, stored, options, "plan"))
         board = BulkBoard(store, dataset, self._clock)

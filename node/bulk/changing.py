@@ -5,7 +5,7 @@ them, too. `stopping` also waits until the job has stopped.
 from strandline.clock import Clock
 from strandline.errors import ExitCode, Fatal
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.transitions import ENDED, reopened, resume, settle, want
+from strandline.jobs.transitions import ENDED, complete_stop, reopened, request_stop, resume
 from strandline.node.bulk.reports import JobStatus
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 
@@ -27,8 +27,8 @@ def request_stop(board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> J
     """
 
     def stopped(job: BulkJob) -> BulkJob:
-        requested = want(job, wanted, clock.now_ms())
-        return settle(requested, (), clock.now_ms()) if requested.state in _WITHOUT_LEASES else requested
+        requested = request_stop(job, wanted, clock.now_ms())
+        return complete_stop(requested, (), clock.now_ms()) if requested.state in _WITHOUT_LEASES else requested
 
     job = board.change(board.job(name), stopped)
     return JobStatus.of(job, board.parts(job))

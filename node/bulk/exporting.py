@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from strandline.errors import ExitCode, Fatal
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.exporting.day_manifest import Choice
+from strandline.jobs.exporting.day_manifest import DayAction
 from strandline.jobs.exporting.export_kind import EXPORT
-from strandline.jobs.exporting.planning import ExportOptions, ExportPlan, PlannedDay, StoredNow, plan_export
+from strandline.jobs.exporting.planning import ExportOptions, ExportPlan, PlannedDay, StoredState, plan_export
 from strandline.node.bulk.adding import PlannedJob
 from strandline.node.bulk.open_jobs import find_open
 from strandline.node.offsets.deployment import Deployment
@@ -31,7 +31,7 @@ class NoTime(Fatal):
     exit_code = ExitCode.USAGE
 
 
-def stored_now(deployment: Deployment, start: int, end: int, *, not_ready: bool) -> StoredNow:
+def stored_now(deployment: Deployment, start: int, end: int, *, not_ready: bool) -> StoredState:
     """A snapshot of what is stored. Raises `HoursNotReady` if an hour in `[start, end)` is not ready, unless
     `not_ready` allows it.
     """
@@ -52,7 +52,7 @@ def stored_now(deployment: Deployment, start: int, end: int, *, not_ready: bool)
     time = deployment.store.server_time()
     now = time if time is not None else deployment.clock.now_ms()
     hours = frozenset(parse_period(one.period).start for one in unready)
-    return StoredNow(deployment.name, deployment.groups, manifests, hours, now)
+    return StoredState(deployment.name, deployment.groups, manifests, hours, now)
 
 
 def hours_not_ready(stored: StoredDataset, start: int, end: int) -> Sequence[Readiness]:
@@ -112,8 +112,8 @@ class ExportPlanReport:
                 one.choice.value,
                 str(one.revision),
                 count(one.series),
-                count(one.parts) if one.choice is Choice.EXPORT else "",
-                f"about {count(one.expected)}" if one.choice is Choice.EXPORT else "",
+                count(one.parts) if one.choice is DayAction.EXPORT else "",
+                f"about {count(one.expected)}" if one.choice is DayAction.EXPORT else "",
             )
             for one in self.days
         )

@@ -5,7 +5,7 @@ import threading
 from strandline.clock import Clock
 from strandline.errors import Retryable
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.transitions import is_going
+from strandline.jobs.transitions import has_work
 from strandline.node.bulk.progress_rate import ProgressRate
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.steps import Step
@@ -29,6 +29,6 @@ def follow(board: BulkBoard, name: str, step: Step, clock: Clock, *, stop: threa
         else:
             progress_rate.record(clock.monotonic(), status.progress, status.counts)
             step.fraction, step.note = status.progress, progress_rate.note(status.parts_done, status.parts)
-            if stop.is_set() or not is_going(job, clock.now_ms()):
+            if stop.is_set() or not has_work(job, clock.now_ms()):
                 return status
         clock.sleep(_POLL_S)

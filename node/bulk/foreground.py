@@ -10,7 +10,7 @@ from strandline.errors import StrandlineError
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.running import PartRunner
-from strandline.jobs.transitions import is_going, next_due
+from strandline.jobs.transitions import has_work, next_due
 from strandline.node.bulk.opening import worker
 from strandline.node.bulk.placement import Placement
 from strandline.node.bulk.progress_rate import ProgressRate
@@ -115,7 +115,7 @@ def wait_for_due(board: BulkBoard, only: str, clock: Clock, stop: threading.Even
     while not stop.is_set():
         jobs = [job for job in board.jobs() if only in ("", job.job)]
         now = clock.now_ms()
-        if any(job.state is BulkJobState.PLANNED and is_going(job, now) for job in jobs):
+        if any(job.state is BulkJobState.PLANNED and has_work(job, now) for job in jobs):
             return True
         due = next_due(jobs, now)
         if due is None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from strandline.clock import Clock
-from strandline.jobs.attending import WorkerRules
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import AttemptCounts
@@ -13,12 +12,13 @@ from strandline.jobs.exporting.export_kind import EXPORT
 from strandline.jobs.exporting.opener import ExportOpener
 from strandline.jobs.importing.import_kind import IMPORT
 from strandline.jobs.importing.opener import ImportOpener
+from strandline.jobs.job_lifecycle import WorkerRules
 from strandline.jobs.landing.kafka_group import KafkaGroups
 from strandline.jobs.rate import Throttle, Throttles
 from strandline.jobs.running import KindOpener, PartRunner
 from strandline.jobs.sending.send_kind import SEND
 from strandline.jobs.worker import BulkWorker
-from strandline.jobs.worker_names import GoneWorkers, with_tasks_elsewhere
+from strandline.jobs.worker_names import GoneWorkers, spark_worker_name
 from strandline.node.bulk.lag import LagLimit
 from strandline.node.bulk.send_opening import CompletionOpener, SendOpener
 from strandline.node.client.series_source import nodes_of
@@ -104,7 +104,7 @@ def worker(
         board,
         kinds,
         clock,
-        name if runner is None else with_tasks_elsewhere(name),
+        name if runner is None else spark_worker_name(name),
         rules,
         runner=runner,
         throttle=Throttles(throttles),

@@ -9,9 +9,8 @@ from typing import Any
 
 from strandline.errors import ExitCode
 from strandline.jobs.bad_records import printable
-from strandline.jobs.counts import Counts
+from strandline.jobs.counts import Counts, landed_of, progress_of
 from strandline.jobs.outcome import SamplesByTime
-from strandline.jobs.part_counts import landed_of, progress_of
 from strandline.jobs.rate import rate_of
 from strandline.jobs.report import BadLine, job_report
 from strandline.jobs.transitions import expires_at

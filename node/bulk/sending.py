@@ -11,7 +11,7 @@ from typing import Any
 from strandline.clock import Clock
 from strandline.digest import digest
 from strandline.errors import ExitCode, Fatal
-from strandline.jobs.control_list import KEYS_A_PART, MAX_KEYS
+from strandline.jobs.control_list import KEYS_PER_PART, MAX_KEYS
 from strandline.jobs.control_sample import ControlSample
 from strandline.jobs.landing.kafka_group import KafkaGroups
 from strandline.jobs.sending.send_kind import SEND
@@ -235,7 +235,7 @@ def _parts(series: int, part_series: int, control: ControlSample) -> int:
             f"the control sample would have about {left_out:,.0f} series, over the limit of {MAX_KEYS:,}",
             remedy="Choose a smaller --control, or a narrower selector",
         )
-    return max(1, min(_MAX_PARTS, max(-(-series // part_series), -int(-left_out // KEYS_A_PART))))
+    return max(1, min(_MAX_PARTS, max(-(-series // part_series), -int(-left_out // KEYS_PER_PART))))
 
 
 def _require_small(spec: SendSpec, zones: Collection[str]) -> None:

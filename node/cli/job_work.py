@@ -6,7 +6,7 @@ import click
 
 from strandline.errors import ExitCode
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.transitions import ENDED, is_announced, is_going
+from strandline.jobs.transitions import ENDED, has_work, is_announced
 from strandline.node.bulk.foreground import interrupts, runner_for, wait_for_due, work_on
 from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.placement import Placement, resolve_placement
@@ -71,7 +71,7 @@ def _chosen(board: BulkBoard, only: str | None, now: int) -> list[BulkJob]:
     """The jobs to work on."""
     if only is not None:
         return [board.job(only)]
-    return [one for one in board.jobs() if is_going(one, now) or not is_announced(one)]
+    return [one for one in board.jobs() if has_work(one, now) or not is_announced(one)]
 
 
 def _open_sources(board: BulkBoard, job: BulkJob) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass, field, replace
 
 from strandline.jobs.breaker import errors_of
 from strandline.jobs.counts import Counts
-from strandline.jobs.transitions import ENDED, is_going
+from strandline.jobs.transitions import ENDED, has_work
 from strandline.node.bulk.reports import JobSummary
 from strandline.store.bulk_jobs import BulkJob
 
@@ -81,7 +81,7 @@ class JobsFigures:
         """How long a job of a kind that workers should run has made no progress: the maximum over such jobs, or None if
         there is none.
         """
-        going = (job for job in self.jobs.values() if job.row.kind == kind and is_going(job.row, now))
+        going = (job for job in self.jobs.values() if job.row.kind == kind and has_work(job.row, now))
         return max((monotonic - job.progressed_at for job in going), default=None)
 
 

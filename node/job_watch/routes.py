@@ -11,7 +11,7 @@ from typing import Protocol
 import orjson
 
 from strandline.jobs.board import NoSuchJob
-from strandline.jobs.transitions import NotPossible
+from strandline.jobs.transitions import InvalidTransition
 from strandline.node.bulk.reports import JobStatus, JobSummary
 from strandline.node.http.errors import Refused
 from strandline.node.http.parameters import parameters_of_url
@@ -62,11 +62,11 @@ class WatchedJobs(Protocol):
         ...
 
     async def request_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        """Request that a job is paused or cancelled, and return its status. Raises `NoSuchJob` and `NotPossible`."""
+        """Request that a job is paused or cancelled, and return its status. Raises `NoSuchJob` and `InvalidTransition`."""
         ...
 
     async def resume(self, job: str) -> JobStatus:
-        """Resume a job, and return its status. Raises `NoSuchJob` and `NotPossible`."""
+        """Resume a job, and return its status. Raises `NoSuchJob` and `InvalidTransition`."""
         ...
 
 
@@ -148,7 +148,7 @@ async def _found(request: Awaitable[JobStatus]) -> JobStatus:
         return await request
     except NoSuchJob as error:
         raise Refused(404, "not_found", error.message, remedy=f"GET {PATH} lists them") from error
-    except NotPossible as error:
+    except InvalidTransition as error:
         raise Refused(409, "conflict", error.message, remedy=error.remedy) from error
 
 

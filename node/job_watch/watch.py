@@ -100,11 +100,11 @@ class JobsWatch:
         return await self._thread.call(read)
 
     async def request_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        """Request that a job is paused or cancelled, and return its status. Raises `NoSuchJob` and `NotPossible`."""
+        """Request that a job is paused or cancelled, and return its status. Raises `NoSuchJob` and `InvalidTransition`."""
         return await self._changed(lambda board: request_stop(board, job, wanted, self._clock))
 
     async def resume(self, job: str) -> JobStatus:
-        """Resume a job, and return its status. Raises `NoSuchJob` and `NotPossible`."""
+        """Resume a job, and return its status. Raises `NoSuchJob` and `InvalidTransition`."""
         return await self._changed(lambda board: resume_job(board, job, self._clock))
 
     async def _changed(self, change: Callable[[BulkBoard], JobStatus]) -> JobStatus:

@@ -13,12 +13,12 @@ from pyspark import SparkContext
 
 from strandline.clock import Clock, SystemClock
 from strandline.digest import digest
-from strandline.jobs.attending import WorkerRules
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.import_kind import IMPORT, ImportKind
 from strandline.jobs.importing.opener import ImportOpener
 from strandline.jobs.importing.planning import ImportOptions, plan_import
 from strandline.jobs.importing.spec import Format
+from strandline.jobs.job_lifecycle import WorkerRules
 from strandline.jobs.landing.kafka_part_log import KafkaTransactions
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.running import KindOpener
@@ -109,7 +109,7 @@ class Imports:
     def worker(self, runner: SparkPartRunner | None = None, stop: Callable[[], bool] = lambda: False) -> BulkWorker:
         """A worker that runs parts there, or in this process."""
         kinds = {IMPORT: self.opener(CLOCK)}
-        return BulkWorker(self.board, kinds, CLOCK, "driver", WorkerRules(look_s=0.2), runner=runner, stop=stop)
+        return BulkWorker(self.board, kinds, CLOCK, "driver", WorkerRules(poll_s=0.2), runner=runner, stop=stop)
 
     def rows(self, name: str) -> list[BulkPart]:
         """What the parts of a job have left in the store, but for its name and who had them."""

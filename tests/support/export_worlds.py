@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from strandline.clock import ManualClock
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.exporting.day_manifest import NAME, Choice, DayManifest
+from strandline.jobs.exporting.day_manifest import NAME, DayAction, DayManifest
 from strandline.jobs.exporting.export_kind import EXPORT, ExportKind
-from strandline.jobs.exporting.planning import ExportOptions, ExportPlan, StoredNow, plan_export
+from strandline.jobs.exporting.planning import ExportOptions, ExportPlan, StoredState, plan_export
 from strandline.jobs.exporting.target import Target
 from strandline.jobs.worker import BulkWorker
 from strandline.recovery.leasing import LeasePolicy
@@ -49,9 +49,9 @@ class ExportWorld:
     def options(self, selector: str = "m", *, days: int = 1, part_samples: int = 40) -> ExportOptions:
         return ExportOptions(str(self.folder / "out"), selector, START, START + days * DAY, part_samples)
 
-    def now(self, *not_ready: int) -> StoredNow:
+    def now(self, *not_ready: int) -> StoredState:
         """The dataset as it is stored now."""
-        return StoredNow(DATASET, GROUPS, self.stored.manifests(), frozenset(not_ready), self.clock.now_ms())
+        return StoredState(DATASET, GROUPS, self.stored.manifests(), frozenset(not_ready), self.clock.now_ms())
 
     def plan(self, options: ExportOptions | None = None) -> ExportPlan:
         """Plan an export, and add its job if there is something to do."""
@@ -94,7 +94,7 @@ class ExportWorld:
             self.dead.add(f"worker-{self.workers - 1}")
         return True
 
-    def export(self, options: ExportOptions | None = None) -> list[Choice]:
+    def export(self, options: ExportOptions | None = None) -> list[DayAction]:
         """Plan an export and do it; what became of each day."""
         plan = self.plan(options)
         assert self.work()

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from strandline.clock import ManualClock
-from strandline.jobs.attending import WorkerRules
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.import_kind import IMPORT, ImportKind
 from strandline.jobs.importing.planning import ImportOptions, ImportPlan, plan_import
+from strandline.jobs.job_lifecycle import WorkerRules
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import InProcessRunner, JobKind, RunningPart

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import cast
 
 from strandline.clock import Clock, ManualClock, SystemClock
-from strandline.jobs.attending import WorkerRules
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.importing.import_kind import IMPORT, ImportKind
+from strandline.jobs.job_lifecycle import WorkerRules
 from strandline.jobs.landing.memory_part_log import MemoryTransactions
 from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.rate import NO_THROTTLE, Throttle
@@ -85,7 +85,7 @@ def worker_with_executors(
     opener: KindOpener,
     *,
     runs: int = 1,
-    look_s: float = 0,
+    poll_s: float = 0,
     grant_s: float = GRANT_S,
     clock: ManualClock | None = None,
     throttle: Throttle = NO_THROTTLE,
@@ -97,7 +97,7 @@ def worker_with_executors(
     kinds: dict[str, JobKind] = {IMPORT: MemoryOpener(world)(own)}
     with PartListener("127.0.0.1") as listener:
         runner = SparkPartRunner(launcher, listener, {IMPORT: opener}, SystemClock(), grant_s=grant_s)
-        rules = WorkerRules(look_s=look_s, fences_at_once=1)
+        rules = WorkerRules(poll_s=poll_s, fences_at_once=1)
         yield BulkWorker(board, kinds, own, "driver", rules, runner=runner, throttle=throttle, stop=stop)
         for thread in launcher.threads:
             thread.join(60)

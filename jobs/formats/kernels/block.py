@@ -1,4 +1,4 @@
-"""What the kernels of all text formats share: the cursor, bad records, and the search for the end of a line."""
+"""Code shared by the kernels of text formats: the cursor, bad records, and the search for line ends."""
 
 import numpy as np
 from numba import njit
@@ -11,15 +11,15 @@ NEWLINE, RETURN, SPACE, TAB = 0x0A, 0x0D, 0x20, 0x09
 NEWLINES = U64(0x0A0A0A0A0A0A0A0A)
 ONES, HIGH_BITS = U64(0x0101010101010101), U64(0x8080808080808080)
 
-# Places in the cursor. A kernel that is called again goes on from what stands there.
+# Indices in the cursor, from which a kernel continues when it is called again.
 AT, LINE, RECORDS, SAMPLES, SERIES, LABEL_BYTES, GROUPS = 0, 1, 2, 3, 4, 5, 6
 EXAMPLES, HARD_NUMBERS = 7, 8
-NULLS = 9  # Values that are null.
-UNUSED_SERIES = 10  # Not zero if a series may have no sample, since its record turned out bad or held nulls only.
-FLAG = 11  # Of the format: in CSV that the header is still to come, in OpenMetrics that `# EOF` was read.
+NULLS = 9  # The number of null values.
+UNUSED_SERIES = 10  # Not 0 if a series may have no samples, because its record is bad or has only nulls.
+FLAG = 11  # For CSV: the header is not read yet. For OpenMetrics: `# EOF` was read.
 CURSOR = 12
 
-# What a kernel returns: that all is done, or what it lacks room for.
+# The results of kernels: done, or what is full.
 DONE, MORE_SAMPLES, MORE_SERIES, MORE_LABELS, MORE_GROUPS, MORE_HARD = 0, 1, 2, 3, 4, 5
 EXAMPLE_WORDS = 4  # Start and end in the input, line, reason.
 HARD_WORDS = 3  # Sample, start in the input, length.
@@ -48,21 +48,21 @@ def skip_blanks(at, end):
 
 
 @njit(cache=True)
-def note_bad(cursor, counts, examples, start, end, line, reason):
-    """Count a bad record, and keep the place of the first ones. `start` and `end` count from the input's start on."""
+def add_bad(cursor, counts, examples, start, end, line, reason):
+    """Count a bad record, and store the position of the first ones. `start` and `end` are relative to the input."""
     counts[reason] += 1
-    place = cursor[EXAMPLES]
-    if place < len(examples):
-        examples[place, 0], examples[place, 1], examples[place, 2], examples[place, 3] = start, end, line, reason
-        cursor[EXAMPLES] = place + 1
+    index = cursor[EXAMPLES]
+    if index < len(examples):
+        examples[index, 0], examples[index, 1], examples[index, 2], examples[index, 3] = start, end, line, reason
+        cursor[EXAMPLES] = index + 1
 
 
 @njit(cache=True)
-def note_hard(cursor, hard, sample, start, length):
-    """Keep the place of a number that must be converted in another way; whether there was room for it."""
-    place = cursor[HARD_NUMBERS]
-    if place == len(hard):
+def add_hard(cursor, hard, sample, start, length):
+    """Store the position of a number that Python must convert. False if the column is full."""
+    index = cursor[HARD_NUMBERS]
+    if index == len(hard):
         return False
-    hard[place, 0], hard[place, 1], hard[place, 2] = sample, start, length
-    cursor[HARD_NUMBERS] = place + 1
+    hard[index, 0], hard[index, 1], hard[index, 2] = sample, start, length
+    cursor[HARD_NUMBERS] = index + 1
     return True

@@ -1,10 +1,10 @@
-"""Chunks where they lie in a block's chunk files, and the samples of those in XOR encoding.
+"""Locates chunks in a block's chunk files, and decodes those in XOR encoding.
 
 Chunk           length of the data <uvarint>, encoding <1 byte>, data, CRC-32C of encoding and data <4 bytes>.
 XOR             as in `strandline.node.http.remote_read.kernels.xor_chunks`, where such chunks are written.
 
-Every length is checked before it is used. `data` must be readable for 64 bytes behind what counts, since bits
-are taken from a whole word at a time and checked once a sample.
+Every length is checked before it is used. `data` must have 64 readable bytes after its content, because bits are read
+in 64-bit words, and only checked once per sample.
 """
 
 from enum import IntEnum
@@ -19,12 +19,12 @@ from strandline.wire.kernels.protobuf import read_varint
 
 U64 = np.uint64
 FILE_HEADER = 8
-LONGEST_CHUNK = 16 << 20  # A length beyond this is damage: 65,535 samples never take as much.
+MAX_CHUNK_BYTES = 16 << 20  # A longer chunk is damage: 65,535 samples never take as much.
 ENCODING_XOR = 1
 
 
 class ChunkState(IntEnum):
-    """What was found at a chunk's place."""
+    """The state of a chunk."""
 
     XOR = 0
     OUTSIDE = 1
@@ -41,10 +41,10 @@ UNKNOWN_ENCODING, MALFORMED = int(ChunkState.UNKNOWN_ENCODING), int(ChunkState.M
 
 
 @njit(cache=True, nogil=True)
-def cut_runs(segments, offsets, most_gap, most_bytes, firsts):
-    """Divide chunks into runs that are read at once: each in one file, in order, without large gaps, not too long.
+def cut_runs(segments, offsets, max_gap, max_run_bytes, firsts):
+    """Divide chunks into runs that are read together: each in one file, in order, without large gaps, not too long.
 
-    Fills `firsts` with the first chunk of each; how many runs there are.
+    Fills `firsts` with the first chunk of each run. Returns the number of runs.
     """
     runs = 0
     begin = np.int64(0)
@@ -53,8 +53,8 @@ def cut_runs(segments, offsets, most_gap, most_bytes, firsts):
             chunk == 0
             or segments[chunk] != segments[chunk - 1]
             or offsets[chunk] < offsets[chunk - 1]
-            or offsets[chunk] - offsets[chunk - 1] > most_gap
-            or offsets[chunk] - begin > most_bytes
+            or offsets[chunk] - offsets[chunk - 1] > max_gap
+            or offsets[chunk] - begin > max_run_bytes
         ):
             firsts[runs] = chunk
             runs += 1
@@ -64,26 +64,26 @@ def cut_runs(segments, offsets, most_gap, most_bytes, firsts):
 
 @njit(cache=True, nogil=True)
 def needed_end(data, base, used, offsets, file_size):
-    """The position in the file behind the last byte that the chunks of a run need, as far as their lengths are in
-    `data`. Chunks of an impossible length need nothing.
+    """The position in the file after the last byte of the chunks of a run, as far as their lengths are in `data`.
+    Chunks with an invalid length are ignored.
     """
     memory = np.int64(data.ctypes.data)
-    most = base + used
+    needed = base + used
     for chunk in range(len(offsets)):
         at = memory + offsets[chunk] - base
         if offsets[chunk] < base or at >= memory + used:
             continue
         length, start = read_varint(at, memory + used)
-        if start > 0 and length <= U64(LONGEST_CHUNK):
-            most = max(most, base + (start - memory) + np.int64(length) + 5)
-    return min(most, file_size)
+        if start > 0 and length <= U64(MAX_CHUNK_BYTES):
+            needed = max(needed, base + (start - memory) + np.int64(length) + 5)
+    return min(needed, file_size)
 
 
 @njit(cache=True, nogil=True)
 def locate_chunks(data, base, used, offsets, starts, ends, encodings, counts, states):
-    """Find and check chunks whose file from `base` on lies in `data`.
+    """Locate and check chunks. `data` is the content of their file from position `base`.
 
-    Fills where each one's data begins and ends in `data`, its encoding, its number of samples and its state.
+    Fills the start and end of each chunk's data in `data`, its encoding, its number of samples and its state.
     """
     memory = np.int64(data.ctypes.data)
     for chunk in range(len(offsets)):
@@ -93,15 +93,15 @@ def locate_chunks(data, base, used, offsets, starts, ends, encodings, counts, st
             states[chunk] = OUTSIDE
             continue
         length, start = read_varint(at, end)
-        if start < 0 or length > U64(LONGEST_CHUNK) or start + np.int64(length) + 5 > end:
+        if start < 0 or length > U64(MAX_CHUNK_BYTES) or start + np.int64(length) + 5 > end:
             states[chunk] = CUT_OFF
             continue
-        behind = start + 1 + np.int64(length)
-        if crc32c(start, behind - start) != load_u32_big(behind):
+        stop = start + 1 + np.int64(length)
+        if crc32c(start, stop - start) != load_u32_big(stop):
             states[chunk] = WRONG_CHECKSUM
             continue
         encodings[chunk] = load_u8(start)
-        starts[chunk], ends[chunk] = start + 1 - memory, behind - memory
+        starts[chunk], ends[chunk] = start + 1 - memory, stop - memory
         if encodings[chunk] == 2 or encodings[chunk] == 3:
             states[chunk] = NATIVE_HISTOGRAM
         elif encodings[chunk] != ENCODING_XOR:
@@ -115,23 +115,23 @@ def locate_chunks(data, base, used, offsets, starts, ends, encodings, counts, st
 
 @njit(cache=True)
 def _peek(memory, bit):
-    """At least 57 bits from a bit on, highest first."""
+    """At least 57 bits from a position, highest bit first."""
     return load_u64_big(memory + (bit >> 3)) << U64(bit & 7)
 
 
 @njit(cache=True)
 def _take(memory, bit, count):
-    """So many bits, 1 to 64, as the lowest of a word."""
+    """`count` bits, 1 to 64, as the lowest bits of a word."""
     word = _peek(memory, bit)
     if count > 57:
-        # What the shift has pushed in from the right comes from the byte behind the word.
+        # The bits shifted in at the right are in the byte after the word.
         word |= U64(load_u8(memory + (bit >> 3) + 8)) >> U64(8 - (bit & 7))
     return word >> U64(64 - count)
 
 
 @njit(cache=True)
 def _take_varint(memory, bit, end):
-    """A varint that may begin at any bit: (value, bit behind it), bit -1 if it is cut off or too long."""
+    """A varint at any bit position: (value, position after it); the position is -1 if it is cut off or too long."""
     value, shift = U64(0), U64(0)
     while bit + 8 <= end and shift < U64(70):
         byte = _take(memory, bit, 8)
@@ -145,7 +145,7 @@ def _take_varint(memory, bit, end):
 
 @njit(cache=True)
 def _signed(bits, width):
-    """A change of step: one number more above zero than below it."""
+    """A change of step. The range has one more positive number than negative ones."""
     number = np.int64(bits)
     return number - (np.int64(1) << width) if number > np.int64(1) << (width - 1) else number
 
@@ -165,9 +165,9 @@ def _take_step_change(memory, bit):
 
 
 @njit(cache=True)
-def read_xor(at, behind, count, times, values, n):
-    """Write the samples of a chunk's data to the columns from `n` on; whether it is sound."""
-    bit, end = np.int64(16), 8 * (behind - at)
+def read_xor(at, stop, count, times, values, n):
+    """Write the samples of a chunk to the columns from index `n`. Returns whether the chunk is valid."""
+    bit, end = np.int64(16), 8 * (stop - at)
     zigzag, bit = _take_varint(at, bit, end)
     if bit < 0 or bit + 64 > end:
         return count == 0
@@ -175,7 +175,7 @@ def read_xor(at, behind, count, times, values, n):
     value = _take(at, bit, 64)
     bit += 64
     step = np.int64(0)
-    # The whole word is the first window: Prometheus goes on with it in a chunk of equal values that it has reopened.
+    # The first window is the complete word, which Prometheus uses in a reopened chunk of equal values.
     leading, width = np.int64(0), np.int64(64)
     for sample in range(count):
         if sample == 1:
@@ -213,12 +213,11 @@ def read_xor(at, behind, count, times, values, n):
 
 @njit(cache=True, nogil=True)
 def decode_chunks(data, chunks, deleted, rows, row_base, columns, n):
-    """Decode chunks that were located, behind the `n` samples that are in the columns; how many are in them then.
+    """Decode located chunks to the columns, after the `n` samples in them. Returns the new number of samples.
 
     `chunks` is (starts, ends, counts, states), `rows` the series of each chunk, of which `row_base` becomes 0.
-    `deleted` is (first interval of each series and that of the next, earliest, latest): samples in an interval of
-    their series are left out. A chunk that turns out to be malformed adds nothing, and its state says so. Values are
-    their bits.
+    `deleted` is (index of the first interval of each series and of the next series, earliest, latest): samples within
+    an interval of their series are skipped. A malformed chunk adds no samples, and its state is set. Values are bits.
     """
     starts, ends, counts, states = chunks
     first_interval, earliest, latest = deleted
@@ -232,12 +231,12 @@ def decode_chunks(data, chunks, deleted, rows, row_base, columns, n):
             states[chunk] = MALFORMED
             continue
         row = rows[chunk]
-        first, behind = first_interval[row], first_interval[row + 1]
-        if first < behind:
+        first, stop = first_interval[row], first_interval[row + 1]
+        if first < stop:
             kept = n
             for sample in range(n, n + count):
                 hidden = False
-                for interval in range(first, behind):
+                for interval in range(first, stop):
                     hidden = hidden or earliest[interval] <= times[sample] <= latest[interval]
                 if not hidden:
                     times[kept], values[kept] = times[sample], values[sample]

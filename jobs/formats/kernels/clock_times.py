@@ -1,8 +1,8 @@
-"""Times of day and date, as text, to milliseconds since 1970.
+"""Parses dates and times to milliseconds since 1970.
 
-A pattern is a list of steps: a byte that must stand there, or, below zero, one of the directives. A text without an
-offset is in local time. Local time is turned into UTC by two arrays: `offsets[i]` seconds hold for local times from
-`breaks[i - 1]` on and before `breaks[i]`, in seconds since 1970 as a clock on the wall would count them.
+A pattern is a list of steps: a literal byte, or a directive, which is negative. A text without an offset is in local
+time, which two arrays convert to UTC: the offset for local times from `breaks[i - 1]` to `breaks[i]` (exclusive) is
+`offsets[i]` seconds. Local times are in seconds since 1970 by local clocks.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from strandline.jobs.formats.kernels.decimals import BAD, OUT_OF_RANGE
 from strandline.kernels.machine import load_u8
 
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION, OFFSET, MONTH_NAME = -1, -2, -3, -4, -5, -6, -7, -8, -9
-MOST_FRACTION = 9  # Digits behind the second: nanoseconds.
+MAX_FRACTION_DIGITS = 9  # Digits of a second's fraction: nanoseconds.
 
 MONTHS = np.array(
     [
@@ -24,35 +24,35 @@ COLON, PLUS, MINUS, UPPER_Z, LOWER_Z, UPPER_T, LOWER_T, SPACE, DOT = tuple(b":+-
 
 
 @njit(cache=True)
-def _number(at, end, fewest, most):
-    """A number of `fewest` to `most` digits: (number, position behind it or `BAD`)."""
+def _number(at, end, min_digits, max_digits):
+    """A number of `min_digits` to `max_digits` digits: (number, position after it or `BAD`)."""
     number, start = 0, at
-    while at < end and at - start < most:
+    while at < end and at - start < max_digits:
         digit = np.int64(load_u8(at)) - 0x30
         if digit < 0 or digit > 9:
             break
         number = number * 10 + digit
         at += 1
-    return number, at if at - start >= fewest else BAD
+    return number, at if at - start >= min_digits else BAD
 
 
 @njit(cache=True)
 def _fraction(at, end):
-    """Digits behind the second, as milliseconds: finer ones are cut off. (milliseconds, position or `BAD`)."""
-    number, behind = _number(at, end, 1, MOST_FRACTION)
-    digits = behind - at
+    """The fraction of a second, truncated: (milliseconds, position after it or `BAD`)."""
+    number, after = _number(at, end, 1, MAX_FRACTION_DIGITS)
+    digits = after - at
     while digits > 3:
         number //= 10
         digits -= 1
     while 0 < digits < 3:
         number *= 10
         digits += 1
-    return number, behind
+    return number, after
 
 
 @njit(cache=True)
 def _offset(at, end, colon_needed):
-    """`Z`, `+hh:mm`, and if no colon is needed `+hhmm` and `+hh`: (seconds east, position or `BAD`)."""
+    """`Z`, `+hh:mm`, and unless a colon is needed `+hhmm` and `+hh`: (seconds east, position after it or `BAD`)."""
     if at >= end:
         return 0, BAD
     sign = load_u8(at)
@@ -70,9 +70,9 @@ def _offset(at, end, colon_needed):
     elif colon_needed:
         return 0, BAD
     elif at < end:
-        found, behind = _number(at, end, 2, 2)
-        if behind > 0:
-            minutes, at = found, behind
+        found, after = _number(at, end, 2, 2)
+        if after > 0:
+            minutes, at = found, after
     if at < 0 or hours > 23 or minutes > 59:
         return 0, BAD
     seconds = hours * 3600 + minutes * 60
@@ -90,8 +90,8 @@ def _is_date(year, month, day):
 
 @njit(cache=True)
 def _seconds(year, month, day, hour, minute, second):
-    """Seconds from 1970 on, without any zone."""
-    # Years that begin in March have the day that leap years add as their last one.
+    """Seconds since 1970, without a time zone."""
+    # In years that begin in March, the leap day is the last day.
     year -= month <= 2
     month = (month + 9) % 12
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 1 - 719_468
@@ -100,7 +100,7 @@ def _seconds(year, month, day, hour, minute, second):
 
 @njit(cache=True)
 def offset_at(local, breaks, offsets):
-    """The offset from UTC that holds at a local time."""
+    """The offset from UTC at a local time."""
     low, high = 0, len(breaks)
     while low < high:
         middle = (low + high) // 2
@@ -113,11 +113,11 @@ def offset_at(local, breaks, offsets):
 
 @njit(cache=True)
 def read_rfc3339(at, end):
-    """Read a time as in RFC 3339, which has an offset: (milliseconds, position behind it or `BAD`)."""
+    """Parse an RFC 3339 time, which has an offset: (milliseconds, position after it or `BAD`)."""
     year, at = _number(at, end, 4, 4)
     if at < 0 or at + 15 > end or load_u8(at) != MINUS or load_u8(at + 3) != MINUS:
         return 0, BAD
-    # Fifteen bytes are left: "-mm-ddThh:mm:ss", of which each number must fill its two.
+    # At least fifteen bytes are left: "-mm-ddThh:mm:ss". Each number has two digits.
     month, month_end = _number(at + 1, at + 3, 2, 2)
     day, day_end = _number(at + 4, at + 6, 2, 2)
     between = load_u8(at + 6)
@@ -144,8 +144,8 @@ def read_rfc3339(at, end):
 
 @njit(cache=True)
 def read_pattern(at, end, steps, breaks, offsets, earliest, latest):
-    """Read a time by a pattern: (milliseconds, position behind it, `BAD`, or `OUT_OF_RANGE` for local times that are
-    not within `earliest` and `latest`).
+    """Parse a time by a pattern: (milliseconds, position after it, or `BAD`, or `OUT_OF_RANGE` for local times that are
+    not between `earliest` and `latest`).
     """
     year, month, day, hour, minute, second, millis, east = 1970, 1, 1, 0, 0, 0, 0, 0
     local = True

@@ -1,9 +1,9 @@
-"""Where the fields of a CSV row lie.
+"""Splits CSV rows into fields.
 
-Outside of a file that may have newlines in quoted fields (`multiline`), a row ends at the first newline, whatever is
-wrong with it, and a quote inside a field that does not begin with one is an ordinary character. In such a file a row
-ends at the first newline behind an even number of quotes. So rows can be found by counting quotes alone, and a quote
-that is not where it should be makes its row bad.
+Without `multiline` (newlines in quoted fields), a row ends at the first newline, even if it is bad, and a quote inside
+a field that does not begin with one is an ordinary character. With `multiline`, a row ends at the first newline after
+an even number of quotes. Rows can therefore be found by counting quotes alone, and a quote in a wrong position makes
+its row bad.
 """
 
 from numba import njit
@@ -13,14 +13,14 @@ from strandline.jobs.formats.reasons import Reason
 from strandline.kernels.machine import load_u8, store_u8
 
 OPEN_QUOTE, STRAY_QUOTE = int(Reason.OPEN_QUOTE), int(Reason.STRAY_QUOTE)
-# Of a field: where its bytes begin and end, with quotes; where its text does; whether that has doubled quotes.
+# Columns of a field: start and end of its bytes including quotes; of its text; whether it has doubled quotes.
 RAW_START, RAW_END, START, END, DOUBLED = 0, 1, 2, 3, 4
 FIELD_WORDS = 5
 
 
 @njit(cache=True)
 def blank_end(at, end):
-    """The position behind an empty line, or `at` if the line is not empty."""
+    """The position after an empty line, or `at` if the line is not empty."""
     if at < end and load_u8(at) == NEWLINE:
         return at + 1
     if at < end and load_u8(at) == RETURN:
@@ -33,8 +33,8 @@ def blank_end(at, end):
 
 @njit(cache=True)
 def _row_end(at, end, quote, multiline, quoted):
-    """The position behind a row that is bad, from a position inside of it on; `quoted` is whether the number of
-    quotes before that was odd.
+    """The position after a bad row, from a position inside it. `quoted` is whether the number of quotes before that
+    position is odd.
     """
     if not multiline:
         return min(line_end(at, end) + 1, end)
@@ -50,8 +50,8 @@ def _row_end(at, end, quote, multiline, quoted):
 
 @njit(cache=True)
 def _quoted_end(at, end, quote, multiline):
-    """The position of the quote that closes a field, from its first byte on, or `end`, or that of a newline which may
-    not stand there; and whether quotes inside are doubled.
+    """The position of a field's closing quote, or of a newline that is not permitted, or `end`; and whether the field
+    has doubled quotes.
     """
     doubled = False
     while at < end:
@@ -69,9 +69,10 @@ def _quoted_end(at, end, quote, multiline):
 
 @njit(cache=True)
 def split_row(at, end, delimiter, quote, multiline, fields):
-    """Fill `fields` with a row's fields: (position behind the row, number of fields, reason why the row is bad or 0).
+    """Fill `fields` with the fields of a row: (position after the row, number of fields, reason if the row is bad or
+    0).
 
-    Fields for which `fields` has no room are counted only.
+    Fields beyond the length of `fields` are only counted.
     """
     count, room = 0, len(fields)
     while True:
@@ -111,10 +112,10 @@ def split_row(at, end, delimiter, quote, multiline, fields):
 
 
 @njit(cache=True)
-def without_doubled(start, end, quote, out, most):
-    """Write a field to the address `out` with one quote for each two, up to a length of `most`; its length."""
+def without_doubled(start, end, quote, out, max_length):
+    """Write a field to the address `out` with its doubled quotes halved, up to `max_length`. Returns the length."""
     length = 0
-    while start < end and length < most:
+    while start < end and length < max_length:
         byte = load_u8(start)
         store_u8(out + length, byte)
         length += 1

@@ -1,4 +1,4 @@
-"""CSV rows to samples."""
+"""Parses CSV rows to samples."""
 
 import numpy as np
 from numba import njit
@@ -15,8 +15,8 @@ from strandline.jobs.formats.kernels.block import (
     RECORDS,
     SAMPLES,
     UNUSED_SERIES,
-    note_bad,
-    note_hard,
+    add_bad,
+    add_hard,
 )
 from strandline.jobs.formats.kernels.clock_times import read_pattern, read_rfc3339
 from strandline.jobs.formats.kernels.csv_fields import (
@@ -32,7 +32,7 @@ from strandline.jobs.formats.kernels.csv_fields import (
 )
 from strandline.jobs.formats.kernels.decimals import HARD, OUT_OF_RANGE, read_float, read_millis
 from strandline.jobs.formats.kernels.series_table import (
-    ROOM,
+    FULL,
     UNKNOWN,
     add_group,
     bad_member,
@@ -53,31 +53,31 @@ BAD_VALUE, NO_VALUE, NO_METRIC = int(Reason.BAD_VALUE), int(Reason.NO_VALUE), in
 BAD_TIME, TIME_OUT_OF_RANGE = int(Reason.BAD_TIME), int(Reason.TIME_OUT_OF_RANGE)
 
 UNIX, RFC3339, PATTERN = 0, 1, 2  # Kinds of times.
-CONSTANT, METRIC = -1, -2  # For a label's column: it is a constant, or the metric's name.
-# Of a label in the plan: column, start and length of its name, start and length of its constant.
+CONSTANT, METRIC = -1, -2  # As the column of a label: a constant, or the metric.
+# Columns of a label in the plan: column, start and length of its name, start and length of its constant.
 PLAN_WORDS = 5
-ABSENT, PRESENT, NEEDS_CARE = 0, 1, 2  # Of a value in its row; the last one is a hard number.
+ABSENT, PRESENT, UNDECIDED = 0, 1, 2  # States of a value in its row; the last one is a hard number.
 
 
 @njit(cache=True)
 def _time_of(fields, column, kind, shift, clock):
-    """(milliseconds, reason why there are none or 0)."""
+    """Parse the time of a row: (milliseconds, reason if it is invalid or 0)."""
     start, end = fields[column, START], fields[column, END]
     if kind == UNIX:
-        millis, behind = read_millis(start, end, shift)
+        millis, after = read_millis(start, end, shift)
     elif kind == RFC3339:
-        millis, behind = read_rfc3339(start, end)
+        millis, after = read_rfc3339(start, end)
     else:
         steps, breaks, offsets, covered = clock
-        millis, behind = read_pattern(start, end, steps, breaks, offsets, covered[0], covered[1])
-    if behind == OUT_OF_RANGE:
+        millis, after = read_pattern(start, end, steps, breaks, offsets, covered[0], covered[1])
+    if after == OUT_OF_RANGE:
         return 0, TIME_OUT_OF_RANGE
-    return millis, 0 if behind == end else BAD_TIME
+    return millis, 0 if after == end else BAD_TIME
 
 
 @njit(cache=True)
 def _values_of(fields, value_columns, numbers, states):
-    """Read a row's values into `numbers` and `states`; the reason why the row is bad, or 0."""
+    """Parse the values of a row to `numbers` and `states`. Returns the reason if the row is bad, or 0."""
     present = 0
     for place in range(len(value_columns)):
         column = value_columns[place]
@@ -85,18 +85,18 @@ def _values_of(fields, value_columns, numbers, states):
         states[place] = ABSENT
         if start == end:
             continue
-        value, behind, certainty = read_float(start, end)
-        if behind != end:
+        value, after, certainty = read_float(start, end)
+        if after != end:
             return BAD_VALUE
-        numbers[place], states[place] = value, NEEDS_CARE if certainty == HARD else PRESENT
+        numbers[place], states[place] = value, UNDECIDED if certainty == HARD else PRESENT
         present += 1
     return 0 if present else NO_VALUE
 
 
 @njit(cache=True)
 def _identity(fields, runs, hashes):
-    """The hash of the columns that identify a row's series. A run of neighbouring columns is hashed with the
-    delimiters between them.
+    """The hash of the columns that identify a row's series. A run of adjacent columns is hashed with the delimiters
+    between them.
     """
     low, high = U64(0), U64(0)
     for run in range(len(runs)):
@@ -110,13 +110,13 @@ def _identity(fields, runs, hashes):
 
 @njit(cache=True)
 def _member(fields, value, quote, labels, texts, spans, scratch, limits, series, known, cursor):
-    """The series of one of a row's values: its number, a bad member, or `ROOM` and below.
+    """The series of a value: its number, a bad member, or at most `FULL`.
 
-    The plan's labels are sorted by name, so each finds its place at once.
+    The labels of the plan are sorted by name, so that `add_label` appends.
     """
     plan, metric_columns, metric_spans = labels
     text = texts.ctypes.data
-    free, most = scratch.ctypes.data, limits[2] + 1
+    free, max_length = scratch.ctypes.data, limits[2] + 1
     count, names_length = 0, 0
     for i in range(len(plan)):
         column, at, length = plan[i, 0], text + plan[i, 3], plan[i, 4]
@@ -125,7 +125,7 @@ def _member(fields, value, quote, labels, texts, spans, scratch, limits, series,
         if column >= 0:
             at, length = fields[column, START], fields[column, END] - fields[column, START]
             if fields[column, DOUBLED]:
-                length = without_doubled(at, fields[column, END], quote, free, most)
+                length = without_doubled(at, fields[column, END], quote, free, max_length)
                 at = free
                 free += length
         verdict, count, names_length = add_label(
@@ -149,11 +149,11 @@ def _newlines(at, end):
 
 @njit(cache=True, nogil=True)
 def read_rows(base, length, state, marks, time, clock, columns, labels, texts):
-    """Read rows from the cursor on. `DONE`, or what there is no room for.
+    """Parse rows from the cursor. Returns `DONE`, or what is full.
 
-    `state` is that of a `BlockBuilder`, `base` the address of its input. `marks` are delimiter, quote, whether rows
-    span lines, and the number of columns; `time` is the time's column, its kind and the shift of its unit; `columns`
-    are those of the values and the runs that identify a series.
+    `state` is that of a `BlockBuilder`, and `base` the address of its input. `marks` are delimiter, quote, whether rows
+    may span lines, and the number of columns; `time` is the column of the time, its kind and the shift of its unit;
+    `columns` are those of the values, and the runs that identify a series.
     """
     cursor, samples, series, known, groups, members, bad, limits = state
     delimiter, quote, multiline, n_columns = marks
@@ -171,16 +171,16 @@ def read_rows(base, length, state, marks, time, clock, columns, labels, texts):
     at, line, records, n_samples = base + cursor[AT], cursor[LINE], cursor[RECORDS], cursor[SAMPLES]
     need = DONE
     while at < end:
-        behind = blank_end(at, end)
-        if behind > at:
-            at = behind
+        after = blank_end(at, end)
+        if after > at:
+            at = after
             line += 1
             continue
-        behind, n_fields, reason = split_row(at, end, delimiter, quote, multiline != 0, fields)
+        after, n_fields, reason = split_row(at, end, delimiter, quote, multiline != 0, fields)
         if cursor[FLAG]:
             cursor[FLAG] = 0
-            line += _newlines(at, behind)
-            at = behind
+            line += _newlines(at, after)
+            at = after
             continue
         millis = 0
         if reason == 0 and n_fields != n_columns:
@@ -202,7 +202,7 @@ def read_rows(base, length, state, marks, time, clock, columns, labels, texts):
                 group = add_group(groups, members, n_values, cursor, low, high)
             member = group
             if group >= 0:
-                # What is written here counts only if every one of the row's series is sound.
+                # Only counted below, if all series of the row are valid.
                 place = n_samples
                 for value in range(n_values):
                     if states[value] == ABSENT:
@@ -212,29 +212,29 @@ def read_rows(base, length, state, marks, time, clock, columns, labels, texts):
                         member = _member(
                             fields, value, quote, labels, texts, spans, scratch, limits, series, known, cursor
                         )
-                        if member > ROOM:
+                        if member > FULL:
                             members[group * n_values + value] = member
                     if member < 0:
                         break
                     rows[place], times[place], values[place] = member, millis, numbers[value]
                     place += 1
-            if member <= ROOM:
-                need = ROOM - member
+            if member <= FULL:
+                need = FULL - member
                 break
             if member < 0:
                 reason = reason_of(member)
                 cursor[UNUSED_SERIES] = 1
         if reason == 0:
             for value in range(n_values):
-                if states[value] == NEEDS_CARE:
+                if states[value] == UNDECIDED:
                     column = value_columns[value]
                     start = fields[column, START]
-                    note_hard(cursor, hard, n_samples, start - base, fields[column, END] - start)
+                    add_hard(cursor, hard, n_samples, start - base, fields[column, END] - start)
                 n_samples += states[value] != ABSENT
         else:
-            note_bad(cursor, counts, examples, at - base, behind - base, line, reason)
+            add_bad(cursor, counts, examples, at - base, after - base, line, reason)
         records += 1
-        line += _newlines(at, behind) if multiline else 1
-        at = behind
+        line += _newlines(at, after) if multiline else 1
+        at = after
     cursor[AT], cursor[LINE], cursor[RECORDS], cursor[SAMPLES] = at - base, line, records, n_samples
     return need

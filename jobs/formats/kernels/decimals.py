@@ -1,10 +1,11 @@
-"""Decimal text to doubles and milliseconds, exactly rounded.
+"""Parses decimal text to correctly rounded doubles, and to milliseconds.
 
-A number of up to 19 digits becomes a double by one of two ways. If the digits fit 53 bits and the power of ten is
+A number of up to 19 digits is converted in one of two ways. If the digits fit into 53 bits and the power of ten is
 small, one multiplication or division of exact doubles is correctly rounded (Clinger). Otherwise the digits are
-multiplied by a 128-bit approximation of the power of five, which decides the rounding in nearly every case (Eisel and
-Lemire). A number with more digits is decided if the 19 digits and their successor round alike. What remains is `HARD`:
-the caller converts the text by Python's `float`. To that belongs what is larger than any double, which is infinity.
+multiplied by a 128-bit approximation of the power of five, which decides the rounding in nearly all cases (Eisel and
+Lemire). A number with more digits is decided if the 19 digits and their successor round equally. All other numbers are
+`HARD`: the caller converts their text with Python's `float`. This includes numbers beyond the range of doubles, which
+become infinity.
 """
 
 import numpy as np
@@ -14,18 +15,18 @@ from strandline.kernels.bits import float_of_bits, leading_zeros
 from strandline.kernels.machine import load_u8, load_u64, multiply_wide
 
 U64 = np.uint64
-BAD = -1  # As a position: there is no number here.
-OUT_OF_RANGE = -2  # As a position: a time that 64 bits of milliseconds can't hold.
+BAD = -1  # As a position: there is no number.
+OUT_OF_RANGE = -2  # As a position: the milliseconds do not fit into 64 bits.
 EXACT, HARD = 0, 1
 
-MOST_DIGITS = 19  # The most that always fit a word.
-MOST_EXPONENT = 100_000  # Larger ones make no difference to a double, and sums with them can't overflow.
-SMALLEST_POWER, LARGEST_POWER = -342, 308  # Beyond, every number of 19 digits is zero or infinite.
+MAX_DIGITS = 19  # The largest number that always fits into a word.
+MAX_EXPONENT = 100_000  # Larger ones do not change a double. Sums with this limit can't overflow.
+SMALLEST_POWER, LARGEST_POWER = -342, 308  # Outside, every number of 19 digits is zero or infinite.
 EXACT_POWERS = np.array([10.0**power for power in range(23)])
 POWERS_OF_TEN = np.array([10**power for power in range(20)], dtype=np.uint64)
 MANTISSA_LIMIT = U64(1 << 53)
-MOST_MILLIS = U64((1 << 63) - 1)
-# Prometheus stores this NaN for all that are not its staleness marker.
+MAX_MILLIS = U64((1 << 63) - 1)
+# The NaN that Prometheus stores, except for staleness markers.
 NORMAL_NAN = U64(0x7FF8_0000_0000_0001)
 NAN_WORD, INF_WORD, INFINITY_WORD = (int.from_bytes(word, "big") for word in (b"nan", b"inf", b"infinity"))
 PLUS, MINUS, DOT, ZERO = 0x2B, 0x2D, 0x2E, U64(0x30)
@@ -36,8 +37,8 @@ EIGHT_ZEROS, ABOVE_NINE, HIGH_NIBBLES = U64(0x3030303030303030), U64(0x060606060
 def _fives():
     """The first 128 bits of 5**power for each power, as (high word, low word).
 
-    They are cut off, so that a product with them is never too large. Only the reciprocals of small powers are rounded
-    up: with those a number may lie exactly between two doubles, and its product must not fall below that.
+    They are truncated, so that a product with them is never too large. Only the reciprocals of small powers are rounded
+    up: with these, a number may be exactly between two doubles, and its product must not be less than that.
     """
     words = np.empty((LARGEST_POWER - SMALLEST_POWER + 1, 2), dtype=np.uint64)
     for power in range(SMALLEST_POWER, LARGEST_POWER + 1):
@@ -57,8 +58,8 @@ FIVES = _fives()
 
 @njit(cache=True)
 def _long_mantissa(at, end):
-    """The first 19 significant digits of digits with or without a dot: (digits, power of ten, whether others were cut
-    off that are not zero).
+    """The first 19 significant digits of digits with or without a dot: (digits, power of ten, whether any digit that
+    was cut off is not zero).
     """
     mantissa, taken, power = U64(0), 0, 0
     fraction, dropped = False, False
@@ -69,7 +70,7 @@ def _long_mantissa(at, end):
             fraction = True
             continue
         digit = U64(byte) - ZERO
-        if taken < MOST_DIGITS:
+        if taken < MAX_DIGITS:
             mantissa = mantissa * U64(10) + digit
             taken += mantissa != U64(0)
             power -= fraction
@@ -81,13 +82,13 @@ def _long_mantissa(at, end):
 
 @njit(cache=True)
 def _digits(at, end, mantissa):
-    """Digits from a position on, appended to those of `mantissa`, and where they end. Past 19 the result wraps."""
+    """Append digits to `mantissa`: (mantissa, position after them). With more than 19 digits, the result wraps."""
     while at + 8 <= end:
         word = load_u64(at)
-        # All eight are digits if their high halves are 3, also after six is added.
+        # All eight are digits if their high nibbles are 3, also after adding 6.
         if ((word & HIGH_NIBBLES) | (((word + ABOVE_NINE) & HIGH_NIBBLES) >> U64(4))) != U64(0x3333333333333333):
             break
-        # Neighbours are joined to numbers of two, four and eight digits.
+        # Combine adjacent digits to numbers of two, four and eight digits.
         word -= EIGHT_ZEROS
         word = word * U64(10) + (word >> U64(8))
         pairs = (word & U64(0x000000FF000000FF)) * U64(0x000F424000000064)
@@ -105,8 +106,8 @@ def _digits(at, end, mantissa):
 
 @njit(cache=True)
 def scan_decimal(at, end):
-    """Read `[+-]digits[.digits][e[+-]digits]`: (digits, power of ten, negative, whether digits were cut off, position
-    behind it). The position is `BAD` if no such number stands here.
+    """Parse `[+-]digits[.digits][e[+-]digits]`: (digits, power of ten, negative, whether digits were cut off, position
+    after it). The position is `BAD` if there is no number.
     """
     negative = False
     if at < end and (load_u8(at) == MINUS or load_u8(at) == PLUS):
@@ -122,7 +123,7 @@ def scan_decimal(at, end):
         count -= power
     if count == 0:
         return U64(0), 0, False, False, BAD
-    if count > MOST_DIGITS:
+    if count > MAX_DIGITS:
         mantissa, power, dropped = _long_mantissa(start, at)
     if at < end and load_u8(at) | 0x20 == 0x65:
         at += 1
@@ -135,7 +136,7 @@ def scan_decimal(at, end):
             digit = U64(load_u8(at)) - ZERO
             if digit > U64(9):
                 break
-            exponent = min(exponent * 10 + np.int64(digit), MOST_EXPONENT)
+            exponent = min(exponent * 10 + np.int64(digit), MAX_EXPONENT)
             at += 1
         if at == start:
             return U64(0), 0, False, False, BAD
@@ -152,7 +153,7 @@ def _nearest(mantissa, power):
     mantissa <<= U64(shift)
     low, high = multiply_wide(mantissa, FIVES[power - SMALLEST_POWER, 0])
     if high & U64(0x1FF) == U64(0x1FF):
-        # Only now may the lower half of the power change bits that count.
+        # Only in this case can the low half of the power affect the rounding.
         _, carry = multiply_wide(mantissa, FIVES[power - SMALLEST_POWER, 1])
         low += carry
         high += U64(low < carry)
@@ -175,7 +176,7 @@ def _nearest(mantissa, power):
 
 @njit(cache=True)
 def to_float(mantissa, power, negative, dropped):
-    """The double nearest to a scanned number, and `EXACT`, or `HARD` if this could not decide it."""
+    """The double nearest to a scanned number, and `EXACT`; or `HARD` if it is undecided."""
     if mantissa == U64(0):
         value = 0.0
     elif not dropped and mantissa <= MANTISSA_LIMIT and -22 <= power <= 22:
@@ -194,7 +195,7 @@ def to_float(mantissa, power, negative, dropped):
 
 @njit(cache=True)
 def read_special(at, end):
-    """Read NaN, Inf or Infinity in any case, with or without a sign: (value, position behind it or `BAD`)."""
+    """Parse NaN, Inf or Infinity, case-insensitively and with an optional sign: (value, position after it or `BAD`)."""
     negative = False
     if at < end and (load_u8(at) == MINUS or load_u8(at) == PLUS):
         negative = load_u8(at) == MINUS
@@ -215,34 +216,34 @@ def read_special(at, end):
 
 @njit(cache=True)
 def read_float(at, end):
-    """Read a number, NaN or infinity: (value, position behind it or `BAD`, `EXACT` or `HARD`)."""
-    mantissa, power, negative, dropped, behind = scan_decimal(at, end)
-    if behind < 0:
-        value, behind = read_special(at, end)
-        return value, behind, EXACT
+    """Parse a number, NaN or infinity: (value, position after it or `BAD`, `EXACT` or `HARD`)."""
+    mantissa, power, negative, dropped, after = scan_decimal(at, end)
+    if after < 0:
+        value, after = read_special(at, end)
+        return value, after, EXACT
     value, certainty = to_float(mantissa, power, negative, dropped)
-    return value, behind, certainty
+    return value, after, certainty
 
 
 @njit(cache=True)
 def read_millis(at, end, shift):
-    """Read a time whose unit is 10**shift milliseconds: (milliseconds, position behind it, `BAD` or `OUT_OF_RANGE`).
+    """Parse a time in units of 10**shift milliseconds: (milliseconds, position after it, `BAD` or `OUT_OF_RANGE`).
 
-    The digits are never made a double. What is finer than a millisecond is cut off, toward zero.
+    The digits are not converted to a double. The result is truncated toward zero.
     """
-    mantissa, power, negative, _dropped, behind = scan_decimal(at, end)
-    if behind < 0:
-        return 0, behind
+    mantissa, power, negative, _dropped, after = scan_decimal(at, end)
+    if after < 0:
+        return 0, after
     power += shift
-    if mantissa == U64(0) or power < -MOST_DIGITS:
-        return 0, behind
+    if mantissa == U64(0) or power < -MAX_DIGITS:
+        return 0, after
     if power < 0:
         mantissa //= POWERS_OF_TEN[-power]
     elif power > 0:
-        if power > 18 or mantissa > MOST_MILLIS // POWERS_OF_TEN[power]:
+        if power > 18 or mantissa > MAX_MILLIS // POWERS_OF_TEN[power]:
             return 0, OUT_OF_RANGE
         mantissa *= POWERS_OF_TEN[power]
-    if mantissa > MOST_MILLIS:
+    if mantissa > MAX_MILLIS:
         return 0, OUT_OF_RANGE
     millis = np.int64(mantissa)
-    return -millis if negative else millis, behind
+    return -millis if negative else millis, after

@@ -1,13 +1,13 @@
-"""The parts of a Prometheus block's index that have one entry for each series, symbol or postings list.
+"""Parses the sections of a Prometheus block's index that have an entry for each series, symbol or postings list.
 
 Series entry    length <uvarint>, content, CRC-32C of the content <4 bytes>. The content: number of labels, then for
-                each the references of name and value in the symbol table; number of chunks, then for each when it
-                begins, how long it lasts, and its reference. Times and references are differences from the chunk
-                before. All are varints. Entries begin at multiples of 16 bytes in version 2, anywhere in version 1.
+                each the references of name and value in the symbol table; number of chunks, then for each its
+                start, its duration, and its reference. Times and references are deltas to the previous chunk. All are
+                varints. Entries begin at multiples of 16 bytes in version 2, anywhere in version 1.
 Symbol          length <uvarint>, text. References are numbers in version 2, positions in the index in version 1.
 Postings entry  number of strings (2) <uvarint>, name and value as symbols, position of the list <uvarint>.
 
-Every length is checked before it is used. `data` is readable for a word behind what counts.
+Every length is checked before it is used. `data` must have a readable word after its content.
 """
 
 from enum import IntEnum
@@ -24,11 +24,11 @@ from strandline.wire.kernels.protobuf import BAD, read_length, read_varint
 
 U64 = np.uint64
 VERSION_2 = 2
-SHORTEST_CHUNK = 3  # Three varints.
+MIN_CHUNK_BYTES = 3  # Three varints.
 
 
 class EntryFault(IntEnum):
-    """Why a series' entry can't be used, beside the verdicts about its labels."""
+    """Why an entry of a series is invalid, in addition to the verdicts about its labels."""
 
     CUT_OFF = 101
     WRONG_CHECKSUM = 102
@@ -41,7 +41,7 @@ MALFORMED = int(EntryFault.MALFORMED)
 
 @njit(cache=True)
 def load_u32_big(at):
-    """Four bytes from an address on, as a big-endian number."""
+    """The big-endian 32-bit number at an address."""
     return (
         (U64(load_u8(at)) << U64(24))
         | (U64(load_u8(at + 1)) << U64(16))
@@ -56,27 +56,29 @@ def _from_zigzag(number):
 
 
 @njit(cache=True, nogil=True)
-def find_symbols(table, length, places):
-    """Fill `places` with the position of each symbol's length in the table; how many were found."""
+def find_symbols(table, length, symbol_offsets):
+    """Fill `symbol_offsets` with the position of each symbol's length in the table. Returns the number of symbols
+    found.
+    """
     base = np.int64(table.ctypes.data)
     at, end = base + 4, base + length
-    for symbol in range(len(places)):
-        places[symbol] = at - base
+    for symbol in range(len(symbol_offsets)):
+        symbol_offsets[symbol] = at - base
         size, text = read_length(at, end)
         if text < 0:
             return symbol
         at = text + size
-    return len(places)
+    return len(symbol_offsets)
 
 
 @njit(cache=True)
 def _symbol(reference, symbols):
-    """Length and address of a symbol's text; address `BAD` if there is none."""
-    table, table_end, places, version, table_position = symbols
+    """The length and address of a symbol's text; the address is `BAD` if the symbol does not exist."""
+    table, table_end, symbol_offsets, version, table_position = symbols
     if version == VERSION_2:
-        if reference >= U64(len(places)):
+        if reference >= U64(len(symbol_offsets)):
             return 0, BAD
-        at = table + np.int64(places[reference])
+        at = table + np.int64(symbol_offsets[reference])
     else:
         if reference < U64(table_position + 4) or reference >= U64(table_position + (table_end - table)):
             return 0, BAD
@@ -86,7 +88,7 @@ def _symbol(reference, symbols):
 
 @njit(cache=True)
 def _content(at, end):
-    """Where an entry's content begins and ends, and what is wrong with it, if anything."""
+    """The start and end of an entry's content, and its fault or `CANONICAL`."""
     length, start = read_varint(at, end)
     if start < 0 or length > U64(end - start) or np.int64(length) + 4 > end - start:
         return at, at, CUT_OFF
@@ -98,7 +100,7 @@ def _content(at, end):
 
 @njit(cache=True)
 def _gather_labels(at, end, symbols, limits, spans):
-    """The labels of an entry: (fault or verdict, number of labels, position behind them)."""
+    """Collect the labels of an entry: (fault or verdict, number of labels, position after them)."""
     labels, at = read_varint(at, end)
     if at < 0 or labels > U64(end - at):
         return MALFORMED, 0, at
@@ -125,7 +127,7 @@ def _gather_labels(at, end, symbols, limits, spans):
 
 @njit(cache=True)
 def _read_chunks(at, end, chunks, row, segments, offsets, chunk_rows, n_chunks):
-    """Append the chunks of an entry; whether they are sound."""
+    """Append the chunks of an entry. Returns whether they are valid."""
     reference = U64(0)
     for chunk in range(chunks):
         _begin, at = read_varint(at, end)
@@ -146,10 +148,10 @@ def _read_chunks(at, end, chunks, row, segments, offsets, chunk_rows, n_chunks):
 
 @njit(cache=True, nogil=True)
 def read_entries(data, base, positions, done, symbols, limits, spans, series, n_series, labels, used, chunks, n_chunks):
-    """Read the entries of series until all are read or an output is full.
+    """Parse the entries of series until all are read or an output is full.
 
-    Entry i lies in the index from `positions[i]` to `positions[i + 1]` at most, and `base` is the position of
-    `data[0]`. Gives (entries done, series, bytes of labels and chunks written): where to go on with larger outputs.
+    Entry i is between `positions[i]` and `positions[i + 1]` of the index, and `base` is the position of `data[0]`.
+    Returns (entries done, series, bytes of labels and chunks written), from which to continue with larger outputs.
     `series` is (verdict or fault of each entry, entry of each series, label starts, key low, key high), `chunks` is
     (series, segment, offset).
     """
@@ -164,7 +166,7 @@ def read_entries(data, base, positions, done, symbols, limits, spans, series, n_
             outcome, count, at = _gather_labels(at, end, symbols, limits, spans)
         if outcome == CANONICAL:
             own, at = read_varint(at, end)
-            if at < 0 or own > U64((end - at) // SHORTEST_CHUNK):
+            if at < 0 or own > U64((end - at) // MIN_CHUNK_BYTES):
                 outcome = MALFORMED
             else:
                 own_chunks = np.int64(own)
@@ -188,7 +190,7 @@ def read_entries(data, base, positions, done, symbols, limits, spans, series, n_
 
 @njit(cache=True, nogil=True)
 def count_chunks(data, base, positions, counts):
-    """How many chunks each series has; 0 for an entry that can't be read. Checksums are not looked at."""
+    """The number of chunks of each series; 0 for an invalid entry. Does not verify checksums."""
     memory = np.int64(data.ctypes.data)
     for entry in range(len(counts)):
         counts[entry] = 0
@@ -207,16 +209,16 @@ def count_chunks(data, base, positions, counts):
         if at < 0:
             continue
         own, at = read_varint(at, end)
-        if at >= 0 and own <= U64((end - at) // SHORTEST_CHUNK):
+        if at >= 0 and own <= U64((end - at) // MIN_CHUNK_BYTES):
             counts[entry] = np.int64(own)
 
 
 @njit(cache=True, nogil=True)
 def find_all_postings(data, used, entries):
-    """Look for the entry of the list of all series, which has an empty name and value, among so many entries.
+    """Search the list of all series, whose name and value are empty, among entries of the postings table.
 
-    Gives (position of that list in the index, bytes used, entries left). The position is -1 if it is not among the
-    entries that lie in `data` as a whole, and -2 if they are malformed.
+    Returns (position of the list in the index, bytes read, entries left). The position is -1 if the list is not among
+    the complete entries in `data`, and -2 if an entry is malformed.
     """
     base = np.int64(data.ctypes.data)
     at, end = base, base + used
@@ -244,7 +246,7 @@ def find_all_postings(data, used, entries):
 
 @njit(cache=True, nogil=True)
 def read_tombstones(data, used, references, earliest, latest):
-    """Read tombstones: (how many, whether they are sound). The arrays are long enough for all."""
+    """Parse tombstones: (number, whether they are valid). The arrays must have room for all of them."""
     base = np.int64(data.ctypes.data)
     at, end, count = base, base + used, 0
     while at < end:

@@ -1,9 +1,9 @@
-"""The arrays of a JSON line: its values and its timestamps."""
+"""Parses the arrays of a JSON line: values and timestamps."""
 
 import numpy as np
 from numba import njit
 
-from strandline.jobs.formats.kernels.block import MORE_HARD, MORE_SAMPLES, note_hard
+from strandline.jobs.formats.kernels.block import MORE_HARD, MORE_SAMPLES, add_hard
 from strandline.jobs.formats.kernels.decimals import (
     HARD,
     NORMAL_NAN,
@@ -30,8 +30,8 @@ from strandline.kernels.machine import load_u8
 
 BAD_VALUE, BAD_JSON, NO_ARRAYS = int(Reason.BAD_VALUE), int(Reason.BAD_JSON), int(Reason.NO_ARRAYS)
 BAD_TIME, TIME_OUT_OF_RANGE = int(Reason.BAD_TIME), int(Reason.TIME_OUT_OF_RANGE)
-IS_NULL, IS_VALUE = -1, 0  # In the column of rows, until the series is known.
-LONGEST_WORD = 9
+IS_NULL, IS_VALUE = -1, 0  # Stored in the column of rows until the series is known.
+MAX_WORD_BYTES = 9
 
 
 def _word(text):
@@ -44,31 +44,31 @@ INF, LOWER_INF, INFINITY, LOWER_INFINITY = (_word(text) for text in (b"Inf", b"i
 
 @njit(cache=True)
 def failed(reason):
-    """As a position: the record is bad."""
+    """The position that signals a bad record."""
     return -100 - reason
 
 
 @njit(cache=True)
 def reason_of_failure(position):
-    """The reason that such a position stands for."""
+    """The reason of such a position."""
     return -100 - position
 
 
 @njit(cache=True)
-def lacks(need):
-    """As a position: there is no room."""
+def full_column(need):
+    """The position that signals a full column."""
     return -1000 - need
 
 
 @njit(cache=True)
 def _special(start, length):
-    """A value that is written as a string: (value, whether it is null, whether it is one of those words).
+    """Parse a value that is a string: (value, whether it is null, whether it is valid).
 
     VictoriaMetrics writes "Infinity" and "-Infinity", and null for NaN. It reads the other spellings as well.
     """
     negative = length > 0 and load_u8(start) == 0x2D
     word = 0
-    if length <= LONGEST_WORD:
+    if length <= MAX_WORD_BYTES:
         for i in range(negative, length):
             word = (word << 8) | np.int64(load_u8(start + i))
     if length - negative <= 8:
@@ -83,8 +83,8 @@ def _special(start, length):
 
 @njit(cache=True)
 def _next(at, end):
-    """Behind an element: the position of the next one, and whether the array has ended, with the position behind it.
-    `failed(BAD_JSON)` if neither a comma nor the end stands here.
+    """After an element: (position of the next one, False), or (position after the array, True) at its end. The position
+    is `failed(BAD_JSON)` if there is neither a comma nor the end of the array.
     """
     at = skip_space(at, end)
     if at < end and load_u8(at) == COMMA:
@@ -96,7 +96,7 @@ def _next(at, end):
 
 @njit(cache=True)
 def _first(at, end):
-    """The same for the first element of an array."""
+    """Like `_next`, for the first element of an array."""
     if at >= end or load_u8(at) != OPEN_ARRAY:
         return failed(NO_ARRAYS), True
     at = skip_space(at + 1, end)
@@ -106,26 +106,26 @@ def _first(at, end):
 
 
 @njit(cache=True)
-def read_values(at, end, base, free, place, rows, values, hard, cursor):
-    """Read an array of values into the columns from `place` on: (number of values, of nulls, position behind it).
+def read_values(at, end, base, free, index, rows, values, hard, cursor):
+    """Parse an array of values to the columns from `index`: (number of values, of nulls, position after it).
 
-    `rows` gets `IS_NULL` or `IS_VALUE`. At the address `free` there is room for a word.
+    `rows` is set to `IS_NULL` or `IS_VALUE`. There must be room for a word at the address `free`.
     """
     count, nulls = 0, 0
     at, ended = _first(at, end)
     while not ended:
-        if place + count == len(values):
-            return count, nulls, lacks(MORE_SAMPLES)
+        if index + count == len(values):
+            return count, nulls, full_column(MORE_SAMPLES)
         if at >= end:
             return count, nulls, failed(BAD_JSON)
         byte = load_u8(at)
         kind, value = IS_VALUE, 0.0
         if byte == QUOTE:
-            start, length, at, _ = read_string(at, end, free, LONGEST_WORD)
+            start, length, at, _ = read_string(at, end, free, MAX_WORD_BYTES)
             if at < 0:
                 return count, nulls, failed(BAD_JSON)
-            value, is_null, sound = _special(start, length)
-            if not sound:
+            value, is_null, is_valid = _special(start, length)
+            if not is_valid:
                 return count, nulls, failed(BAD_VALUE)
             kind = IS_NULL if is_null else IS_VALUE
         elif byte == LETTER_N:
@@ -134,14 +134,14 @@ def read_values(at, end, base, free, place, rows, values, hard, cursor):
                 return count, nulls, failed(BAD_VALUE)
             kind = IS_NULL
         else:
-            mantissa, power, negative, dropped, behind = scan_decimal(at, end)
-            if behind < 0 or not is_number(at, behind):
+            mantissa, power, negative, dropped, after = scan_decimal(at, end)
+            if after < 0 or not is_number(at, after):
                 return count, nulls, failed(BAD_VALUE)
             value, certainty = to_float(mantissa, power, negative, dropped)
-            if certainty == HARD and not note_hard(cursor, hard, place + count, at - base, behind - at):
-                return count, nulls, lacks(MORE_HARD)
-            at = behind
-        rows[place + count], values[place + count] = kind, value
+            if certainty == HARD and not add_hard(cursor, hard, index + count, at - base, after - at):
+                return count, nulls, full_column(MORE_HARD)
+            at = after
+        rows[index + count], values[index + count] = kind, value
         nulls += kind == IS_NULL
         count += 1
         at, ended = _next(at, end)
@@ -149,29 +149,29 @@ def read_values(at, end, base, free, place, rows, values, hard, cursor):
 
 
 @njit(cache=True)
-def read_times(at, end, place, times):
-    """Read an array of timestamps into the column from `place` on: (number of them, position behind it)."""
+def read_times(at, end, index, times):
+    """Parse an array of timestamps to the column from `index`: (number of timestamps, position after it)."""
     count = 0
     at, ended = _first(at, end)
     while not ended:
-        if place + count == len(times):
-            return count, lacks(MORE_SAMPLES)
-        millis, behind = read_millis(at, end, 0)
-        if behind == OUT_OF_RANGE:
+        if index + count == len(times):
+            return count, full_column(MORE_SAMPLES)
+        millis, after = read_millis(at, end, 0)
+        if after == OUT_OF_RANGE:
             return count, failed(TIME_OUT_OF_RANGE)
-        if behind < 0 or not is_number(at, behind):
+        if after < 0 or not is_number(at, after):
             return count, failed(BAD_TIME)
-        times[place + count] = millis
+        times[index + count] = millis
         count += 1
-        at, ended = _next(behind, end)
+        at, ended = _next(after, end)
     return count, at
 
 
 @njit(cache=True)
-def without_nulls(place, count, rows, times, values, hard, first_hard, n_hard):
-    """Move the values that are not null together; how many there are."""
-    kept = place
-    for sample in range(place, place + count):
+def without_nulls(index, count, rows, times, values, hard, first_hard, n_hard):
+    """Remove null values from the columns. Returns the number of values left."""
+    kept = index
+    for sample in range(index, index + count):
         if rows[sample] == IS_NULL:
             continue
         if first_hard < n_hard and hard[first_hard, 0] == sample:
@@ -179,4 +179,4 @@ def without_nulls(place, count, rows, times, values, hard, first_hard, n_hard):
             first_hard += 1
         times[kept], values[kept] = times[sample], values[sample]
         kept += 1
-    return kept - place
+    return kept - index

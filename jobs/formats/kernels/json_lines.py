@@ -1,4 +1,4 @@
-"""JSON lines to samples."""
+"""Parses JSON lines to samples."""
 
 import numpy as np
 from numba import njit
@@ -12,8 +12,8 @@ from strandline.jobs.formats.kernels.block import (
     RECORDS,
     SAMPLES,
     UNUSED_SERIES,
+    add_bad,
     line_end,
-    note_bad,
 )
 from strandline.jobs.formats.kernels.json_arrays import (
     failed,
@@ -26,7 +26,7 @@ from strandline.jobs.formats.kernels.json_text import (
     CLOSE_OBJECT,
     COLON,
     COMMA,
-    LONGEST_CHARACTER,
+    MAX_CHARACTER_BYTES,
     OPEN_OBJECT,
     QUOTE,
     TOO_DEEP,
@@ -36,7 +36,7 @@ from strandline.jobs.formats.kernels.json_text import (
 )
 from strandline.jobs.formats.kernels.openmetrics_series import braces_end
 from strandline.jobs.formats.kernels.series_table import (
-    ROOM,
+    FULL,
     UNKNOWN,
     add_group,
     bad_member,
@@ -55,9 +55,9 @@ NO_METRIC_OBJECT, BAD_METRIC_OBJECT = int(Reason.NO_METRIC_OBJECT), int(Reason.B
 NO_ARRAYS, UNEQUAL_ARRAYS, NO_VALUE = int(Reason.NO_ARRAYS), int(Reason.UNEQUAL_ARRAYS), int(Reason.NO_VALUE)
 
 METRIC_KEY, VALUES_KEY, TIMESTAMPS_KEY = tuple(b"metric"), tuple(b"values"), tuple(b"timestamps")
-LONGEST_KEY = len(TIMESTAMPS_KEY)
+MAX_KEY_BYTES = len(TIMESTAMPS_KEY)
 SMALL_SCRATCH = 64  # Room for a key or a word.
-# What stands at a position of a line's object. Those of keys are bits, so that one number tells which were seen.
+# The tokens of a line's object. Keys are bits, so that a number can represent the set of keys seen.
 METRIC, VALUES, TIMESTAMPS, OTHER_KEY, OBJECT_END, NOTHING = 1, 2, 4, 8, 16, 0
 
 
@@ -73,8 +73,8 @@ def _is_key(start, length, key):
 
 @njit(cache=True)
 def _read_key(at, end, free):
-    """Read a key: (which it is or `NOTHING`, the position of its value)."""
-    key, length, at, _ = read_string(at, end, free, LONGEST_KEY)
+    """Parse a key: (key or `NOTHING`, position of its value)."""
+    key, length, at, _ = read_string(at, end, free, MAX_KEY_BYTES)
     if at < 0:
         return NOTHING, at
     at = skip_space(at, end)
@@ -92,7 +92,7 @@ def _read_key(at, end, free):
 
 @njit(cache=True)
 def _first_key(at, end, free):
-    """Enter an object: (which key comes first, `OBJECT_END` or `NOTHING`, the position behind that)."""
+    """The first token of an object: (key, `OBJECT_END` or `NOTHING`, position after it)."""
     if load_u8(at) != OPEN_OBJECT:
         return NOTHING, at
     at = skip_space(at + 1, end)
@@ -103,7 +103,7 @@ def _first_key(at, end, free):
 
 @njit(cache=True)
 def _next_key(at, end, free):
-    """The same from behind a value on."""
+    """The token after a value, like `_first_key`."""
     at = skip_space(at, end)
     if at < end and load_u8(at) == CLOSE_OBJECT:
         return OBJECT_END, at + 1
@@ -114,36 +114,36 @@ def _next_key(at, end, free):
 
 @njit(cache=True)
 def _skip_other(at, end, free):
-    """The position behind a value that is not wanted, or `failed(reason)`."""
-    behind = skip_value(at, end, free)
-    if behind == TOO_DEEP:
+    """The position after a value that is skipped, or `failed(reason)`."""
+    after = skip_value(at, end, free)
+    if after == TOO_DEEP:
         return failed(NESTED)
-    return behind if behind > 0 else failed(BAD_JSON)
+    return after if after > 0 else failed(BAD_JSON)
 
 
 @njit(cache=True)
 def _metric_end(at, end):
-    """The position behind a metric object, or `failed(reason)`.
+    """The position after a metric object, or `failed(reason)`.
 
-    Its labels are strings, so the first brace outside of quotes closes it. What is inside is checked once for all lines
-    that have the same.
+    Its labels are strings, so the first brace outside of quotes closes it. The content is checked once for all lines
+    with the same object.
     """
     if at >= end or load_u8(at) != OPEN_OBJECT:
         return failed(NO_METRIC_OBJECT)
-    behind = braces_end(at, end)
-    return behind if behind > 0 else failed(BAD_JSON)
+    after = braces_end(at, end)
+    return after if after > 0 else failed(BAD_JSON)
 
 
 @njit(cache=True)
 def _read_metric(at, end, spans, scratch, limits, series, known, cursor):
-    """The series of a metric object: its number, a bad member, or `ROOM` and below."""
+    """The series of a metric object: its number, a bad member, or at most `FULL`."""
     free = scratch.ctypes.data
     count, names_length = 0, 0
     at = skip_space(at + 1, end)
     if load_u8(at) == CLOSE_OBJECT:
         return series_of(spans, 0, series, known, cursor)
     while True:
-        written = free
+        free_before = free
         name, name_length, at, free = read_string(at, end, free, limits[1])
         if at < 0:
             return bad_member(BAD_JSON)
@@ -162,7 +162,7 @@ def _read_metric(at, end, spans, scratch, limits, series, known, cursor):
         if verdict != CANONICAL:
             return bad_member(verdict)
         if value_length == 0:
-            free = written  # The label is left out, and its name need not be kept.
+            free = free_before  # The label is skipped, so its name is not needed.
         at = skip_space(at, end)
         if at + 1 == end and load_u8(at) == CLOSE_OBJECT:
             return series_of(spans, count, series, known, cursor)
@@ -173,7 +173,7 @@ def _read_metric(at, end, spans, scratch, limits, series, known, cursor):
 
 @njit(cache=True)
 def _reason_of_parts(seen, n_values, n_times):
-    """Why a line that is valid JSON is bad, or 0."""
+    """The reason if a line that is valid JSON is bad, or 0."""
     if not seen & METRIC:
         return NO_METRIC_OBJECT
     if not seen & VALUES or not seen & TIMESTAMPS:
@@ -185,19 +185,19 @@ def _reason_of_parts(seen, n_values, n_times):
 
 @njit(cache=True, nogil=True)
 def read_json_lines(base, length, state):
-    """Read lines from the cursor on. `DONE`, or what there is no room for. `state` is that of a `BlockBuilder`, `base`
-    the address of its input.
+    """Parse lines from the cursor. Returns `DONE`, or what is full. `state` is that of a `BlockBuilder`, and `base` the
+    address of its input.
 
-    Keys are taken apart in this one loop, because each call that is handed arrays counts their references: for lines
-    of one sample that would cost more than all of the rest.
+    All keys are handled in this loop, because numba counts the references of array arguments in each call. For lines of
+    one sample, this would cost more than everything else.
     """
     cursor, columns, series, known, groups, members, bad, limits = state
     rows, times, values = columns
     counts, examples, hard = bad
     spans = np.empty((MAX_LABELS, 4), dtype=np.int64)
-    # Of each label that is kept, and of one more, name and value may have to be written without escapes.
+    # For unescaped names and values of the maximum number of labels, and of one more.
     scratch = np.empty(
-        SMALL_SCRATCH + (limits[0] + 1) * (limits[1] + limits[2] + 2 * LONGEST_CHARACTER), dtype=np.uint8
+        SMALL_SCRATCH + (limits[0] + 1) * (limits[1] + limits[2] + 2 * MAX_CHARACTER_BYTES), dtype=np.uint8
     )
     free = scratch.ctypes.data
     end = base + length
@@ -205,10 +205,10 @@ def read_json_lines(base, length, state):
     need = DONE
     while at < end:
         stop = line_end(at, end)
-        behind = min(stop + 1, end)
+        after = min(stop + 1, end)
         start = skip_space(at, stop)
         if start == stop:
-            at = behind
+            at = after
             line += 1
             continue
         first_hard = cursor[HARD_NUMBERS]
@@ -234,9 +234,9 @@ def read_json_lines(base, length, state):
             key, position = _next_key(position, stop, free)
         if key == OBJECT_END and skip_space(position, stop) == stop:
             reason = _reason_of_parts(seen, n_values, n_times)
-        elif position <= ROOM:
+        elif position <= FULL:
             cursor[HARD_NUMBERS] = first_hard
-            need = ROOM - position
+            need = FULL - position
             break
         elif key == OBJECT_END or key == NOTHING:
             reason = BAD_JSON
@@ -252,11 +252,11 @@ def read_json_lines(base, length, state):
                 member = members[group]
                 if member == UNKNOWN:
                     member = _read_metric(metric, metric_end, spans, scratch, limits, series, known, cursor)
-                    if member > ROOM:
+                    if member > FULL:
                         members[group] = member
-            if member <= ROOM:
+            if member <= FULL:
                 cursor[HARD_NUMBERS] = first_hard
-                need = ROOM - member
+                need = FULL - member
                 break
             if member < 0:
                 reason = reason_of(member)
@@ -272,9 +272,9 @@ def read_json_lines(base, length, state):
             n_samples += n_values
         else:
             cursor[HARD_NUMBERS] = first_hard
-            note_bad(cursor, counts, examples, at - base, behind - base, line, reason)
+            add_bad(cursor, counts, examples, at - base, after - base, line, reason)
         records += 1
         line += 1
-        at = behind
+        at = after
     cursor[AT], cursor[LINE], cursor[RECORDS], cursor[SAMPLES] = at - base, line, records, n_samples
     return need

@@ -1,5 +1,5 @@
-"""The pieces of JSON: strings, numbers, and values that are skipped. They are checked as strictly as RFC 8259 has it,
-but for UTF-8, which is checked where a text is used.
+"""Parses the elements of JSON: strings, numbers, and values that are skipped. They are checked as strictly as RFC 8259
+requires, except for UTF-8, which is checked where a text is used.
 """
 
 import numpy as np
@@ -12,9 +12,9 @@ from strandline.kernels.machine import load_u8, store_u8
 QUOTE, BACKSLASH, COMMA, COLON, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = tuple(b'"\\,:{}[]')
 MINUS, DOT, LETTER_U, LETTER_N, LETTER_T, LETTER_F = tuple(b"-.untf")
 TOO_DEEP = -3  # As a position.
-MOST_DEPTH = 60  # Of nesting: one bit of a word for each.
+MAX_DEPTH = 60  # One bit of a word for each level of nesting.
 
-# What the letter of an escape stands for; 0 for those that are none.
+# The character of an escape by its letter; 0 for invalid escapes.
 ESCAPES = np.zeros(256, dtype=np.uint8)
 for letter, byte in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     ESCAPES[letter] = byte
@@ -31,7 +31,7 @@ def skip_space(at, end):
 
 @njit(cache=True)
 def skip_word(at, end, word):
-    """The position behind a word, or `BAD`."""
+    """The position after a word, or `BAD`."""
     if at + len(word) > end:
         return BAD
     same = True
@@ -60,7 +60,7 @@ def _hex4(at, end):
 
 @njit(cache=True)
 def _low_surrogate(at, end):
-    """The second half of a pair, if its escape stands here, or `BAD`."""
+    """The low surrogate of an escape at this position, or `BAD`."""
     if at + 6 > end or load_u8(at) != BACKSLASH or load_u8(at + 1) != LETTER_U:
         return BAD
     code = _hex4(at + 2, end)
@@ -69,8 +69,8 @@ def _low_surrogate(at, end):
 
 @njit(cache=True)
 def _put_character(out, code):
-    """Write a character as UTF-8, and half of a pair that has no other half in the same way, which makes the text no
-    UTF-8; how many bytes it takes.
+    """Write a character as UTF-8. Returns its number of bytes. An unpaired surrogate is written too, which makes the
+    text invalid UTF-8.
     """
     if code < 0x80:
         store_u8(out, np.uint8(code))
@@ -91,15 +91,15 @@ def _put_character(out, code):
     return 4
 
 
-LONGEST_CHARACTER = 4
+MAX_CHARACTER_BYTES = 4
 
 
 @njit(cache=True)
-def read_string(at, end, free, most):
-    """Read a string, from its quote on: (start, length, position behind it or `BAD`, `free`).
+def read_string(at, end, free, max_length):
+    """Parse a string at its quote: (start, length, position after it or `BAD`, next `free`).
 
-    One with escapes is written to the address `free`, which moves on. Of one that is longer than `most` only the
-    beginning is, up to the character that exceeds it.
+    A string with escapes is written to the address `free`. One that is longer than `max_length` is truncated after the
+    character that exceeds it.
     """
     if at >= end or load_u8(at) != QUOTE:
         return at, 0, BAD, free
@@ -143,13 +143,13 @@ def read_string(at, end, free, most):
                     if 0xDC00 <= second < 0xE000:
                         code = 0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00)
                         at += 6
-                if length <= most:
+                if length <= max_length:
                     length += _put_character(free + length, code)
                 continue
             byte = ESCAPES[letter]
             if byte == 0:
                 break
-        if length <= most:
+        if length <= max_length:
             store_u8(free + length, byte)
             length += 1
     return at, 0, BAD, free
@@ -157,8 +157,8 @@ def read_string(at, end, free, most):
 
 @njit(cache=True)
 def is_number(at, end):
-    """Whether what `scan_decimal` has taken is a number in JSON as well: no plus, no leading zero, digits on both sides
-    of a dot.
+    """Whether a number accepted by `scan_decimal` is valid in JSON: no plus, no leading zero, digits on both sides of a
+    dot.
     """
     at += load_u8(at) == MINUS
     start = at
@@ -171,7 +171,7 @@ def is_number(at, end):
 
 @njit(cache=True)
 def _skip_scalar(at, end, free):
-    """The position behind a string, number or word, or `BAD`."""
+    """The position after a string, number or word, or `BAD`."""
     byte = load_u8(at)
     if byte == QUOTE:
         _, _, at, _ = read_string(at, end, free, 0)
@@ -182,13 +182,13 @@ def _skip_scalar(at, end, free):
         return skip_word(at, end, TRUE)
     if byte == LETTER_F:
         return skip_word(at, end, FALSE)
-    _, _, _, _, behind = scan_decimal(at, end)
-    return behind if behind > 0 and is_number(at, behind) else BAD
+    _, _, _, _, after = scan_decimal(at, end)
+    return after if after > 0 and is_number(at, after) else BAD
 
 
 @njit(cache=True)
 def _skip_key(at, end, free):
-    """The position of the value behind a key, or `BAD`."""
+    """The position of the value after a key, or `BAD`."""
     _, _, at, _ = read_string(at, end, free, 0)
     if at < 0:
         return BAD
@@ -198,14 +198,14 @@ def _skip_key(at, end, free):
 
 @njit(cache=True)
 def skip_value(at, end, free):
-    """The position behind any value, `BAD`, or `TOO_DEEP`. At the address `free` there is room for two characters."""
-    depth, objects = 0, 0  # The bits of `objects` say which of the open brackets are braces, the innermost lowest.
+    """The position after any value, `BAD`, or `TOO_DEEP`. The address `free` must have room for two characters."""
+    depth, objects = 0, 0  # Bits of `objects`: whether an open bracket is a brace, innermost lowest.
     while True:
         if at >= end:
             return BAD
         byte = load_u8(at)
         if byte == OPEN_OBJECT or byte == OPEN_ARRAY:
-            if depth == MOST_DEPTH:
+            if depth == MAX_DEPTH:
                 return TOO_DEEP
             depth += 1
             objects = (objects << 1) | (byte == OPEN_OBJECT)
@@ -224,7 +224,7 @@ def skip_value(at, end, free):
             at = _skip_scalar(at, end, free)
             if at < 0:
                 return BAD
-        # Behind a value: a comma and the next one, or the ends of what is open.
+        # After a value: a comma and the next value, or closing brackets.
         while depth > 0:
             at = skip_space(at, end)
             if at >= end:

@@ -1,4 +1,4 @@
-"""OpenMetrics lines to samples."""
+"""Parses OpenMetrics lines to samples."""
 
 import numpy as np
 from numba import njit
@@ -14,14 +14,14 @@ from strandline.jobs.formats.kernels.block import (
     RECORDS,
     RETURN,
     SAMPLES,
+    add_bad,
+    add_hard,
     line_end,
-    note_bad,
-    note_hard,
     skip_blanks,
 )
 from strandline.jobs.formats.kernels.decimals import HARD, OUT_OF_RANGE, read_float, read_millis
 from strandline.jobs.formats.kernels.openmetrics_series import BAD_LABELS, OPEN, braces_end, read_series, series_end
-from strandline.jobs.formats.kernels.series_table import ROOM, UNKNOWN, add_group, find_group, reason_of
+from strandline.jobs.formats.kernels.series_table import FULL, UNKNOWN, add_group, find_group, reason_of
 from strandline.jobs.formats.reasons import Reason
 from strandline.kernels.machine import load_u8
 from strandline.kernels.xxh3 import hash_at
@@ -44,7 +44,7 @@ def _is_eof(at, end):
 
 @njit(cache=True)
 def _is_exemplar(at, end):
-    """Whether the rest of a line, from its `#` on, is an exemplar: labels in braces, a value, and maybe a time."""
+    """Whether the rest of a line from its `#` is an exemplar: labels in braces, a value, and an optional time."""
     at = skip_blanks(at + 1, end)
     if at >= end or load_u8(at) != OPEN:
         return False
@@ -52,27 +52,29 @@ def _is_exemplar(at, end):
     if at < 0:
         return False
     value = skip_blanks(at, end)
-    _, behind, _ = read_float(value, end)
-    if value == at or behind < 0:
+    _, after, _ = read_float(value, end)
+    if value == at or after < 0:
         return False
-    at = skip_blanks(behind, end)
+    at = skip_blanks(after, end)
     if at == end:
         return True
     _, time_end = read_millis(at, end, SECONDS)
-    return at > behind and time_end > 0 and skip_blanks(time_end, end) == end
+    return at > after and time_end > 0 and skip_blanks(time_end, end) == end
 
 
 @njit(cache=True)
 def _read_sample(at, end):
-    """What stands behind a series: (value, `EXACT` or `HARD`, its start and end, milliseconds, reason or 0)."""
+    """Parse the rest of a line after its series: (value, `EXACT` or `HARD`, its start, its end, milliseconds, reason or
+    0).
+    """
     start = skip_blanks(at, end)
     if start == end:
         return 0.0, 0, at, at, 0, NO_VALUE
-    value, behind, certainty = read_float(start, end)
-    if start == at or behind < 0:
+    value, after, certainty = read_float(start, end)
+    if start == at or after < 0:
         return 0.0, 0, at, at, 0, BAD_VALUE
-    time = skip_blanks(behind, end)
-    if time == behind < end:
+    time = skip_blanks(after, end)
+    if time == after < end:
         return 0.0, 0, at, at, 0, BAD_VALUE
     if time == end or load_u8(time) == HASH:
         return 0.0, 0, at, at, 0, NO_TIME
@@ -85,20 +87,21 @@ def _read_sample(at, end):
             return 0.0, 0, at, at, 0, BAD_TIME
         if load_u8(rest) != HASH or not _is_exemplar(rest, end):
             return 0.0, 0, at, at, 0, BAD_EXEMPLAR
-    return value, certainty, start, behind, millis, 0
+    return value, certainty, start, after, millis, 0
 
 
 @njit(cache=True, nogil=True)
 def read_lines(base, length, metric_label, state):
-    """Read lines from the cursor on. `DONE`, or what there is no room for.
+    """Parse lines from the cursor. Returns `DONE`, or what is full.
 
-    `state` is that of a `BlockBuilder`, `base` the address of its input, `metric_label` that of the text `__name__`.
+    `state` is that of a `BlockBuilder`, `base` the address of its input, and `metric_label` that of the text
+    `__name__`.
     """
     cursor, samples, series, known, groups, members, bad, limits = state
     rows, times, values = samples
     counts, examples, hard = bad
     spans = np.empty((MAX_LABELS, 4), dtype=np.int64)
-    # Of each label that is kept, and of one more, name and value may have to be written without escapes.
+    # For unescaped names and values of the maximum number of labels, and of one more.
     longest = max(limits[1], limits[2])
     scratch = np.empty((limits[0] + 2) * (longest + limits[2] + 2), dtype=np.uint8)
     end = base + length
@@ -106,7 +109,7 @@ def read_lines(base, length, metric_label, state):
     need = DONE
     while at < end:
         newline = line_end(at, end)
-        behind, stop = min(newline + 1, end), newline
+        after, stop = min(newline + 1, end), newline
         if stop > at and load_u8(stop - 1) == RETURN:
             stop -= 1
         reason = 0
@@ -114,7 +117,7 @@ def read_lines(base, length, metric_label, state):
         if first == stop or (load_u8(at) == HASH and not cursor[FLAG]):
             if first < stop and _is_eof(at, stop):
                 cursor[FLAG] = 1
-            at = behind
+            at = after
             line += 1
             continue
         if cursor[FLAG]:
@@ -141,22 +144,22 @@ def read_lines(base, length, metric_label, state):
                 member = members[group]
                 if member == UNKNOWN:
                     member = read_series(at, name_end, metric_label, spans, scratch, limits, series, known, cursor)
-                    if member > ROOM:
+                    if member > FULL:
                         members[group] = member
-            if member <= ROOM:
-                need = ROOM - member
+            if member <= FULL:
+                need = FULL - member
                 break
             if member < 0:
                 reason = reason_of(member)
             else:
                 rows[n_samples], times[n_samples], values[n_samples] = member, millis, value
                 if certainty == HARD:
-                    note_hard(cursor, hard, n_samples, start - base, value_end - start)
+                    add_hard(cursor, hard, n_samples, start - base, value_end - start)
                 n_samples += 1
         if reason != 0:
-            note_bad(cursor, counts, examples, at - base, behind - base, line, reason)
+            add_bad(cursor, counts, examples, at - base, after - base, line, reason)
         records += 1
         line += 1
-        at = behind
+        at = after
     cursor[AT], cursor[LINE], cursor[RECORDS], cursor[SAMPLES] = at - base, line, records, n_samples
     return need

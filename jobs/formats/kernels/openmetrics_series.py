@@ -1,4 +1,4 @@
-"""The part of an OpenMetrics line that names its series: where it ends, and the labels that it holds."""
+"""Parses the series of an OpenMetrics line: its end, and its labels."""
 
 from numba import njit
 
@@ -17,7 +17,7 @@ NEWLINE = 0x0A
 
 @njit(cache=True)
 def series_end(at, end):
-    """The position behind a metric's name and its labels in braces, or `BAD` if the braces are not closed."""
+    """The position after a metric name and its labels in braces, or `BAD` if the braces are not closed."""
     while at < end and load_u8(at) != OPEN:
         if load_u8(at) == SPACE or load_u8(at) == TAB:
             return at
@@ -27,7 +27,7 @@ def series_end(at, end):
 
 @njit(cache=True)
 def braces_end(at, end):
-    """The position behind the brace that closes the one at `at`, or `BAD`. Braces in quotes don't count."""
+    """The position after the brace that closes the one at `at`, or `BAD`. Braces in quotes do not count."""
     quoted = False
     at += 1
     while at < end:
@@ -36,7 +36,7 @@ def braces_end(at, end):
         if byte == QUOTE:
             quoted = not quoted
         elif quoted:
-            # The byte behind a backslash is never a quote that closes.
+            # The byte after a backslash is never a closing quote.
             at += byte == BACKSLASH
         elif byte == CLOSE:
             return at
@@ -45,8 +45,8 @@ def braces_end(at, end):
 
 @njit(cache=True)
 def _name_end(at, end, colons):
-    """The position behind a name that is not quoted: letters, digits and underscores, and colons if they may stand
-    there. A name that begins with a digit ends where it begins.
+    """The position after a name that is not quoted: letters, digits and underscores, and colons if permitted. A name
+    that begins with a digit is empty.
     """
     start = at
     while at < end:
@@ -61,11 +61,11 @@ def _name_end(at, end, colons):
 
 
 @njit(cache=True)
-def _quoted(at, end, free, most):
-    """Read a text in quotes, from the first of them on: (start, length, position behind it or `BAD`, `free`).
+def _quoted(at, end, free, max_length):
+    """Parse a text at its quote: (start, length, position after it or `BAD`, next `free`).
 
-    A text with escapes is written to the address `free`, which moves on; of one that is longer than `most` no more than
-    `most + 1` bytes are, and that is its length. A backslash before any other character stands for itself.
+    A text with escapes is written to the address `free`. One that is longer than `max_length` is truncated to
+    `max_length + 1` bytes. A backslash before any other character is an ordinary character.
     """
     if at >= end or load_u8(at) != QUOTE:
         return at, 0, BAD, free
@@ -88,7 +88,7 @@ def _quoted(at, end, free, most):
             elif escaped == LETTER_N:
                 byte = NEWLINE
                 at += 1
-        if length <= most:
+        if length <= max_length:
             store_u8(free + length, byte)
             length += 1
     return free, length, at + 1 if at < end else BAD, free + length
@@ -96,30 +96,30 @@ def _quoted(at, end, free, most):
 
 @njit(cache=True)
 def read_series(at, end, metric_label, spans, scratch, limits, series, known, cursor):
-    """The series that a text names: its number, a bad member, or `ROOM` and below.
+    """The series of a text: its number, a bad member, or at most `FULL`.
 
-    `metric_label` is the address of the text `__name__`. Inside of braces a text in quotes that no `=` follows is the
-    metric's name.
+    `metric_label` is the address of the text `__name__`. In braces, a quoted text without a following `=` is the name
+    of the metric.
     """
     free = scratch.ctypes.data
     max_name, max_value = limits[1], limits[2]
     count, names_length, named = 0, 0, False
-    behind = _name_end(at, end, True)
-    if behind > at:
-        verdict, count, names_length = add_label(spans, 0, 0, metric_label, 8, at, behind - at, limits)
+    after = _name_end(at, end, True)
+    if after > at:
+        verdict, count, names_length = add_label(spans, 0, 0, metric_label, 8, at, after - at, limits)
         if verdict != CANONICAL:
             return bad_member(verdict)
         named = True
-        at = behind
+        at = after
     if at == end:
         return series_of(spans, count, series, known, cursor) if named else bad_member(NO_METRIC)
     if load_u8(at) != OPEN:
         return bad_member(BAD_METRIC)
     at = skip_blanks(at + 1, end)
     while at < end and load_u8(at) != CLOSE:
-        written = free
+        free_before = free
         if load_u8(at) == QUOTE:
-            # It may turn out to be the metric's name, which is a value.
+            # It may be the name of the metric, which is a label value.
             name, name_length, at, free = _quoted(at, end, free, max(max_name, max_value))
             if at < 0:
                 return bad_member(BAD_LABELS)
@@ -156,7 +156,7 @@ def read_series(at, end, metric_label, spans, scratch, limits, series, known, cu
         if verdict != CANONICAL:
             return bad_member(verdict)
         if value_length == 0:
-            free = written  # The label is left out, and its name need not be kept.
+            free = free_before  # The label is skipped, so its name is not needed.
         at = skip_blanks(at, end)
         if at < end and load_u8(at) == COMMA:
             at = skip_blanks(at + 1, end)

@@ -1,4 +1,4 @@
-"""Rows of a table that have the same labels, numbered in the order in which they first occur."""
+"""Numbers the distinct label sets of a table's rows, in the order of their first occurrence."""
 
 import numpy as np
 from numba import njit
@@ -26,14 +26,14 @@ def _equal_bytes(one, two, length):
 
 @njit(cache=True, nogil=True)
 def hash_maps(begins, ends, entries, low, high):
-    """The hash of each row's entries of a map, in their order: those from `begins` to before `ends`.
+    """The hash of each row's map entries, in their order: those from `begins` to `ends` (exclusive).
 
-    `entries` has a row for each entry with the codes of its name and value, which are the same for the same text.
+    `entries` has a row for each entry, with the codes of its name and value. Equal texts have equal codes.
     """
     memory, width = np.int64(entries.ctypes.data), entries.shape[1] * entries.itemsize
     for row in range(len(begins)):
         at, length = memory + begins[row] * width, (ends[row] - begins[row]) * width
-        # Tables are often sorted by series: then most rows are like the one before.
+        # Tables are often sorted by series: most rows then equal the previous one.
         if (
             row > 0
             and length == (ends[row - 1] - begins[row - 1]) * width
@@ -46,9 +46,9 @@ def hash_maps(begins, ends, entries, low, high):
 
 @njit(cache=True, nogil=True)
 def number_rows(rows, slots, key_low, key_high, set_of, first_rows):
-    """Number the distinct rows of a matrix of words: how many there are.
+    """Number the distinct rows of a matrix of words. Returns how many there are.
 
-    Fills the number of each row, and the first row of each number.
+    Sets `set_of` to the number of each row, and `first_rows` to the first row of each number.
     """
     memory, width = np.int64(rows.ctypes.data), rows.shape[1] * rows.itemsize
     count = 0

@@ -1,10 +1,10 @@
-"""From the text that identifies a series to its number.
+"""Hash tables from the text that identifies a series to its number.
 
-Two tables of open addressing, each with three words a slot: hash low, hash high, number. The first leads from the hash
-of a record's own bytes to a group: a record that is spelled as one before needs nothing else. The second leads from the
-hash of canonical labels to a series, so that two spellings of one series get one number. `members` holds, for each
-group and each value of a record, the series' number, or why it can't be one. Labels are read and put into canonical
-form only for a group's first record.
+Two hash tables with open addressing, with three words per slot: hash low, hash high, number. The first one maps the
+hash of a record's bytes to a group: a record with the same bytes as an earlier one needs nothing else. The second one
+maps the hash of canonical labels to a series, so that different spellings of a series have the same number. `members`
+contains the number of the series for each group and each value of a record, or the reason why there is none. Labels are
+only parsed and canonicalized for the first record of a group.
 """
 
 import numpy as np
@@ -24,27 +24,27 @@ from strandline.kernels.machine import load_u64
 from strandline.kernels.xxh3 import hash_128
 from strandline.wire.kernels.labels import METRIC_NAME, NO_LABELS
 
-UNKNOWN = -1  # Of `members`: not looked at so far.
-# A member below `UNKNOWN` is the reason why there is no series; from `ROOM` down it is what there is no room for.
-ROOM = -1000
+UNKNOWN = -1  # In `members`: not parsed yet.
+# A member below `UNKNOWN` is a reason why there is no series; at most `FULL`, it is what is full.
+FULL = -1000
 
 
 @njit(cache=True)
 def bad_member(reason):
-    """What stands in `members` for a series that can't be one."""
+    """The member for an invalid series."""
     return -10 - reason
 
 
 @njit(cache=True)
 def reason_of(member):
-    """The reason that a negative member stands for."""
+    """The reason of a bad member."""
     return -10 - member
 
 
 @njit(cache=True)
-def lacking(need):
-    """What stands for a series that there was no room for."""
-    return ROOM - need
+def full_member(need):
+    """The member for a series that did not fit."""
+    return FULL - need
 
 
 @njit(cache=True)
@@ -61,7 +61,7 @@ def find_group(groups, low, high):
 
 @njit(cache=True)
 def _insert(slots, low, high, number):
-    """Put a hash in that is not there. The caller has seen that a slot is free."""
+    """Insert a hash that the table does not contain. The caller makes sure that a slot is free."""
     mask = np.int64(len(slots) // WORDS - 1)
     slot = np.int64(low) & mask
     while slots[slot * WORDS + 2] != EMPTY:
@@ -73,13 +73,13 @@ def _insert(slots, low, high, number):
 
 @njit(cache=True)
 def add_group(groups, members, values, cursor, low, high):
-    """A new group, none of whose `values` members is known; its number, or `ROOM` and below."""
+    """Add a group with `values` unknown members. Returns its number, or at most `FULL`."""
     number = cursor[GROUPS]
     if 2 * (number + 1) * WORDS > len(groups) or (number + 1) * values > len(members):
-        return lacking(MORE_GROUPS)
+        return full_member(MORE_GROUPS)
     _insert(groups, low, high, number)
-    for place in range(number * values, (number + 1) * values):
-        members[place] = UNKNOWN
+    for index in range(number * values, (number + 1) * values):
+        members[index] = UNKNOWN
     cursor[GROUPS] = number + 1
     return number
 
@@ -95,17 +95,17 @@ def has_metric(spans, count):
 
 @njit(cache=True)
 def series_of(spans, count, series, known, cursor):
-    """The number of the series with these labels, which is a new one if there is none; or a bad member, or `ROOM` and
-    below. `series` are the columns of `SeriesColumns` with room, `known` is the table of canonical hashes.
+    """The number of the series with these labels, which is added if it is new; or a bad member, or at most `FULL`.
+    `series` are the columns of `SeriesColumns` to fill, and `known` is the table of canonical hashes.
     """
     if count == 0:
         return bad_member(NO_LABELS)
     starts, labels, key_low, key_high = series
     number, start = cursor[SERIES], cursor[LABEL_BYTES]
     if 2 * (number + 1) * WORDS > len(known) or number == len(key_low):
-        return lacking(MORE_SERIES)
+        return full_member(MORE_SERIES)
     if start + labels_room(spans, count) > len(labels):
-        return lacking(MORE_LABELS)
+        return full_member(MORE_LABELS)
     at = put_labels(labels, start, spans, count)
     low, high = hash_128(labels, start, at - start)
     found = find_group(known, low, high)

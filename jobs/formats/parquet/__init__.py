@@ -1,7 +1,7 @@
-"""Parquet: tables with a column for times and one for values, and labels as columns, as a map, or both.
+"""Parquet: tables with a column of times and one of values, and labels as columns, as a map, or both.
 
-In come a `pyarrow.fs.FileSystem`, a path and a mapping; out go `SampleBlock`s. A file is cut by its row groups
-(`row_groups`), each of which can be read alone (`read_row_groups`). A record is a row.
+In: a `pyarrow.fs.FileSystem`, a path and a mapping. Out: `SampleBlock`s. A file is divided by its row groups
+(`row_groups`), which can be read independently (`read_row_groups`). A record is a row.
 """
 
 from strandline.jobs.formats.parquet.mapping import EXPORT_MAPPING, ParquetMapping, UnusableMapping

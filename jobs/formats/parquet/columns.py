@@ -1,4 +1,4 @@
-"""Columns of a record batch as arrays: times in milliseconds, values, texts, and which rows can't be used."""
+"""Columns of a record batch as arrays: times in milliseconds, values, strings, and which rows are invalid."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 
 from strandline.arrays import Bools, F64s, I64s
 
-_A_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+_UNITS_PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _INT64_END = 2.0**63
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Texts as Arrow has them: text i is `data[offsets[i] : offsets[i + 1]]`, where `data` is an address. `array` keeps
-    the memory alive.
+    """The strings of an Arrow array: string i is `data[offsets[i] : offsets[i + 1]]`, where `data` is an address.
+    `array` keeps the memory alive.
     """
 
     array: pa.Array
@@ -26,7 +26,7 @@ class Texts:
 
     @classmethod
     def of(cls, array: pa.Array) -> "Texts":
-        """Those of a column of strings. One that is null is empty."""
+        """From a column of strings. Null becomes empty."""
         if array.null_count:
             array = pc.fill_null(array, "")
         _, offsets, data = array.buffers()
@@ -36,10 +36,10 @@ class Texts:
         found = found[array.offset : array.offset + len(array) + 1]
         return cls(array, found, 0 if data is None else data.address)
 
-    def spans(self, places: I64s) -> tuple[I64s, I64s]:
-        """Addresses and lengths of some of them."""
-        starts = self.offsets[places].astype(np.int64)
-        return self.data + starts, self.offsets[places + 1] - starts
+    def spans(self, indices: I64s) -> tuple[I64s, I64s]:
+        """The addresses and lengths of the strings at these indices."""
+        starts = self.offsets[indices].astype(np.int64)
+        return self.data + starts, self.offsets[indices + 1] - starts
 
 
 def nulls_of(column: pa.Array) -> Bools:
@@ -50,20 +50,20 @@ def nulls_of(column: pa.Array) -> Bools:
 
 
 def values_of(column: pa.Array) -> F64s:
-    """Values as doubles; a double keeps all of its bits. Those that are null are 0."""
+    """Values as doubles; the bits of doubles do not change. Null becomes 0."""
     found = _without_nulls(column)
     return np.asarray(found.astype(np.float64, copy=False))
 
 
 def times_of(column: pa.Array, unit: str | None) -> tuple[I64s, Bools]:
-    """Times in milliseconds, and which of them can't be represented as such. Parts of a millisecond of integers and
-    timestamps are cut off towards the past; floating-point numbers are rounded, since they are rarely exact.
+    """Times in milliseconds, and which of them are out of range. Integers and timestamps are rounded down to a
+    millisecond; floating-point numbers are rounded to the nearest one, because they are rarely exact.
     """
     if pa.types.is_timestamp(column.type):
         unit = column.type.unit
         column = column.cast(pa.int64())
     found = _without_nulls(column)
-    scale = _A_SECOND[str(unit)]
+    scale = _UNITS_PER_SECOND[str(unit)]
     if found.dtype.kind == "f":
         with np.errstate(invalid="ignore", over="ignore"):
             rounded = np.rint(found.astype(np.float64) * (1000 / scale))
@@ -77,8 +77,8 @@ def times_of(column: pa.Array, unit: str | None) -> tuple[I64s, Bools]:
         return times // (scale // 1000), outside
     if scale < 1000:
         factor = 1000 // scale
-        most = ((1 << 63) - 1) // factor
-        outside |= (times > most) | (times < -most)
+        max_time = ((1 << 63) - 1) // factor
+        outside |= (times > max_time) | (times < -max_time)
         return np.where(outside, 0, times) * factor, outside
     return times, outside
 

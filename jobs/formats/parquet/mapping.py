@@ -1,4 +1,4 @@
-"""Which columns of a Parquet file are the metric, the labels, the time and the value."""
+"""The mapping of a Parquet file: which columns are the metric, the labels, the time and the value."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _KEYS = ("metric", "value", "time", "labels", "labels_map", "constants")
 
 
 class UnusableMapping(Fatal):
-    """A mapping is not well formed, or does not fit the columns of a file."""
+    """A mapping is malformed, or does not match the columns of a file."""
 
     def __init__(self, message: str, remedy: str = "Correct the mapping") -> None:
         super().__init__(message, remedy=remedy)
@@ -22,9 +22,9 @@ class UnusableMapping(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class ParquetMapping:
-    """Names of columns. A label has a column of its own (`labels` has name and column), is in the one column of maps,
-    or is constant. The metric, which is the label `__name__`, is like any other label. `time_unit` is that of a time
-    which is a number.
+    """The names of columns. A label has its own column (`labels` are pairs of name and column), is in the column of
+    maps, or is constant. The metric is the label `__name__`, and handled like any other label. `time_unit` is the unit
+    of times that are numbers.
     """
 
     value: str
@@ -36,20 +36,20 @@ class ParquetMapping:
 
     @property
     def columns(self) -> list[str]:
-        """All columns that are read, each once."""
+        """The distinct columns that are read."""
         columns = [self.value, self.time, *(column for _, column in self.labels)]
         return list(dict.fromkeys(columns if self.labels_map is None else [*columns, self.labels_map]))
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "ParquetMapping":
-        """A mapping as TOML has it. Raises `UnusableMapping`.
+        """From a TOML table. Raises `UnusableMapping`.
 
         value = "value"                              the column
         time = "time"                                the column, or { column = "time", unit = "ms" } for numbers
         metric = "up"                                the name, or { column = "metric" }
         labels = ["job", "instance"]                 columns, or { label = "column" }
         labels_map = "labels"                        the column with a map of labels
-        constants = { cluster = "a" }                labels that all samples get
+        constants = { cluster = "a" }                labels of all samples
         """
         if unknown := sorted(set(table) - set(_KEYS)):
             raise UnusableMapping(f"the mapping has unknown keys: {_listed(unknown)}", f"Known are: {_listed(_KEYS)}")
@@ -65,35 +65,35 @@ class ParquetMapping:
         return cls(_column(table, "value"), time, unit, tuple(labels), labels_map, tuple(constants))
 
     def check(self, path: str, schema: pa.Schema) -> None:
-        """Raise `UnusableMapping` unless the columns are there and have types that can be read."""
-        there = f"Columns of {path}: {', '.join(f'{field.name} ({field.type})' for field in schema)}"
+        """Raise `UnusableMapping` unless the columns exist and have supported types."""
+        existing = f"Columns of {path}: {', '.join(f'{field.name} ({field.type})' for field in schema)}"
         if missing := [name for name in self.columns if name not in schema.names]:
-            raise UnusableMapping(f"{path} has no column {_listed(missing)}", there)
+            raise UnusableMapping(f"{path} has no column {_listed(missing)}", existing)
         for name in self.columns:
             if schema.names.count(name) > 1:
-                raise UnusableMapping(f"{path} has more than one column {name}", there)
+                raise UnusableMapping(f"{path} has more than one column {name}", existing)
 
-        def refuse(column: str, what: str) -> None:
-            raise UnusableMapping(f"column {column} of {path} is {schema.field(column).type}, {what}", there)
+        def reject(column: str, what: str) -> None:
+            raise UnusableMapping(f"column {column} of {path} is {schema.field(column).type}, {what}", existing)
 
         if not _is_number(schema.field(self.value).type):
-            refuse(self.value, "and a value must be a floating-point number or an integer")
+            reject(self.value, "but a value must be a floating-point number or an integer")
         time = schema.field(self.time).type
         if pa.types.is_timestamp(time):
             if self.time_unit is not None:
-                refuse(self.time, f'which has a unit already: the mapping\'s unit "{self.time_unit}" is for numbers')
+                reject(self.time, f'which has its own unit: the mapping\'s unit "{self.time_unit}" is for numbers')
         elif not _is_number(time):
-            refuse(self.time, "and a time must be a timestamp or a number")
+            reject(self.time, "but a time must be a timestamp or a number")
         elif self.time_unit is None:
-            refuse(self.time, f"so the mapping has to give its unit ({_listed(UNITS)})")
+            reject(self.time, f"so the mapping must have its unit ({_listed(UNITS)})")
         for _, column in self.labels:
             kind = schema.field(column).type
             if not _is_text(kind):
-                refuse(column, "and a label must be a string")
+                reject(column, "but a label must be a string")
         if self.labels_map is not None:
             kind = schema.field(self.labels_map).type
             if not (pa.types.is_map(kind) and _is_text(kind.key_type) and _is_text(kind.item_type)):
-                refuse(self.labels_map, "and labels must be a map of strings to strings")
+                reject(self.labels_map, "but labels must be a map of strings to strings")
 
 
 EXPORT_MAPPING = ParquetMapping(value="value", time="time", labels=((METRIC_LABEL, "metric"),), labels_map="labels")
@@ -117,7 +117,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _column(table: Mapping[str, Any], key: str) -> str:
     column = table.get(key)
     if not isinstance(column, str) or not column:
-        what = f"is {column!r}, not" if key in table else "is missing: it must be"
+        what = f"is {column!r}, but must be" if key in table else "is missing: it must be"
         raise UnusableMapping(f'"{key}" of the mapping {what} the name of a column')
     return column
 
@@ -125,7 +125,7 @@ def _column(table: Mapping[str, Any], key: str) -> str:
 def _texts(table: Mapping[str, Any], key: str) -> dict[str, str]:
     texts = table.get(key, {})
     if not isinstance(texts, Mapping) or not all(isinstance(text, str) for text in texts.values()):
-        raise UnusableMapping(f'"{key}" of the mapping is {texts!r}, not a table of texts')
+        raise UnusableMapping(f'"{key}" of the mapping is {texts!r}, but must be a table of strings')
     return dict(texts)
 
 
@@ -147,7 +147,7 @@ def _metric_column(table: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
     column = metric.get("column")
     if set(metric) != {"column"} or not isinstance(column, str) or not column:
-        raise UnusableMapping(f'"metric" of the mapping is {metric!r}, not a name or {{ column = "name" }}')
+        raise UnusableMapping(f'"metric" of the mapping is {metric!r}, but must be a name or {{ column = "name" }}')
     return [(METRIC_LABEL, column)]
 
 
@@ -156,7 +156,7 @@ def _metric_constant(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     if metric is None or isinstance(metric, Mapping):
         return []
     if not isinstance(metric, str) or not metric:
-        raise UnusableMapping(f'"metric" of the mapping is {metric!r}, not a name or {{ column = "name" }}')
+        raise UnusableMapping(f'"metric" of the mapping is {metric!r}, but must be a name or {{ column = "name" }}')
     return [(METRIC_LABEL, metric)]
 
 
@@ -165,5 +165,5 @@ def _label_columns(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     if isinstance(labels, Mapping):
         return list(_texts(table, "labels").items())
     if not isinstance(labels, list) or not all(isinstance(name, str) for name in labels):
-        raise UnusableMapping(f'"labels" of the mapping is {labels!r}, not a list of columns or a table of them')
+        raise UnusableMapping(f'"labels" of the mapping is {labels!r}, but must be a list or a table of columns')
     return [(name, name) for name in labels]

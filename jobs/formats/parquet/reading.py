@@ -1,4 +1,4 @@
-"""Row groups of a Parquet file, and their samples."""
+"""Reads the samples of row groups of a Parquet file."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,13 +20,13 @@ from strandline.jobs.sample_block import SampleBlock, SeriesColumns
 from strandline.jobs.series_building import LABEL_REASONS
 from strandline.wire.decode import Limits
 
-_STREAM_BUFFER = 1 << 20  # For each column: without it, a row group's columns would be in memory as a whole.
-_REMEDY = "Copy the file again from its origin, or leave it out"
+_STREAM_BUFFER = 1 << 20  # Per column. Without it, pyarrow would read all columns of a row group into memory.
+_REMEDY = "Copy the file again, or exclude it"
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group by its number in the file, from 0: its first row, how many rows, and its bytes before compression."""
+    """A row group: its index in the file, its first row, its number of rows, and its size before compression."""
 
     number: int
     first_row: int
@@ -41,7 +41,7 @@ def row_groups(fs: FileSystem, path: str) -> list[RowGroup]:
 
 
 def check_columns(fs: FileSystem, path: str, mapping: ParquetMapping) -> None:
-    """Raise `UnusableMapping` unless a file has the mapping's columns with types that can be read."""
+    """Raise `UnusableMapping` unless a file has the columns of the mapping with supported types."""
     with _opened(fs, path) as file:
         mapping.check(path, file.schema_arrow)
 
@@ -51,32 +51,32 @@ def read_row_groups(
     path: str,
     groups: Sequence[int],
     mapping: ParquetMapping,
-    most_rows: int,
+    max_rows: int,
     *,
     limits: Limits | None = None,
-    most_label_bytes: int | None = None,
+    max_label_bytes: int | None = None,
 ) -> Iterator[SampleBlock]:
-    """The samples of some row groups, in blocks of `most_rows` rows; the last of a row group has the rest. A block
-    whose series have more than `most_label_bytes` of labels becomes two of half its rows, and so on.
+    """The samples of some row groups, in blocks of `max_rows` rows; the last block of a row group may have fewer. A
+    block with more than `max_label_bytes` of labels is halved, repeatedly if necessary.
 
-    The same bytes and arguments give the same blocks. In memory are the rows of one block and a page or two of each
-    column. Raises `UnreadableSource` and `UnusableMapping`.
+    The same bytes and arguments result in the same blocks. Memory is limited to the rows of one block and one or two
+    pages per column. Raises `UnreadableSource` and `UnusableMapping`.
     """
-    if most_rows < 1:
-        raise ValueError(f"most_rows = {most_rows} must be positive")
-    rules = _Rules(mapping, limits or Limits(), most_label_bytes)
+    if max_rows < 1:
+        raise ValueError(f"max_rows = {max_rows} must be positive")
+    rules = _Rules(mapping, limits or Limits(), max_label_bytes)
     with _opened(fs, path) as file:
         mapping.check(path, file.schema_arrow)
         known = _row_groups(file)
         if missing := [number for number in groups if not 0 <= number < len(known)]:
             raise UnreadableSource(
-                f"{path} has {len(known)} row groups, and none with number {missing[0]}",
+                f"{path} has {len(known)} row groups, but not row group {missing[0]}",
                 remedy="The file was replaced: plan the import again",
             )
-        metadata, texts = file.metadata, _text_leaves(file, mapping)
+        metadata, texts = file.metadata, _label_leaves(file, mapping)
     with _opened(fs, path, texts, metadata) as file:
         for number in groups:
-            yield from _blocks(file, known[number], most_rows, rules)
+            yield from _blocks(file, known[number], max_rows, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +85,24 @@ class _Rules:
 
     mapping: ParquetMapping
     limits: Limits
-    most_label_bytes: int | None
+    max_label_bytes: int | None
 
 
-def _blocks(file: pq.ParquetFile, group: RowGroup, most_rows: int, rules: _Rules) -> Iterator[SampleBlock]:
+def _blocks(file: pq.ParquetFile, group: RowGroup, max_rows: int, rules: _Rules) -> Iterator[SampleBlock]:
     first_row, end = group.first_row, group.first_row + group.rows
-    for batch in _batches(file, group.number, rules.mapping.columns, most_rows):
+    for batch in _batches(file, group.number, rules.mapping.columns, max_rows):
         yield from _bounded(batch, group, first_row, rules)
         first_row += batch.num_rows
     if first_row != end:
         found = first_row - group.first_row
-        raise pa.ArrowInvalid(f"row group {group.number} has {found} rows, not {group.rows} as its metadata has it")
+        raise pa.ArrowInvalid(f"row group {group.number} has {found} rows, but {group.rows} by its metadata")
 
 
 @contextmanager
 def _opened(
     fs: FileSystem, path: str, texts: Sequence[str] = (), metadata: pq.FileMetaData | None = None
 ) -> Iterator[pq.ParquetFile]:
-    """An open file that reads some columns of texts as dictionaries, with its metadata if that was read already."""
+    """An open file that reads the columns `texts` as dictionaries. `metadata` is used instead of reading it again."""
     with named_errors(path):
         source = fs.open_input_file(path)
     watched = WatchedFile(source)
@@ -124,15 +124,15 @@ def _opened(
 
 @contextmanager
 def _parquet_errors(path: str, watched: WatchedFile) -> Iterator[None]:
-    """What the reader of Parquet makes of damaged bytes, by the file's name. Errors of the file system stay as they
-    are: they may pass.
+    """Raise pyarrow's errors about damaged content as `UnreadableSource` with the name of the file. Errors of the file
+    system are raised unchanged, because they may be temporary.
     """
     try:
         yield
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         if watched.failure is not None:
             raise watched.failure from None
-        raise UnreadableSource(f"{path} is not a sound Parquet file: {error}", remedy=_REMEDY) from error
+        raise UnreadableSource(f"{path} is not a valid Parquet file: {error}", remedy=_REMEDY) from error
 
 
 def _row_groups(file: pq.ParquetFile) -> list[RowGroup]:
@@ -141,27 +141,27 @@ def _row_groups(file: pq.ParquetFile) -> list[RowGroup]:
     first_row = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        # Not the sizes of the columns: where their metadata is damaged, pyarrow ends the process when asked for it.
+        # Not the sizes of columns: reading damaged column metadata crashes pyarrow.
         found.append(RowGroup(number, first_row, group.num_rows, group.total_byte_size))
         first_row += group.num_rows
     return found
 
 
-def _text_leaves(file: pq.ParquetFile, mapping: ParquetMapping) -> list[str]:
-    """The columns of labels as Parquet names them: a map has one of names and one of values, named by its writer."""
+def _label_leaves(file: pq.ParquetFile, mapping: ParquetMapping) -> list[str]:
+    """The Parquet leaf columns of labels. A map has two, for names and values, whose paths depend on the writer."""
     wanted = {column for _, column in mapping.labels} | {mapping.labels_map}
-    paths = [file.schema.column(place).path for place in range(len(file.schema))]
+    paths = [file.schema.column(index).path for index in range(len(file.schema))]
     return [path for path in paths if path in wanted or path.split(".")[0] in wanted]
 
 
-def _batches(file: pq.ParquetFile, number: int, columns: list[str], most_rows: int) -> Iterator[pa.RecordBatch]:
-    """A row group in batches of exactly `most_rows` rows but for the last: pyarrow may give shorter ones in between."""
+def _batches(file: pq.ParquetFile, number: int, columns: list[str], max_rows: int) -> Iterator[pa.RecordBatch]:
+    """A row group in batches of exactly `max_rows` rows except the last. Those of pyarrow may be shorter."""
     held: list[pa.RecordBatch] = []
     rows = 0
-    for found in file.iter_batches(most_rows, row_groups=[number], columns=columns, use_threads=False):
+    for found in file.iter_batches(max_rows, row_groups=[number], columns=columns, use_threads=False):
         batch = found
-        while rows + batch.num_rows >= most_rows:
-            missing = most_rows - rows
+        while rows + batch.num_rows >= max_rows:
+            missing = max_rows - rows
             yield _joined([*held, batch.slice(0, missing)])
             held, rows, batch = [], 0, batch.slice(missing)
         if batch.num_rows:
@@ -179,8 +179,8 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _bounded(batch: pa.RecordBatch, group: RowGroup, first_row: int, rules: _Rules) -> Iterator[SampleBlock]:
-    """A batch as a block; or its halves, if its labels take too much."""
-    found = series_of_rows(batch, rules.mapping, rules.limits, rules.most_label_bytes)
+    """A batch as a block, or as several if its labels take too much memory."""
+    found = series_of_rows(batch, rules.mapping, rules.limits, rules.max_label_bytes)
     if found is not None:
         yield _block(batch, rules.mapping, group, first_row, found)
         return
@@ -205,7 +205,7 @@ def _block(
 
 
 def _judge(faults: list[tuple[str, Bools]], group: RowGroup, first_row: int) -> tuple[Bools, BadRecords]:
-    """Which rows can be used, and why the others can't: for the first reason that each has."""
+    """Which rows are valid, and the others as bad records, each with its first fault."""
     good = np.ones(len(faults[0][1]), dtype=np.bool_)
     counts: dict[str, int] = {}
     examples: list[BadRecord] = []
@@ -216,6 +216,6 @@ def _judge(faults: list[tuple[str, Bools]], group: RowGroup, first_row: int) -> 
         counts[reason] = len(found)
         good[found] = False
         for row in (first_row + found[:MAX_EXAMPLES]).tolist():
-            place = f"row {row - group.first_row} of row group {group.number}"
-            examples.append(BadRecord(row, 0, reason, place))
+            position = f"row {row - group.first_row} of row group {group.number}"
+            examples.append(BadRecord(row, 0, reason, position))
     return good, BadRecords(counts, tuple(sorted(examples)[:MAX_EXAMPLES]))

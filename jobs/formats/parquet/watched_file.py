@@ -1,15 +1,15 @@
-"""A file that remembers whether reading it failed: pyarrow reports that and damaged content as the same error."""
+"""A file that remembers read errors, because pyarrow raises the same error for them and for damaged content."""
 
 from pyarrow import NativeFile
 
 
 class WatchedFile:
-    """A file for pyarrow's Parquet reader, with the methods of a Python file that it calls."""
+    """A file for pyarrow's Parquet reader, with the methods that the reader calls."""
 
     def __init__(self, file: NativeFile) -> None:
         self._file = file
         self.failure: OSError | None = None
-        """What the file system has raised, if anything."""
+        """The error of the file system, if there was one."""
 
     @property
     def closed(self) -> bool:

@@ -1,8 +1,9 @@
-"""Prometheus blocks: the folder of a TSDB or of a snapshot, as `promtool` and Thanos write it, too.
+"""Prometheus blocks: the folder of a TSDB or of a snapshot. `promtool` and Thanos write the same format.
 
-In come a `pyarrow.fs.FileSystem` and a path; out go `SampleBlock`s. A block's series are divided into ranges
-(`plan_ranges`), each of which can be read alone (`read_range`). Its index may have version 1 or 2; chunks must be in
-XOR encoding. Chunks of native histograms and of unknown encodings are bad records.
+In: a `pyarrow.fs.FileSystem` and a path. Out: `SampleBlock`s. `find_blocks` lists the blocks of a folder. The series of
+a block are divided into ranges (`plan_ranges`), which can be read independently (`read_range`). The index may have
+version 1 or 2, and chunks must have the XOR encoding. Native histograms and chunks with unknown encodings are bad
+records.
 """
 
 from strandline.jobs.formats.prometheus_blocks.errors import DamagedBlock

@@ -1,4 +1,4 @@
-"""Series and chunks of a block that can't be used, as bad records."""
+"""Invalid series and chunks of a block, as bad records."""
 
 import numpy as np
 
@@ -27,20 +27,20 @@ _CHUNK_REASONS = {
 
 
 def find_bad_entries(path: str, piece: EntryPiece, entries: ParsedEntries) -> tuple[int, BadRecords]:
-    """How many entries of a piece of the index can't be used, and which."""
+    """The number of invalid entries in a piece of the index, and the bad records."""
     bad = np.flatnonzero(entries.outcomes)
     counts: dict[str, int] = {}
     for outcome, count in zip(*np.unique(entries.outcomes[bad], return_counts=True), strict=True):
         counts[_ENTRY_REASONS[int(outcome)]] = int(count)
     examples = tuple(
-        BadRecord(int(piece.positions[entry]), 0, _ENTRY_REASONS[int(entries.outcomes[entry])], _place(path))
+        BadRecord(int(piece.positions[entry]), 0, _ENTRY_REASONS[int(entries.outcomes[entry])], _path_in_block(path))
         for entry in bad[:MAX_EXAMPLES].tolist()
     )
     return len(bad), BadRecords(counts, examples)
 
 
 class BadChunks:
-    """Collects those of the blocks of samples, one block after the other."""
+    """Collects the invalid chunks of each `SampleBlock` in turn."""
 
     def __init__(self, files: ChunkFiles, entries: ParsedEntries) -> None:
         self._files = files
@@ -49,7 +49,7 @@ class BadChunks:
         self._examples: list[BadRecord] = []
 
     def add(self, chunks: LocatedChunks, first: int) -> None:
-        """Look through chunks that were decoded, which are those from number `first` of the piece on."""
+        """Add the invalid ones among decoded chunks, the first of which is chunk `first` of the piece."""
         bad = np.flatnonzero(chunks.states != ChunkState.XOR)
         if not len(bad):
             return
@@ -57,18 +57,18 @@ class BadChunks:
         for kind, count in zip(*np.unique(kinds, return_counts=True), strict=True):
             reason = _chunk_reason(int(kind) >> 8, int(kind) & 0xFF)
             self._counts[reason] = self._counts.get(reason, 0) + int(count)
-        for place in bad[: MAX_EXAMPLES - len(self._examples)].tolist():
+        for index in bad[: MAX_EXAMPLES - len(self._examples)].tolist():
             self._examples.append(
                 BadRecord(
-                    int(self._entries.offsets[first + place]),
+                    int(self._entries.offsets[first + index]),
                     0,
-                    _chunk_reason(int(chunks.states[place]), int(chunks.encodings[place])),
-                    self._excerpt(first + place),
+                    _chunk_reason(int(chunks.states[index]), int(chunks.encodings[index])),
+                    self._excerpt(first + index),
                 )
             )
 
     def take(self) -> BadRecords:
-        """What was collected since the last time."""
+        """The bad records since the last call."""
         taken = BadRecords(self._counts, tuple(sorted(self._examples)))
         self._counts, self._examples = {}, []
         return taken
@@ -77,14 +77,14 @@ class BadChunks:
         entries = self._entries
         row = entries.chunk_rows[chunk]
         labels = labels_text(entries.labels[entries.starts[row] : entries.starts[row + 1]].tobytes())
-        return f"{_place(self._files.path(int(entries.segments[chunk])))} {labels}"[:MAX_EXCERPT]
+        return f"{_path_in_block(self._files.path(int(entries.segments[chunk])))} {labels}"[:MAX_EXCERPT]
 
 
 def _chunk_reason(state: int, encoding: int) -> str:
     return _CHUNK_REASONS.get(state, f"unknown chunk encoding {encoding}")
 
 
-def _place(path: str) -> str:
-    """The end of a path, from the block's name on."""
+def _path_in_block(path: str) -> str:
+    """The end of a path, starting with the name of the block."""
     parts = path.split("/")
     return "/".join(parts[-3:] if len(parts) > 1 and parts[-2] == "chunks" else parts[-2:])

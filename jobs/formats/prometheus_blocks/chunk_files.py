@@ -1,4 +1,4 @@
-"""A block's chunk files: chunks that lie close together are read at once."""
+"""Reads the chunk files of a block. Chunks that are close to each other are read together."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,14 +17,14 @@ from strandline.jobs.formats.prometheus_blocks.finding import CHUNKS
 
 _MAGIC = 0x85BD40DD
 _VERSION = 1
-# Chunks with less than this between them are read together, up to so many bytes at a time.
-_MOST_GAP, _MOST_RUN = 64 << 10, 8 << 20
-_LAST_CHUNK = 4 << 10  # How long the last chunk of a run is taken to be: longer ones cost one more read.
+# Chunks are read together if the gap between them is at most this long, up to a total size.
+_MAX_GAP, _MAX_RUN = 64 << 10, 8 << 20
+_LAST_CHUNK_BYTES = 4 << 10  # The assumed size of the last chunk of a run; a larger one needs a second read.
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedChunks:
-    """The chunks of a run: where the data of each lies in `data`, its encoding, number of samples and `ChunkState`."""
+    """The chunks of a run: the range of each in `data`, its encoding, number of samples and `ChunkState`."""
 
     data: Bytes
     starts: I64s
@@ -36,36 +36,36 @@ class LocatedChunks:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def part(self, first: int, behind: int) -> "LocatedChunks":
-        """Some of them, as views."""
-        chosen = slice(first, behind)
+    def part(self, first: int, stop: int) -> "LocatedChunks":
+        """A range of the chunks, as views."""
+        selected = slice(first, stop)
         return LocatedChunks(
             self.data,
-            self.starts[chosen],
-            self.ends[chosen],
-            self.encodings[chosen],
-            self.counts[chosen],
-            self.states[chosen],
+            self.starts[selected],
+            self.ends[selected],
+            self.encodings[selected],
+            self.counts[selected],
+            self.states[selected],
         )
 
 
 def runs_of(segments: I64s, offsets: I64s) -> list[tuple[int, int]]:
-    """Chunks [first, behind) that are read at once."""
+    """The ranges [first, stop) of chunks that are read together."""
     firsts = np.zeros(len(offsets) + 1, dtype=np.int64)
-    count = cut_runs(segments, offsets, _MOST_GAP, _MOST_RUN, firsts)
+    count = cut_runs(segments, offsets, _MAX_GAP, _MAX_RUN, firsts)
     firsts[count] = len(offsets)
     bounds = firsts[: count + 1].tolist()
     return list(pairwise(bounds))
 
 
 class ChunkFiles:
-    """The chunk files of a block. One is open at a time: chunks come in the order of the files."""
+    """The chunk files of a block. One is open at a time, because chunks are read in the order of files."""
 
     def __init__(self, fs: FileSystem, block_path: str) -> None:
         self._fs = fs
         self._folder = f"{block_path}/{CHUNKS}"
         found = fs.get_file_info(FileSelector(self._folder, allow_not_found=True))
-        # The number that a reference holds counts from 0, the names from 1.
+        # File numbers in references start at 0, those in names at 1.
         self._paths: dict[int, str] = {
             int(entry.base_name) - 1: entry.path
             for entry in found
@@ -90,11 +90,11 @@ class ChunkFiles:
         return self._paths.get(segment, f"{self._folder}/{segment + 1:06d}")
 
     def locate(self, segment: int, offsets: I64s) -> LocatedChunks:
-        """Read and check the chunks of a run. Raises `DamagedBlock` if there is no such file."""
+        """Read and check the chunks of a run. Raises `DamagedBlock` if their file is missing."""
         file = self._file(segment)
-        # A reference behind the end of a truncated file reads nothing.
+        # A reference beyond the end of a truncated file reads nothing.
         base = min(int(offsets[0]), file.size)
-        end = min(int(offsets[-1]) + _LAST_CHUNK, file.size)
+        end = min(int(offsets[-1]) + _LAST_CHUNK_BYTES, file.size)
         data = file.read(base, end - base)
         needed = int(needed_end(data, base, end - base, offsets, file.size))
         if needed > end:
@@ -126,7 +126,7 @@ class ChunkFiles:
         self.close()
         path = self.path(segment)
         if segment not in self._paths:
-            raise DamagedBlock(path, None, "the file is missing, and the index refers to it")
+            raise DamagedBlock(path, None, "the file is missing, but the index refers to it")
         file = RangeFile(self._fs, path)
         self._open = (segment, file)
         if file.size < FILE_HEADER:

@@ -1,14 +1,14 @@
-"""What makes a whole block unreadable, in one error."""
+"""The error for a block that can't be read at all."""
 
 from strandline.jobs.formats.byte_ranges import UnreadableSource
 
-REMEDY = "Copy the block again from its origin, or move its folder away to import the other blocks"
+REMEDY = "Copy the block again, or move its folder away to import the other blocks"
 
 
 class DamagedBlock(UnreadableSource):
-    """A file without which a block can't be read is missing, truncated or damaged."""
+    """A file that is required to read a block is missing, truncated or damaged."""
 
     def __init__(self, path: str, position: int | None, reason: str) -> None:
-        """`position` is the byte of the file where the reason was found, if it has one."""
+        """`position` is the byte offset of the fault in the file, if known."""
         place = path if position is None else f"{path} at byte {position}"
         super().__init__(f"{place}: {reason}", remedy=REMEDY)

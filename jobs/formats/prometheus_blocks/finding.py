@@ -1,4 +1,4 @@
-"""Blocks in the folder of a Prometheus TSDB or of a snapshot, by their meta.json."""
+"""Finds the blocks in the folder of a Prometheus TSDB or of a snapshot, by their meta.json."""
 
 import json
 import re
@@ -13,13 +13,13 @@ from strandline.jobs.formats.prometheus_blocks.errors import DamagedBlock
 META, INDEX, CHUNKS, TOMBSTONES = "meta.json", "index", "chunks", "tombstones"
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _META_VERSION = 1
-_MOST_META_BYTES = 16 << 20  # It names the blocks that a block was compacted from: far less than this.
+_MAX_META_BYTES = 16 << 20  # Far above the size of a list of all blocks from which a block was compacted.
 
 
 @dataclass(frozen=True, slots=True)
 class BlockInfo:
-    """A block: its folder, when its samples were taken, in milliseconds from `min_time` to before `max_time`, how many
-    series, chunks and samples its meta.json reports, and the bytes of its files.
+    """A block: its folder, its time range from `min_time` to `max_time` (exclusive) in milliseconds, the numbers of
+    series, chunks and samples by its meta.json, and the total size of its files.
     """
 
     ulid: str
@@ -33,15 +33,15 @@ class BlockInfo:
 
 
 def find_blocks(fs: FileSystem, path: str) -> list[BlockInfo]:
-    """The blocks below a folder, or the one that the folder is, by time. Other folders, such as the WAL, are ignored.
+    """The blocks in a folder, or the folder itself, ordered by time. Other folders, such as the WAL, are ignored.
 
-    Raises `UnreadableSource` if there is none, and `DamagedBlock` for a block without a sound meta.json.
+    Raises `UnreadableSource` if there is no block, and `DamagedBlock` for a block without a valid meta.json.
     """
     path = path.rstrip("/") or path
     with named_errors(path):
         if fs.get_file_info(path).type == FileType.File:
             raise UnreadableSource(
-                f"{path} is a file, and Prometheus blocks are folders",
+                f"{path} is a file, but Prometheus blocks are folders",
                 remedy="Name the folder of a TSDB, of a snapshot or of one block",
             )
         entries = fs.get_file_info(FileSelector(path))
@@ -86,8 +86,8 @@ def _name_below(path: str, entry: FileInfo) -> str:
 
 def _read_meta(fs: FileSystem, path: str) -> dict[str, Any]:
     with RangeFile(fs, path) as file:
-        if file.size > _MOST_META_BYTES:
-            raise DamagedBlock(path, None, f"{file.size} bytes are too many for a block's description")
+        if file.size > _MAX_META_BYTES:
+            raise DamagedBlock(path, None, f"its size of {file.size} bytes is over the limit of {_MAX_META_BYTES}")
         data = file.read(0, file.size)[: file.size].tobytes()
     try:
         meta = json.loads(data)

@@ -1,4 +1,4 @@
-"""Ranges of a block's series, for parts that can be read alone on any machine."""
+"""Divides the series of a block into ranges, which can be read independently."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from strandline.jobs.formats.kernels.index_entries import count_chunks
 from strandline.jobs.formats.prometheus_blocks.finding import BlockInfo
 from strandline.jobs.formats.prometheus_blocks.index_file import IndexFile
 
-_CHUNK_SAMPLES = 120  # What Prometheus puts into a chunk, for a block that doesn't report its number of samples.
+_CHUNK_SAMPLES = 120  # The usual number in Prometheus, for a block that does not report its number of samples.
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesRange:
-    """Series by their number in the index, from 0 in the order of its entries: [first, behind). They have so many
-    chunks, which estimates their samples.
+    """A range of series [first, behind), by their position in the index, and their number of chunks, from which the
+    number of samples can be estimated.
     """
 
     first: int
@@ -23,15 +23,15 @@ class SeriesRange:
     chunks: int
 
 
-def plan_ranges(fs: FileSystem, block: BlockInfo, most_samples: int) -> list[SeriesRange]:
-    """Divide a block's series into ranges of about `most_samples` samples, or one series.
+def plan_ranges(fs: FileSystem, block: BlockInfo, max_samples: int) -> list[SeriesRange]:
+    """Divide a block's series into ranges of about `max_samples` samples, or one series.
 
-    It depends on the index and meta.json only, so that every machine gets the same ranges. The index doesn't tell how
-    many samples a chunk has: they are estimated by the block's mean. Raises `DamagedBlock`.
+    The result depends on the index and meta.json only. The index does not have the number of samples of a chunk, so
+    they are estimated by the block's mean. Raises `DamagedBlock`.
     """
-    if most_samples < 1:
-        raise ValueError(f"most_samples = {most_samples} must be positive")
-    most_chunks = _chunks_of(block, most_samples)
+    if max_samples < 1:
+        raise ValueError(f"max_samples = {max_samples} must be positive")
+    max_chunks = _chunks_of(block, max_samples)
     ranges: list[SeriesRange] = []
     first = held = 0
     with IndexFile(fs, block.path) as index:
@@ -41,10 +41,10 @@ def plan_ranges(fs: FileSystem, block: BlockInfo, most_samples: int) -> list[Ser
             chunks = np.zeros(len(piece), dtype=np.int64)
             count_chunks(piece.data, int(piece.positions[0]), piece.positions, chunks)
             before = np.append(0, np.cumsum(chunks))
-            done = 0  # Of this piece.
+            done = 0  # Number of series of this piece.
             while True:
-                # As many series as fit behind those that are held, but at least one.
-                fitting = int(np.searchsorted(before, before[done] + most_chunks - held, side="right")) - 1
+                # As many series as fit in addition to those before this piece, but at least one.
+                fitting = int(np.searchsorted(before, before[done] + max_chunks - held, side="right")) - 1
                 if piece.first + done == first:
                     fitting = max(fitting, done + 1)
                 if fitting >= len(piece):

@@ -1,7 +1,7 @@
-"""Samples of a range of a block's series.
+"""Reads the samples of a range of a block's series.
 
-Series come in the order of the index, with the samples of their chunks in the order of the entry. A record is a chunk,
-or a series whose entry can't be used.
+Series are in the order of the index, and the samples of their chunks in the order of the entry. A record is a chunk, or
+a series with an invalid entry.
 """
 
 from collections.abc import Iterator
@@ -23,16 +23,16 @@ from strandline.wire.decode import Limits
 
 
 def read_range(
-    fs: FileSystem, block: BlockInfo, series: SeriesRange, most_samples: int, *, limits: Limits | None = None
+    fs: FileSystem, block: BlockInfo, series: SeriesRange, max_samples: int, *, limits: Limits | None = None
 ) -> Iterator[SampleBlock]:
-    """Read a range of series, in blocks of at most `most_samples` samples, or of one chunk.
+    """Read a range of series, in blocks of at most `max_samples` samples, or of one chunk.
 
-    The same bytes and arguments give the same blocks. In memory are the symbol table, a piece of the index, a run of
-    chunks and the samples of one block, however large the source is. Raises `DamagedBlock` for damage that concerns
-    more than single series and chunks.
+    The same bytes and arguments result in the same blocks. Memory is limited to the symbol table, a piece of the index,
+    a run of chunks and the samples of one block. Raises `DamagedBlock` for damage that affects more than single series
+    and chunks.
     """
-    if most_samples < 1:
-        raise ValueError(f"most_samples = {most_samples} must be positive")
+    if max_samples < 1:
+        raise ValueError(f"max_samples = {max_samples} must be positive")
     limits = limits or Limits()
     with IndexFile(fs, block.path) as index, ChunkFiles(fs, block.path) as files:
         tombstones = load_tombstones(fs, block.path)
@@ -41,15 +41,15 @@ def read_range(
             entries = parse_entries(piece, symbols, limits)
             faulty, bad = find_bad_entries(index.path, piece, entries)
             deleted = tombstones.of(index.references(piece)[entries.entries])
-            yield from _PieceReader(files, entries, deleted, most_samples).blocks(faulty, bad)
+            yield from _PieceReader(files, entries, deleted, max_samples).blocks(faulty, bad)
 
 
 class _OpenBlock:
-    """Room for the samples of a block, and what is in it."""
+    """A block that is being filled."""
 
     def __init__(self, first_chunk: int, room: int) -> None:
         self.first_chunk = first_chunk
-        self.room = room  # For as many samples as the chunks announce; fewer may be left of them.
+        self.room = room  # In samples by the chunk headers; fewer may be written.
         self.count = 0
         self.rows = np.empty(room, dtype=np.int32)
         self.times = np.empty(room, dtype=np.int64)
@@ -57,37 +57,37 @@ class _OpenBlock:
 
 
 class _PieceReader:
-    """Samples of the series of a piece."""
+    """Reads the samples of the series in a piece of the index."""
 
-    def __init__(self, files: ChunkFiles, entries: ParsedEntries, deleted: Deleted, most_samples: int) -> None:
+    def __init__(self, files: ChunkFiles, entries: ParsedEntries, deleted: Deleted, max_samples: int) -> None:
         self._files = files
         self._entries = entries
         self._deleted = deleted
-        self._most = most_samples
+        self._max_samples = max_samples
         self._bad = BadChunks(files, entries)
 
     def blocks(self, faulty: int, bad_entries: BadRecords) -> Iterator[SampleBlock]:
-        """All samples. The first block also reports the entries that can't be used."""
+        """All samples. The first block also has the invalid entries."""
         entries = self._entries
-        open_block = _OpenBlock(0, self._most)
+        open_block = _OpenBlock(0, self._max_samples)
         for begin, end in runs_of(entries.segments, entries.offsets):
             run = self._files.locate(int(entries.segments[begin]), entries.offsets[begin:end])
             samples = np.append(0, np.cumsum(run.counts))
             chunk = begin
             while chunk < end:
-                most = samples[chunk - begin] + open_block.room
-                behind = begin + int(np.searchsorted(samples, most, side="right")) - 1
-                if behind == chunk:
+                max_cumulative = samples[chunk - begin] + open_block.room
+                stop = begin + int(np.searchsorted(samples, max_cumulative, side="right")) - 1
+                if stop == chunk:
                     if chunk > open_block.first_chunk:
                         yield self._close(open_block, chunk, faulty, bad_entries)
-                        open_block, faulty, bad_entries = _OpenBlock(chunk, self._most), 0, BadRecords()
+                        open_block, faulty, bad_entries = _OpenBlock(chunk, self._max_samples), 0, BadRecords()
                         continue
-                    behind = chunk + 1
+                    stop = chunk + 1
                     open_block = _OpenBlock(chunk, int(run.counts[chunk - begin]))
-                part = run.part(chunk - begin, behind - begin)
+                part = run.part(chunk - begin, stop - begin)
                 self._decode(part, chunk, open_block)
-                open_block.room -= int(samples[behind - begin] - samples[chunk - begin])
-                chunk = behind
+                open_block.room -= int(samples[stop - begin] - samples[chunk - begin])
+                chunk = stop
         if len(entries.offsets) > open_block.first_chunk or faulty:
             yield self._close(open_block, len(entries.offsets), faulty, bad_entries)
 
@@ -106,8 +106,8 @@ class _PieceReader:
         )
         self._bad.add(chunks, first)
 
-    def _close(self, block: _OpenBlock, behind: int, faulty: int, bad_entries: BadRecords) -> SampleBlock:
-        rows = self._entries.chunk_rows[block.first_chunk : behind]
+    def _close(self, block: _OpenBlock, stop: int, faulty: int, bad_entries: BadRecords) -> SampleBlock:
+        rows = self._entries.chunk_rows[block.first_chunk : stop]
         first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
         return SampleBlock(
             series=self._entries.series(first, last),

@@ -1,4 +1,4 @@
-"""The entries of a piece of the index as columns: series with canonical labels, and their chunks."""
+"""Parses the entries of a piece of the index to columns: series with canonical labels, and their chunks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +18,10 @@ Arrays = tuple[npt.NDArray[Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class ParsedEntries:
-    """Series of a piece that can be used, their chunks in order, and what became of each entry.
+    """The valid series of a piece, their chunks in order, and the outcome of each entry.
 
-    Series i is entry `entries[i]` of the piece. Chunk j belongs to series `chunk_rows[j]`. `outcomes` has a verdict or
-    an `EntryFault` for each entry, 0 for one that is among the series.
+    Series i is entry `entries[i]` of the piece. Chunk j belongs to series `chunk_rows[j]`. `outcomes` has a `Verdict`
+    or an `EntryFault` for each entry, and 0 for a valid one.
     """
 
     outcomes: npt.NDArray[np.uint8]
@@ -34,14 +34,14 @@ class ParsedEntries:
     segments: I64s
     offsets: I64s
 
-    def series(self, first: int, behind: int) -> SeriesColumns:
-        """Some of the series, alone."""
-        start, end = self.starts[first], self.starts[behind]
+    def series(self, first: int, stop: int) -> SeriesColumns:
+        """A range of the series."""
+        start, end = self.starts[first], self.starts[stop]
         return SeriesColumns(
-            starts=self.starts[first : behind + 1] - start,
+            starts=self.starts[first : stop + 1] - start,
             labels=self.labels[start:end],
-            key_low=self.key_low[first:behind],
-            key_high=self.key_high[first:behind],
+            key_low=self.key_low[first:stop],
+            key_high=self.key_high[first:stop],
         )
 
 
@@ -73,7 +73,7 @@ def parse_entries(piece: EntryPiece, symbols: Symbols, limits: Limits) -> Parsed
         )
         if done == count:
             break
-        # One of the two was too short; which is not worth knowing.
+        # One of the two outputs was full; both are enlarged, because it does not matter which.
         longer = np.empty(2 * len(labels), dtype=np.uint8)
         longer[:used] = labels[:used]
         labels = longer

@@ -1,1 +1,1 @@
-"""Compiled code of landing: order samples and write remote-write requests from columns."""
+"""The numba kernels of landing: they sort samples, and encode columns as remote-write requests."""

@@ -1,4 +1,4 @@
-"""The kernels that choose the samples of a block which land, and put them into order."""
+"""Kernels that choose the samples of a block that land, and sort them."""
 
 import numpy as np
 from numba import njit
@@ -9,10 +9,10 @@ OUTCOMES = 4
 
 @njit(cache=True, nogil=True)
 def choose_samples(row, times, is_large, oldest, newest, chosen, counts, first):
-    """List the samples that land in `chosen`, in their order, and give their number.
+    """Write the indices of the samples that land to `chosen`, in their order. Returns their number.
 
-    `counts` gets the number of samples for each outcome, `first` the first sample of each. `is_large` marks the series
-    that fit into no record.
+    Sets `counts` to the number of samples by outcome, and `first` to the first sample of each outcome. `is_large` marks
+    the series that do not fit into a record.
     """
     n_chosen = 0
     for sample in range(len(row)):
@@ -36,9 +36,9 @@ def choose_samples(row, times, is_large, oldest, newest, chosen, counts, first):
 
 @njit(cache=True, nogil=True)
 def sort_stably(keys, samples, counts, ordered):
-    """Put `samples` into `ordered` by `keys[sample]`, those of equal keys as they stood: a counting sort.
+    """Sort `samples` by `keys[sample]` into `ordered`, with a stable counting sort.
 
-    `counts` has a place for each key, and gets the number of samples that have it.
+    Sets `counts`, which has an element for each key, to the number of samples by key.
     """
     counts[:] = 0
     is_ordered, previous = True, 0
@@ -48,15 +48,15 @@ def sort_stably(keys, samples, counts, ordered):
         is_ordered = is_ordered and key >= previous
         previous = key
     if is_ordered:
-        # As sources that were written series by series or hour by hour are.
+        # Common: sources are often written series by series or hour by hour.
         ordered[:] = samples
         return
-    place = np.empty(len(counts), dtype=np.int64)
-    behind = 0
+    position = np.empty(len(counts), dtype=np.int64)
+    total = 0
     for key in range(len(counts)):
-        place[key] = behind
-        behind += counts[key]
+        position[key] = total
+        total += counts[key]
     for sample in samples:
         key = keys[sample]
-        ordered[place[key]] = sample
-        place[key] += 1
+        ordered[position[key]] = sample
+        position[key] += 1

@@ -1,7 +1,7 @@
-"""The kernels that write samples as remote-write requests: plan which record each run of samples goes to, then write.
+"""Kernels that encode samples as remote-write requests: first plan the record of each run of samples, then write.
 
-A *piece* is one `TimeSeries` of one record: the labels of a series, and samples of it that follow each other. Sizes are
-planned to the byte, because a message stands behind its length.
+A *piece* is one `TimeSeries` of one record: the labels of a series, and consecutive samples of it. Sizes are planned to
+the byte, because a message is preceded by its length.
 """
 
 import numpy as np
@@ -14,15 +14,15 @@ from strandline.wire.kernels.split import copy_bytes, partition_of
 
 U64 = np.uint64
 
-# Of a sample's bytes all but its time: tag, length, tag and eight bytes of the value, tag of the time.
+# The bytes of a sample without its time: tag, length, tag and eight bytes of the value, tag of the time.
 SAMPLE_BYTES = 12
-# The most that a piece takes beside its labels if it holds one sample: a tag and a length, and a time below zero.
+# The largest overhead of a piece with one sample over its labels: a tag and a length, and a negative time.
 MAX_ALONE = 1 + 3 + SAMPLE_BYTES + 10
 
 
 @njit(cache=True)
 def _time_size(time):
-    """How many bytes a time takes as a varint; one below zero takes ten."""
+    """The bytes of a time as a varint; ten if it is negative."""
     rest, size = U64(time) >> U64(7), 1
     while rest != U64(0):
         rest >>= U64(7)
@@ -32,17 +32,18 @@ def _time_size(time):
 
 @njit(cache=True)
 def _field_size(length):
-    """What a field of so many bytes takes with its tag and length."""
+    """The bytes of a field including its tag and length."""
     return 1 + varint_size(length) + length
 
 
 @njit(cache=True, nogil=True)
 def plan_pieces(ordered, row, times, starts, key_low, partitions, max_bytes, pieces, records):
-    """Cut the ordered samples into pieces, and give each one the newest record of its partition that has room.
+    """Divide the ordered samples into pieces, and assign each one to the newest record of its partition, or to a new
+    record if it does not fit.
 
-    Gives (number of pieces, number of records). A piece is the position of its first sample in `ordered`, its series,
-    its length without tag and length, and its record. A record has a partition, a size, and numbers of samples and of
-    pieces. Records are numbered as they are begun. There is a place in `pieces` and `records` for each sample. No
+    Returns (number of pieces, number of records). The columns of a piece: position of its first sample in `ordered`,
+    series, length without tag and length, record. The columns of a record: partition, size, number of samples, number
+    of pieces. Records are numbered in the order of their creation. `pieces` and `records` are as long as `ordered`. No
     series may take more than `max_bytes` with one sample.
     """
     piece_first, piece_row, piece_length, piece_record = pieces
@@ -54,7 +55,7 @@ def plan_pieces(ordered, row, times, starts, key_low, partitions, max_bytes, pie
         sample = ordered[position]
         series = row[sample]
         sample_size = SAMPLE_BYTES + _time_size(times[sample])
-        # The size of a record is without its last piece while that grows.
+        # The size of a record does not include its last piece while that grows.
         if series == current and size[record] + _field_size(length + sample_size) <= max_bytes:
             length += sample_size
             record_samples[record] += 1
@@ -92,20 +93,20 @@ def _put_varint(at, number):
 
 
 @njit(cache=True, nogil=True)
-def write_pieces(ordered, times, value_bits, starts, labels, pieces, place, out):
-    """Write each piece to its record's place in `out`; places move on to where the records end."""
+def write_pieces(ordered, times, value_bits, starts, labels, pieces, position_of, out):
+    """Write each piece at the position of its record in `out`; afterwards, positions are where the records end."""
     piece_first, piece_row, piece_length, piece_record = pieces
     source, base = np.int64(labels.ctypes.data), np.int64(out.ctypes.data)
     for piece in range(len(piece_first)):
-        behind = piece_first[piece + 1] if piece + 1 < len(piece_first) else len(ordered)
+        stop = piece_first[piece + 1] if piece + 1 < len(piece_first) else len(ordered)
         series, record = piece_row[piece], piece_record[piece]
-        at = base + place[record]
+        at = base + position_of[record]
         store_u8(at, np.uint8(TAG_SERIES))
         at = _put_varint(at + 1, U64(piece_length[piece]))
         length = starts[series + 1] - starts[series]
         copy_bytes(at, source + starts[series], length)
         at += length
-        for position in range(piece_first[piece], behind):
+        for position in range(piece_first[piece], stop):
             sample = ordered[position]
             store_u8(at, np.uint8(TAG_SAMPLE))
             store_u8(at + 2, np.uint8(TAG_SAMPLE_VALUE))
@@ -114,4 +115,4 @@ def write_pieces(ordered, times, value_bits, starts, labels, pieces, place, out)
             end = _put_varint(at + SAMPLE_BYTES, U64(times[sample]))
             store_u8(at + 1, np.uint8(end - at - 2))
             at = end
-        place[record] = at - base
+        position_of[record] = at - base

@@ -1,1 +1,1 @@
-"""Numba kernels over part keys and labels; no types, no checks of what is sound."""
+"""The numba kernels over part keys and labels. They do not validate their input."""

@@ -1,4 +1,4 @@
-"""Part keys with the metric first, and the labels in them. The layout is that of `strandline.index.documents`."""
+"""Part keys with the metric first, and the labels in them. The encoding is that of `strandline.index.documents`."""
 
 import numpy as np
 from numba import njit
@@ -21,8 +21,8 @@ def _is_metric(data, base, at, length):
 
 @njit(cache=True, nogil=True)
 def put_metric_first(data, offsets, out, out_offsets):
-    """Write each part key `data[offsets[i] : offsets[i + 1]]` with `__name__` and the metric in front of its other
-    labels; with an empty metric where it has none. `out` has 12 bytes more for each key.
+    """Write each part key `data[offsets[i] : offsets[i + 1]]` with `__name__` and the metric before its other labels;
+    with an empty metric if it has none. `out` must have 12 extra bytes per key.
     """
     base = np.int64(data.ctypes.data)
     written = 0
@@ -32,10 +32,10 @@ def put_metric_first(data, offsets, out, out_offsets):
         while at < end:
             length = _length(data, at)
             value = at + 2 + length
-            behind = value + 2 + _length(data, value)
+            next_label = value + 2 + _length(data, value)
             if _is_metric(data, base, at + 2, length):
-                metric, metric_end = at, behind
-            at = behind
+                metric, metric_end = at, next_label
+            at = next_label
         if metric == end:
             # A key without a metric sorts before all others.
             out[written], out[written + 1] = NAME_BYTES, 0
@@ -56,7 +56,7 @@ def put_metric_first(data, offsets, out, out_offsets):
 
 @njit(cache=True, nogil=True)
 def count_labels(data, offsets, counts):
-    """How many labels each part key has."""
+    """The number of labels of each part key."""
     for key in range(len(offsets) - 1):
         at, end = offsets[key], offsets[key + 1]
         found = 0
@@ -69,8 +69,8 @@ def count_labels(data, offsets, counts):
 
 @njit(cache=True, nogil=True)
 def label_spans(data, offsets, metrics, names, values):
-    """Where the texts of part keys lie that have the metric first: rows of (begin, end). `names` and `values` have a
-    row for each label but the metric.
+    """The (begin, end) positions of the texts in part keys with the metric first. `names` and `values` have a row for
+    each label except the metric.
     """
     label = 0
     for key in range(len(offsets) - 1):
@@ -88,14 +88,14 @@ def label_spans(data, offsets, metrics, names, values):
 
 @njit(cache=True, nogil=True)
 def find_label(data, offsets, name, spans):
-    """The span of the value of one label in each part key; an empty one where the key does not have it."""
+    """The (begin, end) positions of the value of a label in each part key; empty if the key does not have it."""
     for key in range(len(offsets) - 1):
         at, end = np.int64(offsets[key]), np.int64(offsets[key + 1])
         spans[key, 0], spans[key, 1] = at, at
         while at < end:
             length = _length(data, at)
             value = at + 2 + length
-            behind = value + 2 + _length(data, value)
+            next_label = value + 2 + _length(data, value)
             if length == len(name):
                 same = True
                 for byte in range(length):
@@ -103,14 +103,14 @@ def find_label(data, offsets, name, spans):
                         same = False
                         break
                 if same:
-                    spans[key, 0], spans[key, 1] = value + 2, behind
+                    spans[key, 0], spans[key, 1] = value + 2, next_label
                     break
-            at = behind
+            at = next_label
 
 
 @njit(cache=True, nogil=True)
 def repeat_labels(first_label, samples, names, values, to_first, to_names, to_values):
-    """Repeat the labels of each series for each of its samples: numbers of names and values."""
+    """Repeat the labels of each series, as codes of names and values, for each of its samples."""
     sample = at = 0
     to_first[0] = 0
     for series in range(len(samples)):

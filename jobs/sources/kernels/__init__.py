@@ -1,1 +1,1 @@
-"""Compiled loops over the bytes of sources."""
+"""The numba kernels over the bytes of sources."""

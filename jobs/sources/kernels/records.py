@@ -1,4 +1,4 @@
-"""Where records of a text begin and end: at newlines, but for those within quotes."""
+"""Finds the boundaries of records: newlines outside of quotes."""
 
 from numba import njit
 
@@ -6,29 +6,29 @@ NEWLINE = 10
 
 
 @njit(cache=True)
-def walk_records(data, at, wanted, max_record, quote):
-    """Walk over whole records from `at` on, where one begins, up to the first that begins at `wanted` or behind it.
+def skip_records(data, at, wanted, max_record, quote):
+    """Skip complete records from `at`, where one begins, to the first that begins at or after `wanted`.
 
-    Gives the place where the walk ended: that first record's beginning, or an earlier one's that is longer than
-    `max_record` or does not end within `data`.
+    Returns the start of that record, or of an earlier one that is longer than `max_record` or does not end within
+    `data`.
     """
-    begun, in_quotes = at, False
+    start, in_quotes = at, False
     for i in range(at, len(data)):
         byte = data[i]
         if byte == quote:
             in_quotes = not in_quotes
         elif byte == NEWLINE and not in_quotes:
-            if i - begun > max_record:
-                return begun
-            begun = i + 1
-            if begun >= wanted:
-                return begun
-    return begun
+            if i - start > max_record:
+                return start
+            start = i + 1
+            if start >= wanted:
+                return start
+    return start
 
 
 @njit(cache=True)
 def find_end(data, in_quotes, quote):
-    """The place behind the first newline outside of quotes, or -1; and whether the data ends within quotes."""
+    """The position after the first newline outside of quotes, or -1; and whether the data ends within quotes."""
     for i in range(len(data)):
         byte = data[i]
         if byte == quote:
@@ -40,7 +40,7 @@ def find_end(data, in_quotes, quote):
 
 @njit(cache=True)
 def count_bytes(data, wanted):
-    """How often a byte occurs."""
+    """The number of occurrences of a byte."""
     count = 0
     for byte in data:
         count += byte == wanted

@@ -1,4 +1,4 @@
-"""The brokers that the suite is run against."""
+"""The brokers for the suite: in memory, and real ones."""
 
 import uuid
 from collections.abc import Iterator
@@ -29,5 +29,5 @@ def world(request: pytest.FixtureRequest) -> World:
 
 @pytest.fixture
 def part() -> PartIdentity:
-    """One of a job that no other test has."""
+    """A part of a new job."""
     return PartIdentity("contract", uuid.uuid4().hex, 7)

@@ -1,4 +1,4 @@
-"""What every part log does: over Kafka, and over its twin in memory."""
+"""The contract of the part log, with Kafka and with its in-memory counterpart."""
 
 from collections import Counter
 from contextlib import suppress
@@ -8,7 +8,7 @@ import pytest
 from strandline.errors import Fatal, Retryable
 from strandline.jobs.landing.part_log import DeadlinePassed, OffsetExpired
 from strandline.jobs.landing.progress import Landed, MetadataTooLong, PartIdentity, Progress
-from strandline.jobs.landing.transactions import LandingUnknown, OffsetUnstable, PartLost
+from strandline.jobs.landing.transactions import LandingUnknown, OffsetUnstable, PartFenced
 from strandline.jobs.sending.template import Message
 from strandline.kafka.errors import LogUnreachable, TopicMissing
 from strandline.wire.record_headers import are_times_checked
@@ -102,7 +102,7 @@ def test_parts_do_not_disturb_each_other(world: World, part: PartIdentity) -> No
     }
 
 
-def test_a_part_that_is_begun_twice_goes_on_behind_what_has_landed(world: World, part: PartIdentity) -> None:
+def test_a_part_that_is_begun_twice_continues_after_what_has_landed(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     assert begin(log, part) == begin(log, part) == Landed()
     land(log, 0)
@@ -116,7 +116,7 @@ def test_a_zombie_lands_nothing_between_anothers_begin_and_its_first_chunk(world
     begin(zombie, part)
     land(zombie, 0)
     assert begin(other, part) == landed(1)
-    with pytest.raises(PartLost):
+    with pytest.raises(PartFenced):
         land(zombie, 1, samples=99)
     assert zombie.held is None
     land(other, 1)
@@ -139,7 +139,7 @@ def test_a_zombie_that_is_fenced_within_its_transaction_lands_nothing(
     found = []
     zombie = world.open_log(before={step: lambda: found.append(begin(other, part))})
     begin(zombie, part)
-    with pytest.raises(PartLost):
+    with pytest.raises(PartFenced):
         land(zombie, 0, samples=99)
     assert found == [Landed()]
     land(other, 0)
@@ -150,7 +150,7 @@ def test_a_holder_that_was_fenced_may_begin_again_if_the_part_is_its_own(world: 
     log = world.open_log()
     begin(log, part)
     begin(world.open_log(), part)
-    with pytest.raises(PartLost):
+    with pytest.raises(PartFenced):
         land(log, 0)
     assert begin(log, part) == Landed()
     land(log, 0)
@@ -165,7 +165,7 @@ def test_a_commit_whose_answer_was_lost_is_found_by_the_next_begin(world: World,
     begin(log, part)
     with pytest.raises(LandingUnknown):
         land(log, 0)
-    with pytest.raises(RuntimeError, match="begun"):
+    with pytest.raises(RuntimeError, match="begin"):
         land(log, 0)
     assert begin(log, part) == landed(1)
     assert samples(world, part) == {0: 10}
@@ -185,7 +185,7 @@ def test_a_transaction_that_a_dead_process_left_open_is_aborted_by_the_next_begi
     assert samples(world, part) == {0: 10}
 
 
-def test_a_process_that_dies_right_behind_its_commit_has_landed_the_chunk(world: World, part: PartIdentity) -> None:
+def test_a_process_that_dies_right_after_its_commit_has_landed_the_chunk(world: World, part: PartIdentity) -> None:
     log = world.open_log(after={"commit": kill})
     begin(log, part)
     with suppress(Killed):
@@ -205,7 +205,7 @@ def test_after_a_failure_in_a_transaction_nothing_has_landed_and_readers_are_not
     with pytest.raises(LogUnreachable):
         land(log, 0, samples=99)
     assert log.held is None
-    # `committed` waits until no transaction is open; nobody has begun the part again.
+    # `committed` waits until no transaction is open; no worker has begun the part again.
     assert samples(world, part) == {}
     other = world.open_log()
     assert begin(other, part) == Landed()
@@ -217,7 +217,7 @@ def test_an_offset_that_is_not_stable_yet_is_waited_for_and_never_taken_for_none
     world: World, part: PartIdentity
 ) -> None:
     if isinstance(world, MemoryWorld):
-        world.cluster.unstable_looks = 3
+        world.cluster.unstable_reads = 3
     log, other = world.open_log(), world.open_log()
     for number in range(5):
         one = PartIdentity(part.dataset, part.job, number)
@@ -267,7 +267,7 @@ def test_a_chunk_out_of_turn_is_refused(world: World, part: PartIdentity) -> Non
         land(log, 0)
 
 
-def test_nothing_is_sent_behind_the_deadline(world: World, part: PartIdentity) -> None:
+def test_nothing_is_sent_after_the_deadline(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     begin(log, part)
     with pytest.raises(DeadlinePassed):
@@ -312,12 +312,12 @@ def test_brokers_that_are_away_may_come_back(world: World, part: PartIdentity) -
     assert isinstance(caught.value, Retryable)
 
 
-def test_a_part_that_was_forgotten_begins_anew(world: World, part: PartIdentity) -> None:
+def test_a_part_whose_group_was_deleted_starts_from_the_beginning(world: World, part: PartIdentity) -> None:
     log = world.open_log()
     begin(log, part)
     land(log, 0)
-    log.forget(part)
-    log.forget(part)
+    log.delete_group(part)
+    log.delete_group(part)
     assert begin(log, part) == Landed()
 
 
@@ -327,7 +327,7 @@ def test_a_part_whose_offset_may_be_forgotten_is_not_sent_again(world: World, pa
     assert begin(log, part, now - 5 * DAY_MS) == Landed()
     with pytest.raises(OffsetExpired, match="first begun 6"):
         begin(log, part, now - 6 * DAY_MS - DAY_MS // 10)
-    with pytest.raises(RuntimeError, match="begun"):
+    with pytest.raises(RuntimeError, match="begin"):
         land(log, 0)
     assert samples(world, part) == {}
 

@@ -1,4 +1,4 @@
-"""What only one of the part logs can be made to do: that in memory within a test's time, that over Kafka at all."""
+"""Behaviour that only one of the part logs can be made to show: in memory without waiting, or with real brokers."""
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.contract
 def test_an_offset_that_stays_unstable_until_the_deadline_fails_the_begin(
     memory: MemoryWorld, part: PartIdentity
 ) -> None:
-    memory.cluster.unstable_looks = 10**9
+    memory.cluster.unstable_reads = 10**9
     log = memory.open_log()
     begin(log, part)
     land(log, 0)
@@ -169,7 +169,7 @@ def test_a_right_that_is_missing_is_named_and_those_that_are_named_suffice(
             begin(log, part)
             begin(log, part, clock.now_ms())
             land(log, 0, partitions=partitions_of(log))
-            log.forget(part)
+            log.delete_group(part)
 
     def grant(kind: ResourceType, name: str, *operations: AclOperation) -> None:
         pattern = ResourcePatternType.PREFIXED if name.endswith(".") else ResourcePatternType.LITERAL
@@ -184,7 +184,7 @@ def test_a_right_that_is_missing_is_named_and_those_that_are_named_suffice(
         return caught.value.remedy
 
     def next_refusal(words: str) -> None:
-        # A moment after a right was granted the broker knows of it.
+        # The broker applies a new ACL with a delay.
         eventually(lambda: words in refusal())
 
     next_refusal(f"READ, WRITE and DESCRIBE on the topic {topic.name}")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from strandline.jobs.exporting import target
-from strandline.jobs.exporting.day_manifest import Choice, OtherExport
+from strandline.jobs.exporting.day_manifest import ConflictingExport, DayAction
 from strandline.jobs.importing.part_sources import chunks_of
 from strandline.jobs.importing.planning import ImportOptions, plan_import
 from strandline.jobs.importing.spec import Format
@@ -70,7 +70,7 @@ def filled(folder: Path, *, shards: int = 1, hours: int = 24) -> ExportWorld:
 
 def test_a_day_is_exported_sorted_in_files_that_do_not_overlap(tmp_path: Path) -> None:
     world = filled(tmp_path, hours=30)
-    assert world.export(world.options(days=2)) == [Choice.EXPORT, Choice.EXPORT]
+    assert world.export(world.options(days=2)) == [DayAction.EXPORT, DayAction.EXPORT]
     for day in (0, 1):
         begin = START + day * DAY
         expected = world.stored.expected(begin, begin + DAY, __name__="m")
@@ -93,7 +93,7 @@ def test_an_unchanged_day_is_left_alone_and_a_late_write_exports_it_again(tmp_pa
     world.export(options)
     before = world.manifest(0)
     files = {path.name for path in world.day_folder().iterdir()}
-    assert world.export(options) == [Choice.UNCHANGED, Choice.UNCHANGED]
+    assert world.export(options) == [DayAction.UNCHANGED, DayAction.UNCHANGED]
     assert {path.name for path in world.day_folder().iterdir()} == files
     # A sample that replaces one, and one of a series that was not there, both of the first day.
     late = START + 5 * MINUTE
@@ -102,7 +102,7 @@ def test_an_unchanged_day_is_left_alone_and_a_late_write_exports_it_again(tmp_pa
         FIRST + 48,
         [({"__name__": "m", "host": "h1", "Zone": "z"}, late, 77.0), ({"__name__": "m", "host": "new"}, late, 78.0)],
     )
-    assert world.export(options) == [Choice.EXPORT, Choice.UNCHANGED]
+    assert world.export(options) == [DayAction.EXPORT, DayAction.UNCHANGED]
     after = world.manifest(0)
     assert before is not None
     assert after is not None
@@ -141,7 +141,7 @@ def test_a_late_write_to_a_group_without_matching_series_exports_nothing(tmp_pat
     assert manifest is not None
     touched = {row.group for row in rows if row.samples}
     (own,) = {row.group for row in manifest.rows}
-    expected = Choice.EXPORT if own in touched else Choice.UNCHANGED
+    expected = DayAction.EXPORT if own in touched else DayAction.UNCHANGED
     assert len(touched) > 1
     assert world.export() == [expected]
 
@@ -231,7 +231,7 @@ def test_a_day_is_never_replaced_once_a_row_it_was_made_from_has_expired(tmp_pat
     for place in [place for place in rows if place[0] == FIRST]:
         del rows[place]
     world.stored.write(0, FIRST + 24, [({"__name__": "m", "host": "h1", "Zone": "z"}, START, 77.0)])
-    assert world.export() == [Choice.EXPIRED]
+    assert world.export() == [DayAction.EXPIRED]
     assert world.visible() == before
 
 
@@ -310,25 +310,25 @@ def test_a_bucket_whose_index_is_not_stored_yet_is_not_read(tmp_path: Path) -> N
     world.export()
     assert world.visible() == before
     held[FIRST + 2, named.group] = taken
-    assert world.export() == [Choice.EXPORT]
+    assert world.export() == [DayAction.EXPORT]
     assert world.visible() == world.stored.expected(START, START + DAY, __name__="m")
 
 
 def test_a_day_without_samples_is_exported_once(tmp_path: Path) -> None:
     world = filled(tmp_path, hours=2)
     options = world.options("absent")
-    assert world.export(options) == [Choice.EXPORT]
+    assert world.export(options) == [DayAction.EXPORT]
     assert world.visible() == []
-    assert world.export(options) == [Choice.UNCHANGED]
+    assert world.export(options) == [DayAction.UNCHANGED]
 
 
 def test_another_selector_or_a_shorter_time_is_refused(tmp_path: Path) -> None:
     world = filled(tmp_path, hours=2)
     world.export()
-    with pytest.raises(OtherExport, match="holds an export of 'm'"):
+    with pytest.raises(ConflictingExport, match="holds an export of 'm'"):
         world.plan(world.options("other"))
     shorter = world.options()
-    with pytest.raises(OtherExport, match="cut short"):
+    with pytest.raises(ConflictingExport, match="cut short"):
         world.plan(type(shorter)(shorter.to, shorter.selector, START + HOUR, START + DAY))
 
 
@@ -351,7 +351,7 @@ def test_a_plan_that_was_removed_fails_parts_by_name(tmp_path: Path) -> None:
     for path in (tmp_path / "out" / plan.spec.plan).iterdir():
         path.unlink()
     world.work()
-    assert "a part of the plan of this export" in world.board.parts(world.board.jobs()[0])[0].reason
+    assert "part of the plan of this export" in world.board.parts(world.board.jobs()[0])[0].reason
 
 
 def test_an_import_reads_an_exported_file_as_it_was_exported(tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ FORMATS: list[tuple[Format, dict[str, object], Callable[[Path], Path]]] = [
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JobWorld:
     """With a plan of several parts, and several chunks a part, some of which are divided for what they become."""
     format_, mapping, write = request.param
-    monkeypatch.setattr(parquet_parts, "ROWS_A_CHUNK", 10)
-    monkeypatch.setattr(block_parts, "SAMPLES_A_CHUNK", 20)
+    monkeypatch.setattr(parquet_parts, "ROWS_PER_CHUNK", 10)
+    monkeypatch.setattr(block_parts, "SAMPLES_PER_CHUNK", 20)
     world = JobWorld(tmp_path)
     options = ImportOptions(format_, mapping, part_bytes=600, chunk_bytes=200, max_record=2_000, packed_bytes=400)
     plan = world.planned_of(write(tmp_path), options)

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.exporting.day_manifest import NAME, Choice, DayManifest
+from strandline.jobs.exporting.day_manifest import NAME, DayAction, DayManifest
 from strandline.jobs.exporting.export_kind import EXPORT, ExportKind
-from strandline.jobs.exporting.planning import ExportOptions, StoredNow, plan_export
+from strandline.jobs.exporting.planning import ExportOptions, StoredState, plan_export
 from strandline.jobs.importing.planning import ImportOptions
 from strandline.jobs.importing.spec import Format
 from strandline.jobs.landing.memory_part_log import MemoryCluster
@@ -80,10 +80,10 @@ def imported(folder: Path, rows: list[tuple[str, int, float]]) -> list[bytes]:
     return [record.value for record in jobs.cluster.read()[0]]
 
 
-def exported(world: World, folder: Path, number: int) -> tuple[Choice, list[tuple[int, float]], int]:
+def exported(world: World, folder: Path, number: int) -> tuple[DayAction, list[tuple[int, float]], int]:
     """Export a metric's first hour; what became of its day, the samples that count then, and the day's revision."""
     store, now = world.sqlite, world.clock.now_ms()
-    stored = StoredNow("metrics", world.options.groups, {0: world.manifest()}, frozenset(), now)
+    stored = StoredState("metrics", world.options.groups, {0: world.manifest()}, frozenset(), now)
     options = ExportOptions(str(folder), "metric_1", FIRST * HOUR, (FIRST + 1) * HOUR)
     plan = plan_export(store, stored, options, f"plan-{number}")
     if plan.parts:
@@ -111,8 +111,8 @@ def test_an_import_into_a_ready_hour_raises_its_revision_and_its_export_runs_aga
     world.pass_hours(3)
     before = of_first_hour(world)
     assert (before.verdict, before.revision) == (Verdict.READY, 0)
-    assert exported(world, tmp_path / "out", 1) == (Choice.EXPORT, [(START, 1.0)], 1)
-    assert exported(world, tmp_path / "out", 2)[0] is Choice.UNCHANGED
+    assert exported(world, tmp_path / "out", 1) == (DayAction.EXPORT, [(START, 1.0)], 1)
+    assert exported(world, tmp_path / "out", 2)[0] is DayAction.UNCHANGED
 
     # One sample replaces what was there, and others are new.
     rows = [("metric_1", START, 7.0), *(("metric_1", START + at * MINUTE, float(at)) for at in range(1, 9))]
@@ -125,5 +125,5 @@ def test_an_import_into_a_ready_hour_raises_its_revision_and_its_export_runs_aga
     assert (after.verdict, after.revision > before.revision) == (Verdict.READY, True)
     assert after.late_samples == len(rows)
     samples = [(time, value) for _, time, value in rows]
-    assert exported(world, tmp_path / "out", 3) == (Choice.EXPORT, samples, 2)
-    assert exported(world, tmp_path / "out", 4)[0] is Choice.UNCHANGED
+    assert exported(world, tmp_path / "out", 3) == (DayAction.EXPORT, samples, 2)
+    assert exported(world, tmp_path / "out", 4)[0] is DayAction.UNCHANGED

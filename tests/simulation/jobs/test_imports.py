@@ -13,7 +13,7 @@ from strandline.jobs.importing.planning import ImportOptions
 from strandline.jobs.importing.spec import Format
 from strandline.jobs.rate import changed_rate
 from strandline.jobs.report import JobReport
-from strandline.jobs.transitions import reopened, resume, want
+from strandline.jobs.transitions import reopened, request_stop, resume
 from strandline.kafka.errors import LogUnreachable
 from strandline.node.bulk.changing import resume_job
 from strandline.store.bulk_jobs import BulkJobState, Wanted
@@ -180,7 +180,7 @@ def test_a_worker_that_waits_for_its_rate_gives_up_its_part_when_the_job_is_paus
     world.planned(text(), OPTIONS)
 
     def waits(_samples: int, check: Callable[[], None]) -> None:
-        world.board.change(world.board.job("job"), lambda one: want(one, Wanted.PAUSED, NOW))
+        world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
         for _ in range(10):
             world.clock.sleep(1)
             check()
@@ -199,7 +199,7 @@ def test_a_pause_holds_once_nothing_can_land_and_a_resume_goes_on(tmp_path: Path
     world.work(Fault(Harm.CRASH_BEFORE, 60))
     landed = world.samples()
     assert 0 < len(landed) < ROWS
-    job = world.board.change(world.board.job("job"), lambda one: want(one, Wanted.PAUSED, NOW))
+    job = world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
     assert world.work()
     job = world.board.job("job")
     assert job.state is BulkJobState.PAUSED
@@ -224,7 +224,7 @@ def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path
     def stands_still() -> None:
         if not seen:
             world.dead.add("worker-0")
-            world.board.change(world.board.job("job"), lambda one: want(one, Wanted.CANCELLED, NOW))
+            world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
             # Settled by workers of which the first crashes at some call.
             world.work(Fault(Harm.CRASH_AFTER, calls))
             world.work()
@@ -241,7 +241,7 @@ def test_a_job_is_cancelled_though_the_brokers_have_forgotten_what_has_landed(tm
     world.work(Fault(Harm.CRASH_BEFORE, 60))
     landed = world.samples()
     world.clock.sleep(8 * 86_400)
-    world.board.change(world.board.job("job"), lambda one: want(one, Wanted.CANCELLED, NOW))
+    world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
     assert world.work()
     assert world.board.job("job").state is BulkJobState.CANCELLED
     assert world.samples() == landed

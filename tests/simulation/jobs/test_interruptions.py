@@ -15,7 +15,7 @@ from strandline.jobs.importing.planning import ImportOptions
 from strandline.jobs.importing.spec import Format
 from strandline.jobs.report import JobReport
 from strandline.jobs.sources import files
-from strandline.jobs.transitions import want
+from strandline.jobs.transitions import request_stop
 from strandline.node.bulk.changing import resume_job
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 from strandline.store.jobs import JobState
@@ -132,7 +132,7 @@ def test_a_worker_that_takes_a_part_while_the_job_is_being_paused_lands_nothing(
     def paused_meanwhile() -> None:
         """It has seen the job run, and takes a part of it; meanwhile nothing is leased, so that the pause holds."""
         if state(world) is BulkJobState.RUNNING:
-            world.board.change(world.board.job("job"), lambda one: want(one, Wanted.PAUSED, NOW))
+            world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
             assert world.work()
             assert state(world) is BulkJobState.PAUSED
 
@@ -152,7 +152,7 @@ def test_a_part_is_fenced_once_for_each_lease_and_a_zombie_lands_nothing_after_i
     def paused() -> int:
         """How many parts are fenced for a pause."""
         before = world.calls["hold"]
-        world.board.change(world.board.job("job"), lambda one: want(one, Wanted.PAUSED, NOW))
+        world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
         assert world.work()
         assert state(world) is BulkJobState.PAUSED
         return world.calls["hold"] - before
@@ -209,7 +209,7 @@ def test_resuming_twice_does_every_part_once(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     world.work(Fault(Harm.CRASH_BEFORE, 50))
-    world.board.change(world.board.job("job"), lambda one: want(one, Wanted.PAUSED, NOW))
+    world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
     assert world.work()
     assert state(world) is BulkJobState.PAUSED
     first = resume_job(world.board, "job", world.clock)
@@ -339,7 +339,8 @@ def test_a_file_that_may_no_longer_be_read_fails_the_job_by_name(
         assert world.work()
     job = world.board.job("job")
     assert job.state is BulkJobState.FAILED
-    assert "job.txt may not be read" in job.reason
+    assert "no permission to read" in job.reason
+    assert "job.txt" in job.reason
     assert not world.samples()
     resume_job(world.board, "job", world.clock)
     assert world.work()

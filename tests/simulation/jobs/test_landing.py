@@ -49,7 +49,7 @@ class History:
             case 3:
                 self.cluster.lost_answers = 1
             case 4:
-                self.cluster.unstable_looks = self.random.randrange(4)
+                self.cluster.unstable_reads = self.random.randrange(4)
             case 5:
                 self.cluster.grow(min(5, len(self.cluster.partitions) + 1))
             case 6 | 7 | 8 if self.depth < 3:

@@ -7,7 +7,7 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.jobs.counts import AttemptCounts
-from strandline.jobs.transitions import resume, want
+from strandline.jobs.transitions import request_stop, resume
 from strandline.store.bulk_jobs import BulkJobState, BulkPart, Wanted
 from strandline.store.jobs import JobState
 from support.bulk_worlds import Fault, Harm
@@ -69,7 +69,7 @@ class StoppedByOperator:
         self._asked += 1
         if self._asked == self._chunks:
             board = self._world.board
-            board.change(board.job("job"), lambda one: want(one, self._wanted, NOW))
+            board.change(board.job("job"), lambda one: request_stop(one, self._wanted, NOW))
         # Not for ever, if nothing stops the task.
         return 0.01 if self._chunks <= self._asked < self._chunks + 500 else 0.0
 
@@ -162,14 +162,14 @@ def test_after_a_cancellation_holds_nothing_lands_though_a_task_wakes(tmp_path: 
     def stands_still() -> None:
         if not seen and world.samples():
             world.dead.add("driver")
-            world.board.change(world.board.job("job"), lambda one: want(one, Wanted.CANCELLED, NOW))
+            world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
             assert world.work()
             assert world.board.job("job").state is BulkJobState.CANCELLED
             seen.append(sum(world.samples().values()))
 
     # The driver's machine was suspended, and its clock with it. So its lease lasts, as far as it knows, and the grant.
     opener = MemoryOpener(world, stalls={call: stands_still})
-    with worker_with_executors(world, opener, look_s=1_000, grant_s=1_000, clock=ManualClock(NOW)) as worker:
+    with worker_with_executors(world, opener, poll_s=1_000, grant_s=1_000, clock=ManualClock(NOW)) as worker:
         worker.run_until_done()
     assert [sum(world.samples().values())] == seen
 

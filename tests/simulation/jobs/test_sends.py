@@ -9,7 +9,7 @@ import pytest
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.report import JobReport
 from strandline.jobs.sending.part_send import EARLIER
-from strandline.jobs.transitions import resume, want
+from strandline.jobs.transitions import request_stop, resume
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
 from support.bulk_worlds import NOW, Fault, Harm
@@ -80,7 +80,7 @@ def test_a_crash_at_any_call_loses_no_event_of_a_job_that_is_cancelled(tmp_path:
         calls += 1
         world, posted = begun(tmp_path / str(calls)), list[tuple[str, bytes]]()
         world.webhook = lambda key, body, posted=posted: posted.append((key, body))
-        world.board.change(world.job(), lambda one: want(one, Wanted.CANCELLED, NOW))
+        world.board.change(world.job(), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
         fault = Fault(harm, calls)
         world.work(fault)
         if not fault.is_over:

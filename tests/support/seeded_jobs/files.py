@@ -1,4 +1,4 @@
-"""Files in memory, as processes read them through the file systems that pyarrow knows."""
+"""Files in memory, behind the interface of pyarrow's file systems."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class FileInfo:
 
 @dataclass
 class Files:
-    """By path: content, and when it was written."""
+    """Contents and modification times by path."""
 
     contents: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     is_away: bool = False
@@ -35,11 +35,11 @@ class Files:
 
     def _require_there(self) -> None:
         if self.is_away:
-            raise OSError("the disk is gone")
+            raise OSError("the disk is away")
 
 
 class FileSystem:
-    """What pyarrow's file systems offer, as far as it is used. `call` carries a call out for a process."""
+    """The methods of pyarrow's file systems that are used. `call` executes a call for a process."""
 
     def __init__(self, files: Files, call: Callable[..., Any]) -> None:
         self._files, self._call = files, call

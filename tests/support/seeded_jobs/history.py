@@ -1,4 +1,4 @@
-"""Histories of jobs: what happens, step by step, as a seed has it."""
+"""Histories of jobs: lists of steps, generated from a seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +12,15 @@ from support.seeded_jobs.scheduling import Fault, Kind, Process
 from support.seeded_jobs.simulation import DAY_MS, HOSTS, START_MS, Simulation
 
 _HOUR_MS = 3_600_000
-_MOST_PARTITIONS = 5
+_MAX_PARTITIONS = 5
 _ROUNDS = 60
 
 
 @dataclass(frozen=True)
 class JobHistory:
-    """What a seed gives: jobs by the number of their rows, how files are cut, which rows are bad, and the steps."""
+    """A generated history: the number of rows of each job, the sizes of parts and chunks, which rows are bad, and
+    steps.
+    """
 
     seed: int
     rows: tuple[int, ...]
@@ -36,7 +38,7 @@ class JobHistory:
 
 
 def history_of(seed: int) -> JobHistory:
-    """The history that goes by a number."""
+    """The history of a seed."""
     random = Random(seed)  # noqa: S311
     names, weights = zip(*((name, weight) for name, (_, weight) in STEPS.items()), strict=True)
     steps = [Step(name, random.getrandbits(32)) for name in random.choices(names, weights, k=random.randint(6, 20))]
@@ -50,14 +52,14 @@ def history_of(seed: int) -> JobHistory:
     )
 
 
-def without(history: JobHistory, places: Sequence[int]) -> JobHistory:
-    """The same without some of its steps."""
-    left = tuple(step for place, step in enumerate(history.steps) if place not in places)
-    return replace(history, steps=left)
+def without(history: JobHistory, indices: Sequence[int]) -> JobHistory:
+    """The history without some of its steps."""
+    kept = tuple(step for index, step in enumerate(history.steps) if index not in indices)
+    return replace(history, steps=kept)
 
 
 def run(history: JobHistory, simulation: Simulation, watch: Callable[[Step], None] = lambda _step: None) -> None:
-    """Let it happen, and check what has to hold. Raises `Violation`, or whatever the code under test raises."""
+    """Run a history and check the invariants. Raises `Violation`, and the errors of the code under test."""
     with simulation.in_place():
         for number, rows in enumerate(history.rows):
             made = [
@@ -72,7 +74,7 @@ def run(history: JobHistory, simulation: Simulation, watch: Callable[[Step], Non
 
 
 def settle(simulation: Simulation) -> None:
-    """In the end all is well. Each job has to end then, and nothing may be lost, doubled, or land too late."""
+    """Repair everything. Each job must then end, and no sample may be lost, duplicated, or land too late."""
     simulation.random, simulation.scheduler.stops = Random(0), False  # noqa: S311
     _put_back(simulation)
     _repair(simulation)
@@ -90,7 +92,7 @@ def settle(simulation: Simulation) -> None:
         simulation.scheduler.run(20)
         simulation.start_worker("c")
         simulation.scheduler.pass_time(60)
-    # Whatever still stalls goes on now, and must do no harm.
+    # Processes that are still stalled continue now, and must do no harm.
     simulation.scheduler.run(2_000)
     for job in board.jobs():
         simulation.models[job.job].check_settled(job, board.parts(job), simulation.landed(job.job)[0])
@@ -115,7 +117,7 @@ def _run(simulation: Simulation) -> None:
 
 
 def _arm_fault(simulation: Simulation) -> None:
-    """One of the next calls is the one in which something happens."""
+    """Inject a fault into one of the next calls of a process."""
     live = simulation.scheduler.live()
     if live:
         random = simulation.random
@@ -130,14 +132,14 @@ def _kill(simulation: Simulation) -> None:
 
 
 def _suspend(simulation: Simulation) -> None:
-    """A process stands still where it is; perhaps its whole machine, and the monotonic clock with it."""
+    """Suspend a process, or its machine including the monotonic clock."""
     live = simulation.scheduler.live()
     if live:
         process = simulation.random.choice(live)
         process.is_suspended = True
         simulation.happened("crash")
         if simulation.random.random() < 0.6:
-            process.clock.stand_still()
+            process.clock.suspend()
             simulation.events["machine suspended"] += 1
 
 
@@ -151,7 +153,7 @@ def _wake_one(simulation: Simulation) -> None:
 
 def _wake(process: Process) -> None:
     process.is_suspended = False
-    process.clock.go_on()
+    process.clock.resume_clock()
 
 
 def _pass_minutes(simulation: Simulation) -> None:
@@ -178,7 +180,7 @@ def _cancel(simulation: Simulation) -> None:
 
 
 def _resume(simulation: Simulation) -> None:
-    """Perhaps by two operators at once, of which one is killed."""
+    """Resume a job, possibly by two operators concurrently, one of which may crash."""
     job = _some_job(simulation)
     for _ in range(simulation.random.choice((1, 1, 2))):
         process = simulation.start_resume(simulation.random.choice(HOSTS), job)
@@ -189,7 +191,7 @@ def _resume(simulation: Simulation) -> None:
 
 
 def _trouble(simulation: Simulation) -> None:
-    """The brokers, the store or the disk do not answer for a while, or the brokers refuse everything."""
+    """The brokers, the store or the disk do not answer for a while, or the brokers reject everything."""
     cluster = simulation.cluster
     match simulation.random.randrange(5):
         case 0:
@@ -212,16 +214,16 @@ def _trouble(simulation: Simulation) -> None:
 
 def _odd_answers(simulation: Simulation) -> None:
     simulation.cluster.lost_answers = simulation.random.randrange(3)
-    simulation.cluster.unstable_looks = simulation.random.randrange(4)
+    simulation.cluster.unstable_reads = simulation.random.randrange(4)
     simulation.scheduler.run(simulation.random.choice((5, 20)))
 
 
 def _grow(simulation: Simulation) -> None:
-    simulation.cluster.grow(min(_MOST_PARTITIONS, len(simulation.cluster.partitions) + 1))
+    simulation.cluster.grow(min(_MAX_PARTITIONS, len(simulation.cluster.partitions) + 1))
 
 
 def _change_file(simulation: Simulation) -> None:
-    """A file is written anew, as long or longer than before, with other samples."""
+    """Overwrite a file with other samples; its length stays or grows."""
     path = simulation.random.choice(sorted(simulation.contents))
     former = simulation.contents[path]
     header, newline, rows = former.partition(b"\n")
@@ -234,7 +236,7 @@ def _change_file(simulation: Simulation) -> None:
 
 
 def _put_back(simulation: Simulation) -> None:
-    """By an operator who stops all workers first: one that reads meanwhile could read both files."""
+    """Restore the original files, with all workers stopped: one that is reading could read both versions."""
     changed = {path for path, content in simulation.contents.items() if simulation.files.contents[path][0] != content}
     if changed:
         for process in simulation.scheduler.live():
@@ -245,7 +247,7 @@ def _put_back(simulation: Simulation) -> None:
 
 
 def _wrong_clock(simulation: Simulation) -> None:
-    """By less than a day behind, which is what is allowed for, or by any time ahead."""
+    """Set a wrong clock: less than a day behind, which is tolerated, or any time ahead."""
     host = simulation.random.choice(HOSTS)
     offset = simulation.random.choice((0, -20 * _HOUR_MS, 3 * _HOUR_MS, 2 * DAY_MS, 200 * DAY_MS))
     if offset > 0:
@@ -256,7 +258,7 @@ def _wrong_clock(simulation: Simulation) -> None:
 def _repair(simulation: Simulation) -> None:
     cluster = simulation.cluster
     cluster.reachable, cluster.refuses, cluster.refuses_records = True, False, False
-    cluster.lost_answers = cluster.unstable_looks = 0
+    cluster.lost_answers = cluster.unstable_reads = 0
     simulation.is_store_away = simulation.files.is_away = False
 
 
@@ -283,4 +285,4 @@ STEPS: dict[str, tuple[Callable[[Simulation], None], float]] = {
     "put files back": (_put_back, 0.5),
     "wrong clock": (_wrong_clock, 1),
 }
-"""What may happen, and how often it does."""
+"""The steps with their relative frequencies."""

@@ -1,4 +1,4 @@
-"""What has to hold of a job, in plain Python: which samples its file has, what may follow what, and what is frozen."""
+"""The invariants of a job in plain Python: its expected samples, its permitted transitions, and when nothing may land."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _FOLLOWS = {
 }
 
 Landed = Counter[tuple[int, float]]
-"""How often each sample of a job, by time and value, is in the topic."""
+"""The number of copies of each sample of a job in the topic, by time and value."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass
 class JobModel:
-    """One job. `was` has everything that happened which may explain a state."""
+    """The model of a job. `was` are the events that may explain a state."""
 
     name: str
     rows: list[Row]
@@ -54,7 +54,7 @@ class JobModel:
         return Counter((row.time, row.value) for row in self.rows if not row.is_bad)
 
     def job_changed(self, before: BulkJob, after: BulkJob, landed: Landed, records: int) -> None:
-        """A job's row was replaced, while this was in the topic."""
+        """Check a change of the job's row. `landed` and `records` are in the topic at that time."""
         if before.state is after.state:
             return
         if after.state not in _FOLLOWS[before.state]:
@@ -75,29 +75,29 @@ class JobModel:
                 pass
 
     def part_changed(self, before: BulkPart, after: BulkPart) -> None:
-        """A part's row was replaced."""
+        """Check a change of a part's row."""
         if before.state is JobState.DONE:
             raise Violation(f"{before.name} was done, and is {after.state} now")
         if after.epoch < before.epoch:
             raise Violation(f"{before.name} had epoch {before.epoch}, and has {after.epoch} now")
 
     def check_landed(self, landed: Landed) -> None:
-        """What is in the topic, at any time."""
+        """Check the content of the topic, at any time."""
         double = {sample: count for sample, count in landed.items() if count > 1}
         if double:
-            raise Violation(f"{self.name}: doubled samples {double}")
+            raise Violation(f"{self.name}: duplicate samples {double}")
         foreign = set(landed) - set(self.expected)
         if foreign:
             raise Violation(f"{self.name}: samples that the planned file does not have: {foreign}")
         self._check_frozen(landed)
 
     def check_settled(self, job: BulkJob, parts: Sequence[BulkPart], landed: Landed) -> None:
-        """After everything was repaired, and workers have had their time."""
+        """Check the end of the history, after everything was repaired and workers have run."""
         self.check_landed(landed)
         counted = JobStatus.of(job, parts).counts.samples
-        # Once the brokers have forgotten what has landed, nobody knows.
+        # Unless the offsets may have expired, which makes it unknown what has landed.
         if counted != landed.total() and not self.was & {"days", "clock ahead"}:
-            raise Violation(f"{self.name} is {job.state}: {landed.total()} samples landed, and {counted} are counted")
+            raise Violation(f"{self.name} is {job.state}: {landed.total()} samples landed, but {counted} are counted")
         if job.state is _DONE:
             if self.completions != 1:
                 raise Violation(f"{self.name} was completed {self.completions} times")
@@ -115,18 +115,18 @@ class JobModel:
         if landed != self.expected:
             raise Violation(f"{self.name} is done: lost {self.expected - landed}, too many {landed - self.expected}")
         report = JobReport.from_json(job.report)
-        bad = [place for place, row in enumerate(self.rows, 1) if row.is_bad]
+        bad = [number for number, row in enumerate(self.rows, 1) if row.is_bad]
         counts = report.counts
         found = (counts.records, counts.samples, counts.bad, counts.sent)
         wanted = (len(self.rows), len(self.rows) - len(bad), len(bad), records)
         if found != wanted:
-            raise Violation(f"{self.name}: the report has {found}, and {wanted} is right")
+            raise Violation(f"{self.name}: the report has {found}, but {wanted} is correct")
         if sum(report.times.counts.values()) != wanted[1]:
             raise Violation(f"{self.name}: {report.times} are not {wanted[1]} samples")
         # The header is the first line of the file.
         lines = [one.record.line - 1 for one in report.bad_lines]
         if lines != bad[:MAX_EXAMPLES]:
-            raise Violation(f"{self.name}: bad rows are {bad[:MAX_EXAMPLES]}, and the report has {lines}")
+            raise Violation(f"{self.name}: bad rows are {bad[:MAX_EXAMPLES]}, but the report has {lines}")
 
     def _explain(self, job: BulkJob, causes: set[str]) -> None:
         if not self.was & causes:

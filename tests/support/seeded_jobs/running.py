@@ -1,4 +1,4 @@
-"""Running the histories of jobs, and telling how one failed."""
+"""Runs histories of jobs, and reports failures."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from support.seeded_jobs.simulation import Simulation
 
 @contextmanager
 def simulations() -> Iterator[Path]:
-    """Meanwhile nothing is logged. No folder is needed."""
+    """A context without logging. No folder is needed."""
     with without_logs():
         yield Path()
 
 
 def failure_of(history: JobHistory, _folder: Path, events: Counter[str] | None = None) -> Failure[JobHistory] | None:
-    """How a history fails; None if it does not. What happens in it is counted in `events`."""
+    """The failure of a history; None if it passes. Counts its events in `events`."""
     simulation = Simulation()
     failure = failure_in(history, lambda at: run(history, simulation, at))
     if events is not None:

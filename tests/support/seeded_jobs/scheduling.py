@@ -1,4 +1,4 @@
-"""Processes as threads of which one runs at a time. Which one goes on is decided at each call, by a seeded choice."""
+"""Processes as threads of which one runs at a time. A seeded random choice at each call decides which one continues."""
 
 import threading
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _OF_A_PART = ("replace_bulk_part", "bulk_part")
 
 
 class Kind(StrEnum):
-    """What happens at a call."""
+    """The kinds of faults of a call."""
 
     CRASH_BEFORE = "crash before"
     CRASH_AFTER = "crash after"
@@ -24,14 +24,14 @@ class Kind(StrEnum):
 
 @dataclass
 class Fault:
-    """It happens at the call that `calls_left` counts down to."""
+    """A fault in the call at which `calls_left` reaches 0."""
 
     kind: Kind
     calls_left: int
 
 
 class HostClock:
-    """The clock of a process. Its wall time may be wrong; its monotonic time stands still while its machine does."""
+    """The clock of a process. Its wall time may be wrong; its monotonic time stops while its machine is suspended."""
 
     def __init__(self, true: ManualClock, offset_ms: Callable[[], int], sleep: Callable[[float], None]) -> None:
         self._true, self._offset_ms, self._sleep = true, offset_ms, sleep
@@ -49,17 +49,17 @@ class HostClock:
     def sleep(self, seconds: float) -> None:
         self._sleep(seconds)
 
-    def stand_still(self) -> None:
+    def suspend(self) -> None:
         self._stood_at = self._true.monotonic()
 
-    def go_on(self) -> None:
+    def resume_clock(self) -> None:
         if self._stood_at is not None:
             self._lost_s += self._true.monotonic() - self._stood_at
             self._stood_at = None
 
 
 class Process:
-    """One process of a host. Its body runs in a thread, whenever the scheduler lets it."""
+    """A process of a host. Its body runs in a thread, controlled by the scheduler."""
 
     def __init__(self, scheduler: "Scheduler", host: str, number: int, offset_ms: Callable[[], int]) -> None:
         self.host, self.name = host, f"{host}/{number}"
@@ -92,14 +92,14 @@ class Process:
         self._thread.start()
 
     def resume(self) -> None:
-        """Let it run up to its next stop; called by the scheduler."""
+        """Run the process to its next stop. Called by the scheduler."""
         self._go.release()
         self._scheduler.back.acquire()
 
     def stop_here(self) -> None:
-        """Let others run. Raises `Crash` if it was killed meanwhile."""
+        """Yield to other processes. Raises `Crash` if this one was killed meanwhile."""
         if threading.current_thread() is not self._thread:
-            # Its lease keeper, which the scheduler calls.
+            # Called by the scheduler for the lease keeper.
             return
         self._scheduler.back.release()
         self._go.acquire()
@@ -107,25 +107,25 @@ class Process:
             raise Crash
 
     def call(self, unavailable: type[Exception], function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """A call of its own to something outside, in which it may be stopped, killed, or lose the answer."""
+        """An external call of this process, during which it may be stopped or killed, or lose the answer."""
         if self.is_dead:
             raise Crash
         kind = self._next_fault()
         if kind is Kind.CRASH_BEFORE:
             self.is_dead = True
             raise Crash
-        self._scheduler.perhaps_stop(self)
+        self._scheduler.maybe_stop(self)
         result = function(*arguments, **options)
         if kind is Kind.CRASH_AFTER:
             self.is_dead = True
             raise Crash
         if kind is Kind.LOSE_ANSWER:
             raise unavailable("the answer was lost")
-        self._scheduler.perhaps_stop(self)
+        self._scheduler.maybe_stop(self)
         return result
 
     def renew_leases(self) -> None:
-        """What its lease keeper's thread does. While a lease is being ended that waits for its lock."""
+        """The work of the lease keeper's thread, which is blocked by its lock while a lease is ended."""
         if self.inside in _OF_A_PART:
             return
         for keeper in self.keepers:
@@ -148,7 +148,7 @@ class Process:
 
 
 class Scheduler:
-    """Chooses which process runs. `choose` gets a number and gives a smaller one."""
+    """Decides which process runs. `choose(n)` returns a number below n."""
 
     def __init__(self, clock: ManualClock, choose: Callable[[int], int]) -> None:
         self.clock, self._choose = clock, choose
@@ -157,16 +157,16 @@ class Scheduler:
         self.processes: list[Process] = []
         self.stops = True
 
-    def perhaps_stop(self, process: Process) -> None:
+    def maybe_stop(self, process: Process) -> None:
         if self.stops and self._choose(4) == 0:
             process.stop_here()
 
     def live(self) -> list[Process]:
         return [one for one in self.processes if not one.is_over and not one.is_dead]
 
-    def run(self, turns: int) -> None:
-        """Let processes run for so many turns. Where all of them sleep, time passes. Raises what one has raised."""
-        for _ in range(turns):
+    def run(self, switches: int) -> None:
+        """Run processes for a number of switches. While all of them sleep, time passes. Raises the errors of processes."""
+        for _ in range(switches):
             able = [one for one in self.processes if not one.is_over and not one.is_suspended]
             if not able:
                 return
@@ -178,7 +178,7 @@ class Scheduler:
             self._resume(awake[self._choose(len(awake))])
 
     def pass_time(self, seconds: float) -> None:
-        """Time passes for all, while leases are renewed by those whose machines run."""
+        """Advance the time. Processes that are not suspended renew their leases meanwhile."""
         while seconds > 0:
             step = min(seconds, 15.0)
             self.clock.sleep(step)

@@ -1,4 +1,4 @@
-"""Workers and operators of one dataset's jobs, over one store, one topic and one file system that all fail at times."""
+"""Workers and operators of a dataset's jobs, with a store, a topic and a file system that fail at times."""
 
 import threading
 from collections import Counter
@@ -38,19 +38,19 @@ DAY_MS = 86_400_000
 HOSTS = ("a", "b")
 _LIFE = 4_000 * DAY_MS
 _MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit": "ms"}, "labels": ["host"]}
-# One after the other: threads of their own would not run the same way each time.
+# Fence sequentially: concurrent threads would not be deterministic.
 _RULES = WorkerRules(BreakerRules(0.05, 8), fences_at_once=1)
 
 
 class Simulation:
-    """`random` decides what happens next; each step of a history sets another one."""
+    """The simulated system. `random` makes all decisions; each step of a history replaces it."""
 
     def __init__(self) -> None:
         self.random = Random(0)  # noqa: S311
         self.clock = ManualClock(START_MS)
         self.server, self.cluster = MemoryServer(self.clock), MemoryCluster(self.clock, partitions=2)
         self.files = Files()
-        self.scheduler = Scheduler(self.clock, self._chosen)
+        self.scheduler = Scheduler(self.clock, self._choose)
         self.offsets_ms = dict.fromkeys(HOSTS, 0)
         self.is_store_away = False
         self.models: dict[str, JobModel] = {}
@@ -61,13 +61,13 @@ class Simulation:
         self._decoded: dict[bytes, list[tuple[int, float]]] = {}
         self._by_thread = threading.local()
 
-    def _chosen(self, count: int) -> int:
+    def _choose(self, count: int) -> int:
         return self.random.randrange(count)
 
     # Jobs.
 
     def plan(self, name: str, rows: list[Row], part_bytes: int, chunk_bytes: int) -> None:
-        lines = [f"{row.time},host-{place % 3},{'?' if row.is_bad else row.value}" for place, row in enumerate(rows)]
+        lines = [f"{row.time},host-{index % 3},{'?' if row.is_bad else row.value}" for index, row in enumerate(rows)]
         path = f"/{name}.csv"
         self.contents[path] = "\n".join(["time,host,value", *lines]).encode()
         self.files.put(path, self.contents[path], START_MS)
@@ -89,17 +89,17 @@ class Simulation:
         self.board().add(job, parts)
 
     def happened(self, what: str) -> None:
-        """Something that may explain a job's state."""
+        """Record an event that may explain the state of a job."""
         for model in self.models.values():
             model.was.add(what)
         self.events[what] += 1
 
     def board(self) -> BulkBoard:
-        """That of a bystander whose calls never fail."""
+        """A board whose calls never fail, for checks."""
         return BulkBoard(cast("Store", _Observed(MemoryStore(self.server), self)), DATASET, self.clock)
 
     def landed(self, job: str) -> tuple[Landed, int]:
-        """The samples of a job that are committed, and in how many records."""
+        """The committed samples of a job, and their number of records."""
         found, records = Landed(), 0
         for partition in self.cluster.partitions:
             for record in partition:
@@ -117,7 +117,7 @@ class Simulation:
             try:
                 self._worker(process, board).run_until_done()
             except Fatal as error:
-                # As a command would: it ends, and tells why.
+                # Like the command, which ends with the error.
                 self.events[f"worker ended: {type(error).__name__}"] += 1
 
         self._start(process, work)
@@ -129,9 +129,9 @@ class Simulation:
 
         def stop() -> None:
             request_stop(board, job, wanted, process.clock)
-            settling = self._worker(process, board)
+            worker = self._worker(process, board)
             for _ in range(4):
-                settling.step(job)
+                worker.step(job)
                 if not board.job(job).wanted:
                     return
                 process.clock.sleep(0.5)
@@ -177,11 +177,11 @@ class Simulation:
 
         return BulkWorker(board, {IMPORT: ImportKind(open_log, process.clock)}, process.clock, process.name, _RULES)
 
-    # What replaces the real parts.
+    # Replacements of real components.
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Files are these, and leases are renewed by the scheduler."""
+        """A context in which files are in memory and the scheduler renews leases."""
 
         def file_system(uri: str) -> tuple[FileSystem, str]:
             process = getattr(self._by_thread, "process", None)
@@ -217,7 +217,7 @@ class Simulation:
 
 
 class _GoneOn:
-    """What a process of a host knows of others: those of its own host that are dead."""
+    """Detects dead processes of the same host, as a process of this host would."""
 
     def __init__(self, host: str, killed: set[str]) -> None:
         self._host, self._killed = host, killed
@@ -227,7 +227,7 @@ class _GoneOn:
 
 
 class _Observed:
-    """The store. The model hears of each change that was made."""
+    """The store, which reports each change to the model."""
 
     def __init__(self, store: MemoryStore, simulation: Simulation) -> None:
         self._store, self._simulation = store, simulation
@@ -267,7 +267,7 @@ class _Observed:
 
 
 class Hooked:
-    """Calls of one process to something outside. `unavailable` gives the error of a call whose answer is lost."""
+    """The external calls of a process. `unavailable` returns the error for a lost answer."""
 
     def __init__(self, target: object, process: Process, unavailable: Callable[[str], type[Exception]]) -> None:
         self._target, self._process, self._unavailable = target, process, unavailable
@@ -292,7 +292,7 @@ def _unanswered(call: str) -> type[Exception]:
 
 def _command(body: Callable[[], object]) -> Callable[[], None]:
     def run() -> None:
-        # It tells why it can't be done.
+        # Like the command, which prints the error.
         with suppress(Fatal, Retryable):
             body()
 

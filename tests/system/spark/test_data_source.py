@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from strandline.clock import SystemClock
 from strandline.errors import ExitCode
-from strandline.jobs.exporting.day_manifest import Choice, DayManifest
+from strandline.jobs.exporting.day_manifest import DayAction, DayManifest
 from strandline.jobs.exporting.planning import ExportOptions
 from strandline.node.bench.spark_read_bench import spark_read
 from strandline.node.bulk.exporting import HoursNotReady, planned_export
@@ -120,7 +120,7 @@ def test_an_exported_day_is_read_back_by_pyarrow_and_by_spark(
     assert sorted(rows_of_frame(frame)) == sorted(expected)
     with open_deployment(load_settings(deployment.settings, {}), {}, SystemClock()) as dataset:
         options = ExportOptions(str(to), "cpu", FIRST * HOUR, END)
-        assert [day.choice for day in planned_export(dataset, options).days] == [Choice.UNCHANGED]
+        assert [day.choice for day in planned_export(dataset, options).days] == [DayAction.UNCHANGED]
         with pytest.raises(HoursNotReady, match=r"4[78] hours are not ready, the first is"):
             planned_export(dataset, replace(options, end=END + 2 * DAY))
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strandline import class_archives
-from strandline.jobs.transitions import want
+from strandline.jobs.transitions import request_stop
 from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.node.tether import tethered
 from strandline.setup.installation import Installation
@@ -186,7 +186,9 @@ def test_a_cancellation_holds_within_seconds_though_a_task_hangs_and_nothing_lan
     def cancel() -> None:
         assert eventually(marker.exists)
         began = clock.monotonic()
-        imports.board.change(imports.board.job(job.job), lambda one: want(one, Wanted.CANCELLED, clock.now_ms()))
+        imports.board.change(
+            imports.board.job(job.job), lambda one: request_stop(one, Wanted.CANCELLED, clock.now_ms())
+        )
         assert eventually(lambda: imports.board.job(job.job).state is BulkJobState.CANCELLED)
         took.append(clock.monotonic() - began)
 

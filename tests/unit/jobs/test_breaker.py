@@ -1,4 +1,4 @@
-"""The breaker opens above its rate, after enough records, for bad records and for deliveries that failed."""
+"""The breaker opens above its rate, after enough records, for bad records and for failed deliveries."""
 
 import pytest
 
@@ -16,14 +16,14 @@ def test_exactly_the_rate_stays_closed_and_one_more_opens(bad: int, broken: bool
 
 
 @pytest.mark.parametrize("records", [20, 60, 140, 1_000_000_020])
-def test_the_rate_is_the_one_that_is_written(records: int) -> None:
-    """A twentieth is no binary fraction."""
+def test_the_rate_is_compared_as_a_decimal_number(records: int) -> None:
+    """0.05 is not exact in binary."""
     rules = BreakerRules(error_minimum=1)
     assert not breaks(Counts(records=records, bad=records // 20), rules)
     assert breaks(Counts(records=records, bad=records // 20 + 1), rules)
 
 
-def test_a_few_records_say_nothing() -> None:
+def test_a_few_records_never_open_the_breaker() -> None:
     assert not breaks(Counts(records=999, bad=999), RULES)
     assert breaks(Counts(records=1_000, bad=1_000), RULES)
     assert not breaks(Counts(), BreakerRules(error_rate=0.0, error_minimum=1))

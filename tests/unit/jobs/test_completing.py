@@ -1,4 +1,4 @@
-"""The end of a job: seen by many workers at once, with a full disk, and with a webhook that is away."""
+"""The end of a job: with many concurrent workers, a full disk, and an unreachable webhook."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.jobs.board import BulkBoard
-from strandline.jobs.completing import WEBHOOK_GIVEN_UP_MS, Completion, EventNotDelivered
+from strandline.jobs.completing import WEBHOOK_RETRY_MS, Completion, EventNotDelivered
 from strandline.jobs.control_list import MAX_PACKED, ControlTooLarge, control_csv, pack_keys, unpack_keys
 from strandline.jobs.counts import Counts
 from strandline.jobs.outcome import PartOutcome
@@ -74,7 +74,7 @@ def test_eight_workers_at_once_leave_one_event_file_and_one_change_of_state(tmp_
     event = json.loads((tmp_path / "job.json").read_bytes())
     assert (event["event"], event["key"], event["completed_at"]) == ("job.done", "job", NOW)
     assert event["counts"]["sent"] == 18
-    # At least once, and always the same.
+    # At least once, and always with the same content.
     assert {key for key, _ in webhook.calls} == {"job"}
     assert {body for _, body in webhook.calls} == {(tmp_path / "job.json").read_bytes()}
 
@@ -86,7 +86,7 @@ def test_a_webhook_that_is_away_is_called_again_until_it_answers(tmp_path: Path)
     assert completion.finish(JOB, PARTS) == JOB
     assert (tmp_path / "job.json").exists()
     webhook.is_away = False
-    # Not at once: it is left alone for a moment.
+    # Not immediately, but after a pause.
     assert completion.finish(JOB, PARTS) == JOB
     clock.sleep(2)
     done = completion.finish(JOB, PARTS)
@@ -102,7 +102,7 @@ def test_a_webhook_that_stays_away_does_not_keep_a_job_from_being_done(tmp_path:
     while (done := completion.finish(JOB, PARTS)) == JOB:
         clock.sleep(5)
         tries += 1
-    assert (clock.now_ms() - NOW - WEBHOOK_GIVEN_UP_MS) // 1000 in range(70)
+    assert (clock.now_ms() - NOW - WEBHOOK_RETRY_MS) // 1000 in range(70)
     assert tries > 10
     assert (done.state, done.reason) == (BulkJobState.DONE, "its webhook was not called: http://hook answered 503")
 
@@ -127,7 +127,7 @@ def test_each_failure_of_a_job_has_an_event_with_a_key_of_its_own(tmp_path: Path
     completion.finish(replace(going, state=BulkJobState.COMPLETING), PARTS)
     assert [key for key, _ in webhook.calls] == ["job.failed.0", "job.failed.1", "job"]
     assert [json.loads(body)["event"] for _, body in webhook.calls] == ["job.failed", "job.failed", "job.done"]
-    # Who waits for the file of a job that is done is not misled by one that has failed.
+    # A reader that waits for the file of a done job is not misled by that of a failed one.
     assert {path.name: json.loads(path.read_bytes())["reason"] for path in tmp_path.iterdir()} == {
         "job.failed.json": "part 0: the disk is full",
         "job.json": "",
@@ -139,7 +139,7 @@ def test_an_event_of_a_failure_is_tried_again_and_given_up_as_that_of_a_job_that
     webhook.is_away = True
     completion = Completion(clock, tmp_path, webhook)
     assert completion.announce(FAILED, PARTS) == FAILED
-    clock.sleep(WEBHOOK_GIVEN_UP_MS / 1000)
+    clock.sleep(WEBHOOK_RETRY_MS / 1000)
     given_up = completion.announce(FAILED, PARTS)
     assert is_announced(given_up)
     assert given_up.reason == "part 1: the disk is full; its webhook was not called: http://hook answered 503"

@@ -70,11 +70,11 @@ def test_a_larger_fraction_keeps_the_series_of_a_smaller_one() -> None:
     assert not (small & ~large).any()
 
 
-def test_none_and_all_are_exact() -> None:
+def test_fractions_0_and_1_are_exact() -> None:
     low, high = keys(1_000)
     assert not ControlSample(0.0, 5).contains(low, high).any()
     assert ControlSample(1.0, 5).contains(low, high).all()
-    # Close to all: 2^64 times this is no float that fits 64 bits if it is rounded up.
+    # Almost all: as a float, 2^64 times this rounds up to 2^64, which does not fit into 64 bits.
     assert ControlSample(np.nextafter(1.0, 0.0), 5).contains(low, high).all()
 
 
@@ -113,6 +113,6 @@ def test_a_fraction_outside_of_0_to_1_is_refused(fraction: float) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64])
-def test_a_seed_that_is_no_word_is_refused(seed: int) -> None:
+def test_a_seed_of_more_than_64_bits_is_refused(seed: int) -> None:
     with pytest.raises(ValueError, match="seed"):
         ControlSample(0.5, seed)

@@ -1,4 +1,4 @@
-"""Parts of bulk jobs are leased as replay jobs are: transitions that win, and those that come second."""
+"""Parts of bulk jobs are leased like replay jobs: transitions that win, and those that lose."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from strandline.clock import ManualClock
-from strandline.jobs.attending import begun_in, stored_counts
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
+from strandline.jobs.job_lifecycle import start_attempt, stored_counts
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeaseLost, LeasePolicy, fail, finish, lease, reclaim, release, renew
 from strandline.store.bulk_jobs import BulkJob, BulkPart
@@ -78,7 +78,7 @@ def test_a_worker_with_an_old_lease_of_a_part_is_refused(there: BulkPart) -> Non
         finish(there, LEASED)
 
 
-def test_of_two_workers_one_gets_the_part_and_the_other_is_told_so(board: BulkBoard) -> None:
+def test_only_one_of_two_workers_gets_the_part(board: BulkBoard) -> None:
     seen = all_parts(board)[0]
     assert board.lease(seen, "w") is not None
     assert board.lease(seen, "v") is None
@@ -130,7 +130,7 @@ def test_the_part_of_a_dead_process_is_taken_back_at_once(store: Store, clock: M
 
 
 class MissedAnswers:
-    """A store that changes a part, and whose first answer about that gets lost."""
+    """A store that changes a part, but loses its first answer."""
 
     def __init__(self, store: Store) -> None:
         self._store, self.is_missing = store, True
@@ -215,7 +215,7 @@ def test_a_renewal_that_takes_long_does_not_make_a_part_safe_for_longer(
 
 @pytest.mark.parametrize(("window", "refused"), [(1, 2), (2, 0)])
 def test_what_has_landed_of_a_part_stays_counted_when_it_is_leased_again(window: int, refused: int) -> None:
-    """Its worker may find that the job was cancelled meanwhile, and lands nothing that would be counted anew."""
+    """The worker may find that the job was cancelled, and then lands nothing that would be counted again."""
     before = AttemptCounts(Counts(records=5, samples=3), Counts(records=5, samples=3, refused=2), fenced=4)
-    counts = stored_counts(begun_in(replace(PENDING, counts=before.to_json(), window=1), window))
+    counts = stored_counts(start_attempt(replace(PENDING, counts=before.to_json(), window=1), window))
     assert counts == AttemptCounts(Counts(records=5, samples=3), Counts(refused=refused))

@@ -1,4 +1,4 @@
-"""Outcomes of parts: they add up, fit into a row, and come back as they were."""
+"""Outcomes of parts: they can be added, fit into a row, and survive encoding."""
 
 import pytest
 from hypothesis import given
@@ -37,12 +37,12 @@ def test_a_row_from_before_nulls_were_counted_has_none() -> None:
     assert PartOutcome.from_json(row) == PartOutcome(Counts(records=1))
 
 
-def test_a_row_without_one_is_that_of_nothing() -> None:
+def test_a_row_without_an_outcome_has_an_empty_one() -> None:
     assert PartOutcome.from_json("") == PartOutcome()
 
 
 @given(outcomes, outcomes)
-def test_they_add_up(one: PartOutcome, other: PartOutcome) -> None:
+def test_outcomes_can_be_added(one: PartOutcome, other: PartOutcome) -> None:
     both = one + other
     assert both.counts.records == one.counts.records + other.counts.records
     assert sum(both.times.counts.values()) == sum(one.times.counts.values()) + sum(other.times.counts.values())
@@ -54,7 +54,7 @@ def test_years_of_hours_become_days_and_keep_every_sample() -> None:
     joined = SamplesByTime.joined([SamplesByTime(HOUR, by_hour)])
     assert (joined.step_ms, len(joined.counts)) == (24 * HOUR, 365)
     assert set(joined.counts.values()) == {48}
-    # What was counted by day is not divided again.
+    # Counts by day are not divided into hours again.
     again = SamplesByTime.joined([joined, SamplesByTime(HOUR, {5 * HOUR: 1})])
     assert (again.step_ms, again.counts[0]) == (24 * HOUR, 49)
 

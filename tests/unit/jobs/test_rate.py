@@ -38,13 +38,13 @@ def test_a_bucket_never_holds_more_than_its_burst() -> None:
     assert TokenBucket.full(100, burst=50, now=0).taken(50, now=0).filled(1_000).tokens == 50
 
 
-def test_a_clock_that_goes_back_gives_nothing() -> None:
+def test_a_clock_that_goes_back_adds_no_tokens() -> None:
     bucket = TokenBucket.full(100, burst=50, now=10).taken(50, now=10)
     assert bucket.filled(5) == bucket
 
 
 def acquire(throttle: Throttle, samples: int, clock: ManualClock) -> None:
-    """Wait until so many samples may land."""
+    """Wait until the samples may land."""
     while (wait := throttle.wait_s(samples)) > 0:
         clock.sleep(wait)
 
@@ -93,7 +93,7 @@ class Gate:
         return self.wait
 
 
-def test_samples_that_are_held_back_by_one_limit_use_up_none_of_those_behind_it() -> None:
+def test_samples_that_one_limit_delays_use_up_no_permission_of_later_ones() -> None:
     gate, limit = Gate(3.0), RateLimit(1_000, ManualClock())
     both = Throttles((gate, limit))
     assert [both.wait_s(5_000) for _ in range(9)] == [3.0] * 9
@@ -112,7 +112,7 @@ def test_a_limit_whose_rate_is_changed_still_waits_for_what_was_sent_beyond_the_
     assert limit.wait_s(1) == pytest.approx(1)
     clock.sleep(100)
     limit.change(10)
-    # What was saved up is cut to the burst of the lower rate.
+    # Saved tokens are limited to the burst of the lower rate.
     assert limit.wait_s(20) == 0
     assert limit.wait_s(1) == pytest.approx(1)
 
@@ -121,7 +121,7 @@ JOB = BulkJob("metrics", "job", "import", '{"ordered":false}', "hash", 4, 1, 0)
 
 
 def leased(*workers: str) -> list[BulkPart]:
-    """Parts that these have, and two that no worker has: one was given up by another worker."""
+    """Parts leased by these workers, and two that are not leased, one of which another worker has released."""
     parts = [BulkPart("metrics", "job", number, "", 1) for number in range(len(workers) + 2)]
     taken = [replace(part, state=JobState.LEASED, worker=name) for part, name in zip(parts, workers, strict=False)]
     return [*taken, parts[-2], replace(parts[-1], worker="gone")]
@@ -146,7 +146,7 @@ def test_workers_that_have_parts_share_the_rate_equally() -> None:
     assert share_of(600, leased(), "a") == 600
     assert share_of(600, leased("a", "a"), "a") == 600
     assert share_of(600, leased("a", "b", "b"), "a") == 300
-    # One that has no part yet counts as well.
+    # A worker without parts counts too.
     assert share_of(600, leased("a", "b"), "c") == 200
 
 
@@ -154,14 +154,14 @@ def test_a_worker_lands_at_its_share_of_the_job_s_rate_or_at_its_own() -> None:
     job, clock = changed_rate(JOB, 1_000.0), ManualClock()
     rates, slow = JobRates("a", clock), JobRates("b", clock, 100.0)
     for one in (rates, slow):
-        one.see(job, leased("a", "b"))
+        one.update(job, leased("a", "b"))
         assert one.wait_s("job", 3_000) == 0
     assert (rates.wait_s("job", 1), slow.wait_s("job", 1)) == (pytest.approx(5), pytest.approx(29))
     assert rates.wait_s("another job", 10**9) == 0
-    rates.see(job, leased("a"))
+    rates.update(job, leased("a"))
     assert rates.wait_s("job", 1) == pytest.approx(2.5)
-    rates.see(changed_rate(job, None), leased("a"))
-    slow.see(changed_rate(job, None), leased("a"))
+    rates.update(changed_rate(job, None), leased("a"))
+    slow.update(changed_rate(job, None), leased("a"))
     assert (rates.wait_s("job", 10**9), slow.wait_s("job", 1)) == (0, pytest.approx(29))
 
 

@@ -1,4 +1,4 @@
-"""The report of an import: sums over parts, and lines counted over the parts of a file."""
+"""The report of an import: sums over parts, and line numbers over the parts of a file."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_header_counts_as_a_line_of_its_file() -> None:
     assert [(one.uri, one.record.line) for one in report.bad_lines] == [("a", 4), ("a", 12), ("b", 4)]
 
 
-def test_behind_a_part_that_is_not_done_lines_are_unknown() -> None:
+def test_lines_after_a_part_that_is_not_done_are_unknown() -> None:
     report = job_report([part(0, "a", 1), part(1, "a", done=False), part(2, "a", 5), part(3, "b", 2)])
     assert report.parts_done == 3
     assert [(one.uri, one.record.line) for one in report.bad_lines] == [("a", 1), ("a", 0), ("b", 2)]

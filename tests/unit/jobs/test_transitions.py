@@ -1,4 +1,4 @@
-"""The life of a bulk job: what leads where, and what can't be done in which state."""
+"""The states of a bulk job: permitted transitions, and those that are rejected."""
 
 from dataclasses import replace
 
@@ -8,19 +8,19 @@ from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import Counts
 from strandline.jobs.transitions import (
     ENDED,
-    NotPossible,
+    InvalidTransition,
     begin,
     complete,
+    complete_stop,
     conclude,
     expire,
     expires_at,
-    guard,
     next_due,
     reopened,
+    request_stop,
     resume,
-    settle,
     takes_parts,
-    want,
+    trip_breaker,
 )
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart, Wanted
 from strandline.store.jobs import JobState
@@ -61,7 +61,7 @@ class TestBegin:
         failed = begin(late, NOW + 3_600_000)
         assert failed.state is BulkJobState.FAILED
         assert failed.reason == "it was due at 1970-01-01T00:16:40Z, and no worker began it within an hour"
-        # An operator may want it all the same, and a job without a time is never overdue.
+        # An operator may resume it nevertheless, and a job without a due time is never overdue.
         assert resume(failed, NOW + 7_200_000).state is BulkJobState.RUNNING
         assert begin(JOB, NOW + 7_200_000).state is BulkJobState.RUNNING
 
@@ -72,7 +72,7 @@ class TestBegin:
         assert next_due([*some, *others], NOW + 9) is None
 
     def test_a_job_that_was_paused_before_it_was_due_waits_for_its_time_again(self) -> None:
-        paused = settle(want(replace(JOB, due_at=NOW + 10), Wanted.PAUSED, NOW), [], NOW)
+        paused = complete_stop(request_stop(replace(JOB, due_at=NOW + 10), Wanted.PAUSED, NOW), [], NOW)
         assert resume(paused, NOW + 9).state is BulkJobState.PLANNED
         assert resume(paused, NOW + 10).state is BulkJobState.RUNNING
 
@@ -81,7 +81,7 @@ class TestBegin:
         assert begin(job(state), NOW) == job(state)
 
     def test_a_job_that_is_to_be_paused_does_not_begin(self) -> None:
-        wanted = want(JOB, Wanted.PAUSED, NOW)
+        wanted = request_stop(JOB, Wanted.PAUSED, NOW)
         assert begin(wanted, NOW) == wanted
 
 
@@ -89,40 +89,40 @@ class TestPauseAndCancel:
     @pytest.mark.parametrize(
         ("wanted", "state"), [(Wanted.PAUSED, BulkJobState.PAUSED), (Wanted.CANCELLED, BulkJobState.CANCELLED)]
     )
-    def test_they_hold_only_once_no_part_is_leased(self, wanted: Wanted, state: BulkJobState) -> None:
-        stopping = want(job(BulkJobState.RUNNING), wanted, NOW)
+    def test_they_take_effect_once_no_part_is_leased(self, wanted: Wanted, state: BulkJobState) -> None:
+        stopping = request_stop(job(BulkJobState.RUNNING), wanted, NOW)
         assert not takes_parts(stopping)
-        assert settle(stopping, parts(JobState.LEASED, JobState.DONE), NOW) == stopping
-        settled = settle(stopping, parts(JobState.PENDING, JobState.DONE), NOW)
+        assert complete_stop(stopping, parts(JobState.LEASED, JobState.DONE), NOW) == stopping
+        settled = complete_stop(stopping, parts(JobState.PENDING, JobState.DONE), NOW)
         assert (settled.state, settled.wanted) == (state, Wanted.NOTHING)
 
-    def test_without_an_operator_nothing_is_settled(self) -> None:
+    def test_nothing_stops_without_a_request(self) -> None:
         running = job(BulkJobState.RUNNING)
-        assert settle(running, [], NOW) == running
+        assert complete_stop(running, [], NOW) == running
 
-    def test_asking_twice_changes_nothing(self) -> None:
-        once = want(job(BulkJobState.RUNNING), Wanted.PAUSED, NOW)
-        assert want(once, Wanted.PAUSED, NOW + 1) == once
+    def test_a_second_request_changes_nothing(self) -> None:
+        once = request_stop(job(BulkJobState.RUNNING), Wanted.PAUSED, NOW)
+        assert request_stop(once, Wanted.PAUSED, NOW + 1) == once
 
     def test_a_cancellation_is_not_taken_back_by_a_pause(self) -> None:
-        once = want(job(BulkJobState.RUNNING), Wanted.CANCELLED, NOW)
-        assert want(once, Wanted.PAUSED, NOW + 1) == once
-        assert want(want(JOB, Wanted.PAUSED, NOW), Wanted.CANCELLED, NOW).wanted is Wanted.CANCELLED
+        once = request_stop(job(BulkJobState.RUNNING), Wanted.CANCELLED, NOW)
+        assert request_stop(once, Wanted.PAUSED, NOW + 1) == once
+        assert request_stop(request_stop(JOB, Wanted.PAUSED, NOW), Wanted.CANCELLED, NOW).wanted is Wanted.CANCELLED
 
     @pytest.mark.parametrize("state", [BulkJobState.PAUSED, BulkJobState.BROKEN])
-    def test_a_job_that_stands_still_may_be_cancelled_and_need_not_be_paused(self, state: BulkJobState) -> None:
-        assert want(job(state), Wanted.PAUSED, NOW) == job(state)
-        assert settle(want(job(state), Wanted.CANCELLED, NOW), [], NOW).state is BulkJobState.CANCELLED
+    def test_a_paused_or_broken_job_is_not_paused_again_but_can_be_cancelled(self, state: BulkJobState) -> None:
+        assert request_stop(job(state), Wanted.PAUSED, NOW) == job(state)
+        assert complete_stop(request_stop(job(state), Wanted.CANCELLED, NOW), [], NOW).state is BulkJobState.CANCELLED
 
     @pytest.mark.parametrize("state", [*sorted(ENDED), BulkJobState.COMPLETING])
     def test_what_has_ended_is_not_stopped(self, state: BulkJobState) -> None:
-        with pytest.raises(NotPossible, match=f"is {state}"):
-            want(job(state), Wanted.CANCELLED, NOW)
+        with pytest.raises(InvalidTransition, match=f"is {state}"):
+            request_stop(job(state), Wanted.CANCELLED, NOW)
 
 
 class TestResume:
     @pytest.mark.parametrize("state", [BulkJobState.PAUSED, BulkJobState.BROKEN, BulkJobState.FAILED])
-    def test_it_runs_again_and_the_breaker_counts_anew(self, state: BulkJobState) -> None:
+    def test_it_runs_again_and_the_breaker_counts_from_zero(self, state: BulkJobState) -> None:
         resumed = resume(job(state, idle_since=5, reason="why", window=3), NOW)
         assert (resumed.state, resumed.window, resumed.idle_since, resumed.reason) == (BulkJobState.RUNNING, 4, 0, "")
 
@@ -131,17 +131,17 @@ class TestResume:
         assert resume(once, NOW + 1) == once
 
     def test_it_takes_back_a_pause_that_does_not_hold_yet(self) -> None:
-        pausing = want(job(BulkJobState.RUNNING), Wanted.PAUSED, NOW)
+        pausing = request_stop(job(BulkJobState.RUNNING), Wanted.PAUSED, NOW)
         assert takes_parts(resume(pausing, NOW))
 
     @pytest.mark.parametrize("state", [BulkJobState.DONE, BulkJobState.CANCELLED, BulkJobState.COMPLETING])
     def test_what_has_ended_is_not_resumed(self, state: BulkJobState) -> None:
-        with pytest.raises(NotPossible, match=f"is {state}"):
+        with pytest.raises(InvalidTransition, match=f"is {state}"):
             resume(job(state), NOW)
 
     def test_a_cancellation_is_not_taken_back(self) -> None:
-        with pytest.raises(NotPossible, match="being cancelled"):
-            resume(want(job(BulkJobState.PAUSED), Wanted.CANCELLED, NOW), NOW)
+        with pytest.raises(InvalidTransition, match="being cancelled"):
+            resume(request_stop(job(BulkJobState.PAUSED), Wanted.CANCELLED, NOW), NOW)
 
     def test_failed_parts_are_tried_again_and_no_others(self) -> None:
         failed = replace(PART, state=JobState.FAILED, failures=4, worker="w", reason="why")
@@ -152,14 +152,14 @@ class TestResume:
 
 class TestBreaker:
     def test_a_running_job_breaks_with_the_figures(self) -> None:
-        broken = guard(job(BulkJobState.RUNNING), MUCH_BAD, RULES, NOW)
+        broken = trip_breaker(job(BulkJobState.RUNNING), MUCH_BAD, RULES, NOW)
         assert (broken.state, broken.idle_since) == (BulkJobState.BROKEN, NOW)
         assert "500 of 2000" in broken.reason
         assert not takes_parts(broken)
 
     @pytest.mark.parametrize("state", [one for one in BulkJobState if one is not BulkJobState.RUNNING])
     def test_no_other_job_breaks(self, state: BulkJobState) -> None:
-        assert guard(job(state), MUCH_BAD, RULES, NOW) == job(state)
+        assert trip_breaker(job(state), MUCH_BAD, RULES, NOW) == job(state)
 
 
 class TestConclude:
@@ -181,7 +181,7 @@ class TestConclude:
         assert concluded.reason == "1 of 2 parts failed; part 1: no space"
 
     @pytest.mark.parametrize("found", [[], [JobState.DONE], [JobState.DONE] * 3])
-    def test_another_number_of_parts_than_planned_says_nothing(self, found: list[JobState]) -> None:
+    def test_an_incomplete_list_of_parts_decides_nothing(self, found: list[JobState]) -> None:
         running = job(BulkJobState.RUNNING)
         assert conclude(running, parts(*found), NOW) == running
 
@@ -190,27 +190,27 @@ class TestConclude:
         assert conclude(job(state), parts(JobState.DONE, JobState.DONE), NOW) == job(state)
 
     @pytest.mark.parametrize("wanted", [Wanted.PAUSED, Wanted.CANCELLED])
-    def test_what_an_operator_wants_holds_first(self, wanted: Wanted) -> None:
+    def test_a_requested_stop_has_precedence(self, wanted: Wanted) -> None:
         stopping, done = job(BulkJobState.RUNNING, wanted=wanted), parts(JobState.DONE, JobState.DONE)
         assert conclude(stopping, done, NOW) == stopping
-        assert settle(stopping, done, NOW).state.value == wanted.value
+        assert complete_stop(stopping, done, NOW).state.value == wanted.value
 
     def test_only_once(self) -> None:
-        with pytest.raises(NotPossible):
+        with pytest.raises(InvalidTransition):
             complete(job(BulkJobState.DONE), "another report", NOW)
 
 
 class TestExpiry:
     @pytest.mark.parametrize("state", [BulkJobState.PAUSED, BulkJobState.BROKEN])
-    def test_a_job_that_nobody_resumes_is_cancelled(self, state: BulkJobState) -> None:
+    def test_a_job_that_is_not_resumed_is_cancelled(self, state: BulkJobState) -> None:
         idle = job(state, idle_since=NOW)
         assert expires_at(idle) == NOW + 5 * DAY
         assert expire(idle, NOW + 5 * DAY - 1) == idle
         expired = expire(idle, NOW + 5 * DAY)
         if state is BulkJobState.BROKEN:
-            # Its parts are fenced before.
+            # Its parts are fenced first.
             assert (expired.state, expired.wanted) == (state, Wanted.CANCELLED)
-            expired = settle(expired, [], NOW + 5 * DAY)
+            expired = complete_stop(expired, [], NOW + 5 * DAY)
         assert expired.state is BulkJobState.CANCELLED
         assert "after 5 days" in expired.reason
 

@@ -2,7 +2,7 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.jobs.running import GRANT_S
-from strandline.jobs.worker_names import GoneWorkers, with_tasks_elsewhere
+from strandline.jobs.worker_names import GoneWorkers, spark_worker_name
 
 pytestmark = pytest.mark.unit
 
@@ -10,13 +10,13 @@ pytestmark = pytest.mark.unit
 def test_a_dead_process_is_gone_at_once_and_a_dead_driver_once_its_grants_are_over() -> None:
     clock, dead = ManualClock(), set[str]()
     gone = GoneWorkers(lambda worker: worker in dead, clock)
-    driver = with_tasks_elsewhere("a")
+    driver = spark_worker_name("a")
     assert not gone.is_gone("a")
     assert not gone.is_gone(driver)
     clock.sleep(100)
     dead.add("a")
     assert gone.is_gone("a")
-    # Its executors may use Kafka until the last grant is over that it gave them, perhaps just before its death.
+    # Its executors may use Kafka until their last grants expire, which it may have given just before its death.
     assert not gone.is_gone(driver)
     clock.sleep(GRANT_S)
     assert not gone.is_gone(driver)

@@ -1,14 +1,14 @@
-"""Manifests of exported days, and what becomes of a day."""
+"""Manifests of exported days, and what an export does with a day."""
 
 import pytest
 
 from strandline.jobs.exporting.day_manifest import (
-    Choice,
+    ConflictingExport,
+    DayAction,
     DayManifest,
-    DayOf,
+    ExportDay,
     ManifestUnreadable,
-    OtherExport,
-    choose,
+    choose_action,
     days_between,
     file_name,
     job_of,
@@ -19,7 +19,7 @@ from strandline.jobs.reading.pins import RowId
 pytestmark = pytest.mark.unit
 
 DAY = 86_400_000
-OF = DayOf("metrics", "up", 20_000 * DAY, 20_001 * DAY)
+OF = ExportDay("metrics", "up", 20_000 * DAY, 20_001 * DAY)
 ROWS = (RowId(0, 1, 2, "aa"), RowId(0, 2, 2, "bb"))
 FORMER = DayManifest(OF, 3, True, "2026-1", (FileWritten("a.parquet", 1, 2, "cc"),), ROWS)
 
@@ -37,31 +37,31 @@ def test_anything_else_is_refused_by_name(content: bytes) -> None:
 
 def test_a_day_is_exported_if_it_would_be_made_from_other_rows_or_for_a_longer_time() -> None:
     other = RowId(0, 2, 2, "b2")
-    assert choose(None, OF, ROWS, ()) is Choice.EXPORT
-    assert choose(FORMER, OF, ROWS[::-1], ()) is Choice.UNCHANGED
-    assert choose(FORMER, OF, (ROWS[0], other), ()) is Choice.EXPORT
-    assert choose(FORMER, OF, ROWS[:1], ()) is Choice.EXPORT
-    part = DayManifest(DayOf("metrics", "up", OF.start + 1, OF.end), 1, True, "j", (), ROWS)
-    assert choose(part, OF, ROWS, ()) is Choice.EXPORT
+    assert choose_action(None, OF, ROWS, ()) is DayAction.EXPORT
+    assert choose_action(FORMER, OF, ROWS[::-1], ()) is DayAction.UNCHANGED
+    assert choose_action(FORMER, OF, (ROWS[0], other), ()) is DayAction.EXPORT
+    assert choose_action(FORMER, OF, ROWS[:1], ()) is DayAction.EXPORT
+    part = DayManifest(ExportDay("metrics", "up", OF.start + 1, OF.end), 1, True, "j", (), ROWS)
+    assert choose_action(part, OF, ROWS, ()) is DayAction.EXPORT
 
 
 def test_a_day_is_kept_once_a_row_it_was_made_from_has_expired() -> None:
-    assert choose(FORMER, OF, (*ROWS, RowId(0, 3, 2, "cc")), ROWS[:1]) is Choice.EXPIRED
-    assert choose(FORMER, OF, ROWS, ROWS[:1]) is Choice.UNCHANGED
+    assert choose_action(FORMER, OF, (*ROWS, RowId(0, 3, 2, "cc")), ROWS[:1]) is DayAction.EXPIRED
+    assert choose_action(FORMER, OF, ROWS, ROWS[:1]) is DayAction.UNCHANGED
 
 
 @pytest.mark.parametrize(
     "of",
     [
-        DayOf("metrics", "down", OF.start, OF.end),
-        DayOf("others", "up", OF.start, OF.end),
-        DayOf("metrics", "up", OF.start + 1, OF.end),
-        DayOf("metrics", "up", OF.start, OF.end - 1),
+        ExportDay("metrics", "down", OF.start, OF.end),
+        ExportDay("others", "up", OF.start, OF.end),
+        ExportDay("metrics", "up", OF.start + 1, OF.end),
+        ExportDay("metrics", "up", OF.start, OF.end - 1),
     ],
 )
-def test_an_export_of_something_else_is_not_damaged(of: DayOf) -> None:
-    with pytest.raises(OtherExport):
-        choose(FORMER, of, ROWS, ())
+def test_another_export_is_not_overwritten(of: ExportDay) -> None:
+    with pytest.raises(ConflictingExport):
+        choose_action(FORMER, of, ROWS, ())
 
 
 def test_days_are_those_of_utc_and_the_first_and_the_last_may_be_cut() -> None:
@@ -69,7 +69,7 @@ def test_days_are_those_of_utc_and_the_first_and_the_last_may_be_cut() -> None:
     assert days_between(DAY - 1, 2 * DAY + 1) == [(DAY - 1, DAY), (DAY, 2 * DAY), (2 * DAY, 2 * DAY + 1)]
 
 
-def test_the_job_of_a_file_is_told_by_its_name_and_names_sort_as_parts_do() -> None:
+def test_the_name_of_a_file_contains_its_job_and_sorts_like_its_part() -> None:
     job = "20261118T101500Z-a1b2c3"
     assert job_of(file_name(job, 12, 3)) == job
     assert [job_of(name) for name in ("_manifest.json", "mine.parquet", "x.csv")] == ["", "", ""]

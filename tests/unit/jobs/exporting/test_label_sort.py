@@ -1,4 +1,4 @@
-"""Slices in the order of hashes come out in the order of labels, from memory and from files."""
+"""Slices ordered by hash are sorted by labels, in memory and with files."""
 
 import numpy as np
 import pytest

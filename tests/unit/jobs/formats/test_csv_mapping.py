@@ -117,7 +117,7 @@ def test_a_mapping_that_can_not_be_used_is_refused_by_name(change: dict[str, obj
 
 
 def test_a_name_that_two_columns_have_is_refused() -> None:
-    assert "of which there are 2" in refusal(SIMPLE, ("at", "usage", "usage"))
+    assert "which exists 2 times" in refusal(SIMPLE, ("at", "usage", "usage"))
 
 
 def test_a_file_without_columns_is_refused() -> None:

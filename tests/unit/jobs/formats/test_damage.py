@@ -1,4 +1,4 @@
-"""Damaged inputs: every parser gives what a plain model gives, and reads no byte that is not the input's."""
+"""Damaged inputs: every parser agrees with a simple model, and reads no byte outside of the input."""
 
 import json
 import random
@@ -143,7 +143,7 @@ def test_sound_and_damaged_inputs_give_what_a_plain_model_gives(name: str) -> No
             assert [one.offset for one in block.bad.examples] == expected.bad[:20], (seed, data)
         good += len(expected.samples)
         bad += len(expected.bad)
-    # Neither kind is rare.
+    # Both good and bad records are common.
     assert good > SEEDS
     assert bad > SEEDS
 
@@ -153,7 +153,7 @@ def test_an_input_gives_the_same_as_its_pieces(name: str) -> None:
     form = FORMATS[name]
     for seed in range(SEEDS, SEEDS + 200):
         chance = random.Random(seed)  # noqa: S311
-        # Behind the end mark every line is bad, and a piece does not know of a mark in another one.
+        # After the end mark every line is bad, but a piece does not know the mark of another one.
         data = made_up(form, chance).replace(b"# EOF", b"# eof")
         check_pieces(form.parse, data, OFFSET, chance)
 
@@ -183,6 +183,6 @@ def test_rows_of_multiline_files_end_where_the_number_of_quotes_is_even() -> Non
                 rows.append(data[start : at + 1])
                 start = at + 1
         assert block.records == sum(row not in (b"\n", b"\r\n", b"\r") for row in rows), (seed, data)
-        # Each of those rows alone gives what it gives among the others.
+        # Each row has the same result alone as among the others.
         alone = [sample for row in rows for sample in flat(parse_csv(guarded(row), OFFSET, MULTILINE, LIMITS))]
         assert alone == flat(block), (seed, data)

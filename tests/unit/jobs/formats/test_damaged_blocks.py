@@ -28,7 +28,7 @@ TRUTH: dict[Labels, list[TimedBits]] = {labels: [s for c in chunks for s in c.sa
 
 
 class Damaged:
-    """A block of which one file at a time is changed."""
+    """A block, one file of which is changed at a time."""
 
     def __init__(self, folder: Path, version: int) -> None:
         self.places: Places = write_block(folder, SERIES, version=version, chunks_a_file=4, deleted=[(0, -9, -5)])
@@ -36,7 +36,7 @@ class Damaged:
         self.block = folder / ULID
 
     def versions(self, name: str) -> Iterator[tuple[str, int]]:
-        """Put one damaged file after the other in place of a sound one: what was done to it, and at which byte."""
+        """Replace a valid file by damaged ones in turn. Yields the kind of damage, and its byte."""
         path = self.block / name
         sound = path.read_bytes()
         try:
@@ -61,7 +61,7 @@ def damaged(request: pytest.FixtureRequest, tmp_path: Path) -> Damaged:
 
 
 def outcome(damaged: Damaged, name: str) -> list[SampleBlock] | None:
-    """What was read, nothing if there was the error that there should be. What was read is true in any case."""
+    """The blocks read, which must be correct; None after the expected error."""
     try:
         blocks = damaged.read()
     except UnreadableSource as error:
@@ -82,7 +82,7 @@ def is_complete(blocks: list[SampleBlock]) -> bool:
 
 
 def test_a_damaged_index_is_an_error_or_costs_single_series(damaged: Damaged) -> None:
-    """Lists of postings but for the one of all series are not read, and may be as they like."""
+    """Damage to lists of postings other than the list of all series has no effect, because they are not read."""
     seen = set()
     all_series = range(damaged.places.all_postings, damaged.places.all_postings + 4 + 4 * (1 + len(SERIES)) + 4)
     for kind, place in damaged.versions("index"):
@@ -91,7 +91,7 @@ def test_a_damaged_index_is_an_error_or_costs_single_series(damaged: Damaged) ->
         if kind == "truncated" or place < 5 or place >= damaged.places.postings_table or place in all_series:
             assert blocks is None, (kind, place)
         elif damaged.places.symbols <= place < damaged.places.series:
-            assert blocks is None or is_complete(blocks), (kind, place)  # Padding may be anything.
+            assert blocks is None or is_complete(blocks), (kind, place)  # Padding has no effect.
         elif blocks is not None and not is_complete(blocks):
             # One entry of the section of series: the others are read.
             assert bad == 1
@@ -164,7 +164,7 @@ def test_a_block_without_a_file_is_an_error(damaged: Damaged, name: str) -> None
 
 def test_a_chunk_file_that_is_missing_is_an_error(damaged: Damaged) -> None:
     (damaged.block / "chunks" / "000002").unlink()
-    with pytest.raises(DamagedBlock, match="chunks/000002: the file is missing, and the index refers to it"):
+    with pytest.raises(DamagedBlock, match="chunks/000002: the file is missing, but the index refers to it"):
         damaged.read()
     shutil.rmtree(damaged.block / "chunks")
     with pytest.raises(DamagedBlock, match="chunks/000001: the file is missing"):

@@ -34,7 +34,7 @@ def _read_all(base, starts, values, behind, certainty):  # type: ignore[no-untyp
 
 
 def read_floats(texts: list[bytes]) -> tuple[list[float], list[bool], list[bool]]:
-    """Each text's number, whether it was taken as a whole, and whether the kernel has left it to Python."""
+    """The number of each text, whether all of it was parsed, and whether the kernel has left it to Python."""
     starts = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in texts], out=starts[1:])
     data = guarded(b"".join(texts))
@@ -46,7 +46,7 @@ def read_floats(texts: list[bytes]) -> tuple[list[float], list[bool], list[bool]
 
 
 def halfway(chance: random.Random) -> str:
-    """The decimal digits of a number that lies exactly between two doubles, or by one digit beside it."""
+    """The decimal digits of a number exactly between two doubles, or one digit off."""
     with localcontext() as context:
         context.prec = 800
         mantissa, exponent = chance.getrandbits(53) | (1 << 52), chance.choice([-1074, -60, -20, -5, 0, 3, 10, 60])

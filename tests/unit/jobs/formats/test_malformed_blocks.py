@@ -1,4 +1,4 @@
-"""Blocks whose checksums are right and whose content is not: a writer with a fault, or one that means harm."""
+"""Blocks with malformed content but valid checksums, as from a faulty or malicious writer."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unit
 FS = LocalFileSystem()
 SAMPLES = [(1000 * number, number) for number in range(5)]
 GOOD = (("a", "good"),)
-# Numbers at the edges, among which any bytes stand.
+# Boundary values, among random bytes.
 NUMBERS = st.one_of(st.sampled_from([0, 1, 2, 3, 127, 128, 2**31, 2**32 - 1, 2**63, 2**64 - 1]), st.integers(0, 300))
 CONTENTS = st.one_of(st.binary(max_size=60), st.lists(NUMBERS.map(uvarint), max_size=20).map(b"".join))
 
@@ -60,7 +60,7 @@ def test_any_bytes_as_the_entry_of_a_series_disturb_no_other(version: int, conte
         try:
             blocks = read(folder)
         except DamagedBlock as error:
-            # The entry refers to a chunk file that is not there.
+            # The entry refers to a missing chunk file.
             found = error.message
             assert "chunks" in found
             return

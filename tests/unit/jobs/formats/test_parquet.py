@@ -51,7 +51,7 @@ def read(
     path: str, mapping: ParquetMapping, *, most: int = 1 << 20, limits: Limits | None = None, labels: int | None = None
 ) -> list[SampleBlock]:
     groups = [group.number for group in row_groups(FS, path)]
-    return list(read_row_groups(FS, path, groups, mapping, most, limits=limits, most_label_bytes=labels))
+    return list(read_row_groups(FS, path, groups, mapping, most, limits=limits, max_label_bytes=labels))
 
 
 def canonical(labels: dict[str, str | None]) -> Labels:
@@ -262,7 +262,7 @@ def test_a_large_row_group_gives_the_same_blocks_each_time_and_alone(tmp_path: P
 
 
 def test_columns_whose_dictionary_was_given_up_are_read(tmp_path: Path) -> None:
-    """Writers go over to plain texts in the midst of a row group, where a dictionary becomes too long."""
+    """Writers switch to plain strings within a row group when a dictionary becomes too long."""
     texts = [f"text-{number * 7919 % 5000}" for number in range(5000)]
     table = pa.table(
         {
@@ -295,12 +295,12 @@ def test_a_file_without_rows_gives_nothing(tmp_path: Path) -> None:
     [
         ({"t": [1]}, {"value": "value", "time": "t"}, "has no column value"),
         ({"value": ["x"]}, {"value": "value", "time": "value"}, "a value must be"),
-        ({"value": [1.0]}, {"value": "value", "time": "value"}, "so the mapping has to give its unit (s, ms, us, ns)"),
+        ({"value": [1.0]}, {"value": "value", "time": "value"}, "so the mapping must have its unit (s, ms, us, ns)"),
         ({"value": [1.0], "t": ["x"]}, {"value": "value", "time": "t"}, "a time must be a timestamp or a number"),
         (
             {"value": [1.0], "t": [datetime(2026, 1, 1, tzinfo=UTC)]},
             {"value": "value", "time": {"column": "t", "unit": "ms"}},
-            "which has a unit already",
+            "which has its own unit",
         ),
         (
             {"value": [1.0], "t": [datetime(2026, 1, 1, tzinfo=UTC)], "host": [5]},
@@ -329,7 +329,7 @@ def test_columns_that_do_not_fit_are_refused_with_a_list_of_those_there(
 
 def test_a_row_group_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, pa.table({"time": pa.array([1], pa.timestamp("ms")), "value": [1.0]}))
-    with pytest.raises(UnreadableSource, match="has 1 row groups, and none with number 1"):
+    with pytest.raises(UnreadableSource, match="has 1 row groups, but not row group 1"):
         list(read_row_groups(FS, path, [1], VALUE, 10))
 
 
@@ -338,7 +338,7 @@ def test_a_file_of_any_other_length_is_an_error_by_name(tmp_path: Path) -> None:
     sound = path.read_bytes()
     for length in range(0, len(sound), 7):
         path.write_bytes(sound[:length])
-        with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a sound Parquet file"):
+        with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a valid Parquet file"):
             read(str(path), VALUE)
     with pytest.raises(UnreadableSource, match=r"nowhere\.parquet does not exist"):
         row_groups(FS, str(tmp_path / "nowhere.parquet"))
@@ -350,12 +350,12 @@ def test_a_damaged_page_is_an_error_by_name(tmp_path: Path) -> None:
     sound = bytearray(path.read_bytes())
     sound[2000] ^= 0xFF
     path.write_bytes(sound)
-    with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a sound Parquet file"):
+    with pytest.raises(UnreadableSource, match=r"samples\.parquet is not a valid Parquet file"):
         read(str(path), VALUE)
 
 
 def test_a_file_with_any_bit_changed_is_read_or_refused_by_name(tmp_path: Path) -> None:
-    """Its metadata has no checksum, so that some changes can't be seen; nothing else may come of them."""
+    """Metadata has no checksum, so some changes are not detected, but they must not have other consequences."""
     table = pa.table(
         {
             "metric": [f"metric-{number % 3}" for number in range(30)],
@@ -379,7 +379,7 @@ def test_a_file_with_any_bit_changed_is_read_or_refused_by_name(tmp_path: Path) 
 
 
 class FailingFiles:
-    """A file system that can't be reached any more after some reads."""
+    """A file system that becomes unreachable after some reads."""
 
     def __init__(self, reads: int) -> None:
         self.reads = reads
@@ -397,7 +397,7 @@ class FailingFiles:
         return pa.PythonFile(Failing(Path(path).read_bytes()), mode="r")
 
 
-def test_a_file_system_that_fails_is_told_apart_from_a_damaged_file(tmp_path: Path) -> None:
+def test_a_failing_file_system_is_not_reported_as_a_damaged_file(tmp_path: Path) -> None:
     table = pa.table({"time": pa.array(range(3000), pa.timestamp("ms")), "value": np.arange(3000) / 7})
     path = write(tmp_path, table, row_group_size=1000)
     failures = 0

@@ -1,4 +1,4 @@
-"""Mappings of Parquet columns as they stand in TOML."""
+"""Mappings of Parquet columns in TOML."""
 
 import tomllib
 
@@ -44,7 +44,7 @@ def test_the_mapping_of_an_export_can_be_written_down() -> None:
     ("text", "message"),
     [
         ('time = "t"\nmetric = "m"', '"value" of the mapping is missing'),
-        ('value = 5\ntime = "t"\nmetric = "m"', '"value" of the mapping is 5, not the name of a column'),
+        ('value = 5\ntime = "t"\nmetric = "m"', '"value" of the mapping is 5, but must be the name of a column'),
         ('value = "v"\nmetric = "m"', '"time" of the mapping is missing'),
         ('value = "v"\ntime = { column = "t", unit = "h" }\nmetric = "m"', "is 'h'. Use one of: s, ms, us, ns"),
         ('value = "v"\ntime = { column = "t", zone = "x" }\nmetric = "m"', "unknown keys: zone"),

@@ -1,4 +1,4 @@
-"""Blocks that were written by hand, read in parts and pieces of every size."""
+"""Handwritten blocks, read in parts and pieces of all sizes."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -84,7 +84,7 @@ VALUES = st.one_of(
 
 @st.composite
 def chunks(draw: st.DrawFn) -> Chunk:
-    """Regular steps and values that share bits, as well as any others."""
+    """Regular and irregular steps, and values with and without common bits."""
     time, step = draw(STARTS), draw(STEPS)
     found = []
     for _ in range(draw(st.integers(0, 12))):
@@ -133,7 +133,7 @@ def test_a_chunk_that_was_reopened_begins_with_the_whole_word_as_its_window(tmp_
 
 
 def test_long_chunks_and_gaps_between_chunks_are_read(tmp_path: Path) -> None:
-    """A chunk longer than what is read behind a run's last one, and one that is skipped, longer than a gap may be."""
+    """A last chunk of a run that is longer than assumed, and a gap longer than the maximum."""
     noise = [(1000 * number, (number * 0x9E3779B97F4A7C15) % 2**64) for number in range(9000)]
     series = [
         a_series(1, Chunk(samples(10))),
@@ -143,7 +143,7 @@ def test_long_chunks_and_gaps_between_chunks_are_read(tmp_path: Path) -> None:
     write_block(tmp_path, series)
     block = only_block(tmp_path)
     assert samples_of(read_all(block)) == truth_of(series)
-    # In the order of another writer, chunks of neighbours need not be neighbours.
+    # Other writers may order the chunks of adjacent series differently.
     for number, one in enumerate(plan_ranges(FS, block, 1)):
         (labels, _) = series[number]
         assert list(samples_of(read_range(FS, block, one, 100))) == [labels]
@@ -158,7 +158,7 @@ def test_pieces_of_the_index_and_runs_of_chunks_may_be_of_any_size(
     for piece, run in ((1, 1), (100, 30), (1000, 10_000)):
         monkeypatch.setattr(index_file, "PIECE_BYTES", piece)
         monkeypatch.setattr(index_file, "PIECE_SERIES", max(1, piece // 50))
-        monkeypatch.setattr(chunk_files, "_MOST_RUN", run)
+        monkeypatch.setattr(chunk_files, "_MAX_RUN", run)
         assert samples_of(read_all(block, part=100, most=9)) == truth_of(series)
 
 
@@ -184,12 +184,12 @@ def test_ranges_cover_all_series_once_and_are_as_large_as_allowed(counts: list[i
         write_block(Path(folder), series)
         ranges = plan_ranges(FS, only_block(Path(folder)), most)
     assert [number for one in ranges for number in range(one.first, one.behind)] == list(range(len(counts)))
-    most_chunks = max(1, most // 10)
+    max_chunks = max(1, most // 10)
     for one in ranges:
         assert one.chunks == sum(counts[one.first : one.behind])
-        assert one.chunks <= most_chunks or one.behind == one.first + 1
+        assert one.chunks <= max_chunks or one.behind == one.first + 1
         if one.behind < len(counts):
-            assert one.chunks + counts[one.behind] > most_chunks
+            assert one.chunks + counts[one.behind] > max_chunks
 
 
 def test_a_block_without_figures_is_planned_by_the_usual_size_of_chunks(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Chunks of text: what their blocks hold, and how records are counted that no parser sees."""
+"""Chunks of text: the content of their blocks, and the counts of records that are too long for parsers."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ class Text:
 
 
 def parse(data: npt.NDArray[np.uint8], offset: int) -> SampleBlock:
-    """A sample a line, whose value is the line's number there; lines that begin with a question mark are bad."""
+    """A parser with one sample per line, whose value is the line's number; lines that begin with ? are bad."""
     lines = data.tobytes().split(b"\n")
     lines = lines[:-1] if not lines[-1] else lines
     good = [(0, number, float(number)) for number, line in enumerate(lines) if not line.startswith(b"?")]
@@ -95,7 +95,7 @@ def landed(text: bytes, packed_bytes: int, chunk_bytes: int = 1 << 20) -> list[C
     rules = RecordRules(chunk_bytes=chunk_bytes, max_record=100)
 
     def parse(data: npt.NDArray[np.uint8], offset: int) -> SampleBlock:
-        return parse_csv(data, offset, OPTIONS, most=packed_bytes or None)
+        return parse_csv(data, offset, OPTIONS, max_bytes=packed_bytes or None)
 
     return list(text_chunks(Text(text), TextPart(planned, 0, len(text)), rules, parse, packed_bytes))
 

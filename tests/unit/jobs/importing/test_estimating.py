@@ -1,4 +1,4 @@
-"""What an import would bring, estimated from pieces of its files."""
+"""Estimates of imports from pieces of their files."""
 
 import gzip
 from dataclasses import replace
@@ -34,7 +34,7 @@ def rows(number: int = ROWS, *, bad_every: int = 20) -> str:
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a file of megabytes is not read as a whole."""
+    """Small pieces, so that a file of megabytes is not read completely."""
     monkeypatch.setattr(estimating, "_PIECE_BYTES", 4096)
 
 
@@ -69,7 +69,7 @@ def test_a_small_file_is_read_as_a_whole_and_each_record_once(tmp_path: Path) ->
     assert (found.first, found.behind, found.hours) == (START, START + 4 * HOUR, 4)
 
 
-def test_of_a_compressed_file_no_totals_are_told(tmp_path: Path) -> None:
+def test_totals_of_a_compressed_file_are_unknown(tmp_path: Path) -> None:
     path = tmp_path / "data.csv.gz"
     path.write_bytes(gzip.compress(rows().encode()))
     found = estimated(path)

@@ -1,4 +1,4 @@
-"""A part of an import lands once, whatever happens between two chunks, and its outcome is always the same."""
+"""A part of an import lands once, whatever happens between two chunks, and always has the same outcome."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,7 +51,7 @@ class World:
         return run_part(iter(chunks), landed, log, TIMES, replace(chosen, **hooks))
 
     def samples(self) -> list[tuple[int, int, float]]:
-        """All samples in the topic as (partition, time, value), doubles included."""
+        """All samples in the topic as (partition, time, value), including duplicates."""
         found = list[tuple[int, int, float]]()
         for partition, records in self.cluster.read().items():
             columns = decode_batch([record.value for record in records], Limits())
@@ -61,7 +61,7 @@ class World:
 
 
 class Killed(Exception):  # noqa: N818 - not an error
-    """The worker is gone."""
+    """The worker has crashed."""
 
 
 def dies_before(landing: int) -> Callable[[int], None]:
@@ -172,7 +172,7 @@ def other_value(chunk: Chunk) -> Chunk:
     ],
     ids=["a sample less", "a record more", "another end", "fewer chunks"],
 )
-def test_a_source_that_reads_otherwise_than_what_has_landed_fails_by_name(changed: list[Chunk]) -> None:
+def test_a_source_that_differs_from_what_has_landed_fails_by_name(changed: list[Chunk]) -> None:
     world = World()
     with pytest.raises(Killed):
         world.run(before_landing=dies_before(2))

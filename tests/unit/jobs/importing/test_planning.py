@@ -1,4 +1,4 @@
-"""Planning an import: parts, headers, and what is refused before anything is written."""
+"""Plans of imports: parts, headers, and what is rejected before anything is written."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_parts_follow_each_other_behind_the_header(file: Path) -> None:
+def test_parts_follow_each_other_after_the_header(file: Path) -> None:
     plan = plan_import([str(file)], OPTIONS)
     assert plan.parts[0].start == len("time,host,value\n")
     assert [part.end for part in plan.parts[:-1]] == [part.start for part in plan.parts[1:]]
@@ -100,7 +100,7 @@ def test_a_pattern_names_the_folders_of_several_snapshots(tmp_path: Path) -> Non
 
 
 def test_a_file_is_not_taken_for_a_folder_with_blocks(file: Path) -> None:
-    with pytest.raises(Fatal, match=r"data.csv is a file, and Prometheus blocks are folders"):
+    with pytest.raises(Fatal, match=r"data.csv is a file, but Prometheus blocks are folders"):
         plan_import([str(file)], replace(OPTIONS, format=Format.PROMETHEUS_BLOCKS, mapping={}))
 
 

@@ -1,4 +1,4 @@
-"""A text file in parts: what each reads, and which files can't be cut."""
+"""Parts of text files: what each reads, and which files can't be divided."""
 
 import gzip
 from pathlib import Path
@@ -16,7 +16,7 @@ from strandline.jobs.importing.text_parts import (
     text_reader,
     text_start,
 )
-from strandline.jobs.sources.files import SourceFile, SourceUnusable, identified
+from strandline.jobs.sources.files import SourceFile, SourceUnusable, identify
 from strandline.jobs.sources.text_records import RecordRules, read_chunks
 
 pytestmark = pytest.mark.unit
@@ -28,7 +28,7 @@ QUOTED = RecordRules(chunk_bytes=10, max_record=100, quote=ord('"'))
 def written(folder: Path, data: bytes, name: str = "file.csv") -> SourceFile:
     path = folder / name
     path.write_bytes(data)
-    return identified(str(path))
+    return identify(str(path))
 
 
 def read(parts: list[TextPart], rules: RecordRules) -> bytes:
@@ -45,7 +45,7 @@ def read(parts: list[TextPart], rules: RecordRules) -> bytes:
 @pytest.mark.parametrize("part_bytes", [1, 3, 7, 20, 1_000])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
-def test_behind_the_header_every_line_is_read_once(
+def test_every_line_after_the_header_is_read_once(
     tmp_path: Path, part_bytes: int, mark: bytes, line_end: bytes
 ) -> None:
     header, lines = b"time,value", line_end.join([b"1,2", b"", b"3,4", b"55,66"])

@@ -1,4 +1,4 @@
-"""After a warm-up an import of CSV files calls no kernel that is not at hand: its first chunk waits for none."""
+"""After a warm-up, an import of CSV files finds all kernels compiled, so its first chunk waits for none."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from strandline.jobs.importing.warm_up import warm_up
 pytestmark = pytest.mark.unit
 
 SUPPORT = Path(__file__).parents[3]
-# In a process of its own: in this one other tests have called what there is.
+# In another process, because other tests have called kernels in this one.
 IMPORT = """
 import gc, json, sys
 from pathlib import Path
@@ -61,6 +61,6 @@ def test_an_import_finds_all_its_kernels_after_a_warm_up(tmp_path: Path) -> None
     assert len(by_warm_up) > 5, "without it, the import would have found none of these"
 
 
-def test_it_leaves_nothing(tmp_path: Path) -> None:
+def test_it_leaves_no_file(tmp_path: Path) -> None:
     warm_up(tmp_path)
     assert list(tmp_path.iterdir()) == []

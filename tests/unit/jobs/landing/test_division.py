@@ -1,4 +1,4 @@
-"""Blocks that are divided: the same samples in the same order, and none takes more than it may."""
+"""Divided blocks: the same samples in the same order, and no block exceeds the limit."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from strandline.jobs.bad_records import BadRecords
-from strandline.jobs.landing.division import divided
+from strandline.jobs.landing.division import divide_block
 from strandline.jobs.landing.packing import pack
 from strandline.jobs.sample_block import SampleBlock
 from strandline.recovery.periods import HOUR
@@ -22,7 +22,7 @@ MANY = [(("__name__", "m"), ("host", f"host-{row}"), ("long", "x" * 200)) for ro
 
 
 def shapes() -> dict[str, SampleBlock]:
-    """Blocks that become far more than their samples: a series for each sample, and an hour for each sample."""
+    """Blocks that expand: a series for each sample, and an hour for each sample."""
     scattered = [(row * 7 % 300, NOW + row * 13 % 5 * HOUR, float(row)) for row in range(3_000)]
     return {
         "a series for each sample": block_of(MANY, [(row, NOW + row, float(row)) for row in range(300)]),
@@ -52,7 +52,7 @@ def samples(blocks: Sequence[SampleBlock]) -> list[tuple[int, int, float]]:
 @pytest.mark.parametrize("shape", shapes())
 def test_no_part_of_a_block_becomes_more_than_it_may(shape: str, most: int) -> None:
     block = shapes()[shape]
-    parts = list(divided(block, most))
+    parts = list(divide_block(block, most))
     assert samples(parts) == samples([block])
     assert all(packed_size(part) <= most or len(part.row) == 1 for part in parts)
     assert sum(part.records for part in parts) == block.records
@@ -60,13 +60,13 @@ def test_no_part_of_a_block_becomes_more_than_it_may(shape: str, most: int) -> N
 
 def test_an_ordinary_block_is_left_as_it_is() -> None:
     block = shapes()["one series"]
-    assert [part is block for part in divided(block, 200_000)] == [True]
+    assert [part is block for part in divide_block(block, 200_000)] == [True]
 
 
 def test_parts_are_of_about_equal_size_and_the_first_has_the_records() -> None:
     block = shapes()["one series"]
     bad = SampleBlock(block.series, block.row, block.times, block.values, 5_003, BadRecords({"wrong": 3}), nulls=2)
-    parts = list(divided(bad, 60_000))
+    parts = list(divide_block(bad, 60_000))
     assert [part.records for part in parts] == [5_003, 0]
     assert [part.bad.total for part in parts] == [3, 0]
     assert [part.nulls for part in parts] == [2, 0]

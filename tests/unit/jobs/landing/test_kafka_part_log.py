@@ -1,4 +1,4 @@
-"""What the part log makes of its clients' errors. With real brokers it is under the contract."""
+"""How the part log handles errors of its clients. The contract tests it with real brokers."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -21,7 +21,7 @@ from strandline.jobs.landing.transactions import (
     CommittedOffset,
     LandingUnknown,
     OffsetUnstable,
-    PartLost,
+    PartFenced,
     RecordsRefused,
 )
 from strandline.kafka.errors import KafkaFailed, KafkaRefused, LogUnreachable
@@ -42,7 +42,7 @@ def answered(value: object) -> "Future[Any]":
 
 
 class Clients:
-    """All clients of the library in one. `failures` says which of its calls fail, and how."""
+    """All clients of the library in one. `failures` are the errors by name of the call."""
 
     def __init__(self) -> None:
         self.failures: dict[str, KafkaError] = {}
@@ -119,7 +119,7 @@ def test_no_setting_lets_a_record_outlive_its_transaction_or_be_doubled() -> Non
 def test_a_chunk_is_one_transaction(log: PartLog, clients: Clients) -> None:
     land(log)
     assert clients.calls == [
-        # Before the transaction, which is to be short.
+        # Before the transaction, which must be short.
         "consumer_group_metadata",
         "close",
         "begin_transaction",
@@ -146,7 +146,7 @@ def test_a_holder_that_was_fenced_has_lost_the_part_and_aborts_nothing(
     log: PartLog, clients: Clients, step: str, code: int
 ) -> None:
     clients.failures[step] = KafkaError(code, "fenced", True)
-    with pytest.raises(PartLost, match="another holder, or a transaction took longer than 10 s"):
+    with pytest.raises(PartFenced, match="another holder, or a transaction took longer than 10 s"):
         land(log)
     assert "abort_transaction" not in clients.calls
     assert log.held is None
@@ -196,14 +196,14 @@ def test_records_that_are_not_acknowledged_in_time_abort_the_transaction(log: Pa
     assert clients.calls[-3:] == ["begin_transaction", "produce", "abort_transaction"]
 
 
-def test_the_cause_is_told_if_the_abort_fails_as_well(log: PartLog, clients: Clients) -> None:
+def test_the_cause_is_raised_if_the_abort_fails_as_well(log: PartLog, clients: Clients) -> None:
     clients.unacknowledged = 1
     clients.failures["abort_transaction"] = KafkaError(KafkaError._TIMED_OUT, "no answer")
     with pytest.raises(LogUnreachable, match="not acknowledged"):
         land(log)
 
 
-def test_brokers_that_allow_no_such_time_out_are_not_asked_again(clients: Clients) -> None:
+def test_brokers_that_do_not_permit_the_timeout_are_not_retried(clients: Clients) -> None:
     clients.failures["init_transactions"] = KafkaError(KafkaError.INVALID_TRANSACTION_TIMEOUT, "too long", True)
     with pytest.raises(KafkaFailed) as caught:
         open_part_log({}, "topic", ManualClock()).begin(PART, first_begun_ms=None, deadline=100)

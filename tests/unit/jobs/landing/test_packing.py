@@ -51,7 +51,7 @@ def series_in(block: SampleBlock) -> list[bytes]:
 
 
 def samples_in(block: SampleBlock) -> dict[bytes, list[tuple[int, bytes]]]:
-    """The samples of each series by hour, those of an hour in the order of the source."""
+    """The samples of each series by hour, within an hour in the order of the source."""
     found = defaultdict(list)
     labels = series_in(block)
     for row, time, value in zip(block.row.tolist(), block.times.tolist(), block.values, strict=True):
@@ -60,7 +60,7 @@ def samples_in(block: SampleBlock) -> dict[bytes, list[tuple[int, bytes]]]:
 
 
 def check(packed: Packed, block: SampleBlock, partitions: int, max_bytes: int = MAX_PART_BYTES) -> None:
-    """Everything that holds if no sample was left out."""
+    """Check everything that holds if no sample was skipped."""
     columns = decode_batch([record.value for record in packed.records], WIDE)
     assert columns.faults == ()
     assert not columns.skipped.series
@@ -106,7 +106,7 @@ def test_the_official_implementation_reads_the_same_samples(block: SampleBlock) 
     assert found == samples_in(block)
 
 
-def test_of_samples_with_equal_times_the_later_one_of_the_source_stays_behind() -> None:
+def test_samples_with_equal_times_keep_the_order_of_the_source() -> None:
     samples = [(1, NOON, 1.0), (0, NOON, 2.0), (1, NOON, 3.0), (0, NOON - 1, 4.0), (1, NOON, 5.0)]
     block = block_of([[("a", "1")], [("b", "2")]], samples)
     rows = rows_of(decode_batch([record.value for record in pack(block, 1, ALL_TIMES).records], WIDE))
@@ -175,7 +175,7 @@ def test_a_series_without_a_sample_in_the_times_does_not_count() -> None:
     assert pack(block, 1, TimeRange(NOON, LATEST)).series == 1
 
 
-def test_numbers_that_shards_take_for_no_time_are_left_out_whatever_is_allowed() -> None:
+def test_the_ends_of_the_integer_range_are_never_sample_times() -> None:
     block = block_of([[("a", "1")]], [(0, EARLIEST, 1.0), (0, LATEST, 2.0), (0, EARLIEST + 1, 3.0)])
     packed = pack(block, 1, ALL_TIMES)
     assert (packed.samples, packed.bad.total) == (1, 2)

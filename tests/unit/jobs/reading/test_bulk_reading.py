@@ -1,4 +1,4 @@
-"""Pins, selectors, label order, tasks and Arrow batches of a bulk read, over a twin of the store."""
+"""Pins, selectors, label order, tasks and Arrow batches of a bulk read, with a store in memory."""
 
 from dataclasses import replace
 from typing import cast
@@ -11,14 +11,14 @@ from strandline.clock import ManualClock
 from strandline.index.documents import encode_part_key
 from strandline.index.matchers import InvalidMatcher
 from strandline.index.selectors import parse_selector
-from strandline.jobs.reading.arrow_batches import SampleColumns, numbered_batches, plain_batches
+from strandline.jobs.reading.arrow_batches import SampleColumns, dictionary_batches, plain_batches
 from strandline.jobs.reading.dividing import divide
 from strandline.jobs.reading.matching import check_matchers, matching
 from strandline.jobs.reading.pins import PinnedRowExpired, Pins, RowId, expired_rows, pin
 from strandline.jobs.reading.resolving import resolve
 from strandline.jobs.reading.series_reading import PinnedRowMissing, read_slices
 from strandline.jobs.reading.series_set import LabelBytes
-from strandline.jobs.reading.series_task import pieces
+from strandline.jobs.reading.series_task import series_ranges
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.periods import HOUR
 from strandline.store.protocol import Store
@@ -66,13 +66,13 @@ class Stored:
         return pin(DATASET, GROUPS, self.samples.manifests(), times, self.clock.now_ms())
 
     def read(self, selector: str, times: TimeRange = TODAY, *, task_samples: int = 100, at_once: int = 50) -> pa.Table:
-        """All samples, by tasks of about so many, each read about so many at a time."""
+        """All samples, read with tasks and slices of about these numbers of samples."""
         pins = self.pins(times)
         resolved = resolve(self.store, pins, parse_selector(selector))
         batches = [
             batch
             for task in divide(pins, resolved, times, task_samples)
-            for part in read_slices(self.store, task, self.clock, at_once=at_once)
+            for part in read_slices(self.store, task, self.clock, slice_samples=at_once)
             for batch in plain_batches(SampleColumns.of(part), 7)
         ]
         return pa.Table.from_batches(batches) if batches else pa.table({name: [] for name in ("metric", "labels")})
@@ -114,7 +114,7 @@ def test_matchers_mean_what_promql_means_by_them(selector: str, found: list[int]
 
 
 @pytest.mark.parametrize("selector", ['{a=~"("}', '{a=~"a)|(b"}', r'{a=~"\\p{Nonsense}"}'])
-def test_an_expression_that_is_none_is_refused(selector: str) -> None:
+def test_an_invalid_expression_is_refused(selector: str) -> None:
     with pytest.raises(InvalidMatcher):
         check_matchers(parse_selector(selector))
 
@@ -132,7 +132,7 @@ def test_tasks_read_every_sample_once_whatever_their_size() -> None:
     for bucket in range(FIRST, FIRST + 3):
         stored.samples.write(0, bucket, some(bucket, range(6)))
         stored.samples.write(1, bucket, some(bucket, range(4, 9), 100.0))
-    # Late duplicates, and series that are there in another shard.
+    # Late duplicates, and series that another shard also has.
     stored.samples.write(0, FIRST + 3, some(FIRST, range(3), 1000.0))
     expected = sorted(stored.samples.expected(START, START + DAY))
     assert len(expected) == 9 * 6 * 9
@@ -171,7 +171,7 @@ def test_superseded_rows_are_not_pinned_and_their_keys_are_known() -> None:
     assert {row.bucket for row in pins.rows} == {FIRST}
     assert [(one.row.bucket, one.row.superseded) for one in pins.indexes] == [(FIRST, False), (FIRST + 1, True)]
     assert len(resolve(stored.store, pins, parse_selector('{host="2"}')).series) == 6
-    # Half a rewind: the index counts, and one row does not.
+    # An incomplete rewind: the index is valid, and one row is superseded.
     designated = designated_group(ShardId(DATASET, 0), GROUPS)
     filled = {row.group for row in rows if row.samples}
     other = max(filled - {designated})
@@ -179,7 +179,7 @@ def test_superseded_rows_are_not_pinned_and_their_keys_are_known() -> None:
     assert {row.group for row in stored.pins().rows if row.bucket == FIRST + 1} == filled - {other}
 
 
-def test_rows_behind_the_newest_stored_index_are_not_pinned() -> None:
+def test_rows_after_the_newest_stored_index_are_not_pinned() -> None:
     stored = Stored()
     for bucket in (FIRST, FIRST + 1):
         stored.samples.write(0, bucket, some(bucket, range(2)))
@@ -225,10 +225,10 @@ def test_a_row_that_was_written_again_is_not_an_expired_one() -> None:
 @pytest.mark.parametrize("most", [1, 3, 10, 1000])
 def test_pieces_hold_every_series_once_and_are_not_much_too_large(most: int) -> None:
     expected = np.random.default_rng(most).integers(0, 7, 200).astype(np.float64)
-    found = pieces(expected, most)
+    found = series_ranges(expected, most)
     assert [place for first, behind in found for place in range(first, behind)] == list(range(200))
     assert max(expected[first:behind].sum() for first, behind in found) <= most + 7
-    assert pieces(expected[:0], most) == []
+    assert series_ranges(expected[:0], most) == []
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 100])
@@ -246,7 +246,7 @@ def test_batches_have_each_sample_with_its_labels(rows: int) -> None:
         for number, one in enumerate(labels)
         for at in range(first[number], first[number + 1])
     ]
-    for made in (numbered_batches, plain_batches):
+    for made in (dictionary_batches, plain_batches):
         batches = list(made(columns, rows))
         assert max(batch.num_rows for batch in batches) <= rows
         assert [row for batch in batches for row in rows_of_table(pa.Table.from_batches([batch]))] == expected

@@ -1,4 +1,4 @@
-"""Templates: what they make of a series, and what is wrong with those that can't be used."""
+"""Templates: rendered messages, and the errors of invalid templates."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ def test_a_field_alone_keeps_its_type_in_json() -> None:
 
 
 @pytest.mark.parametrize(("number", "shown"), [(float("nan"), "NaN"), (float("inf"), "+Inf"), (-float("inf"), "-Inf")])
-def test_numbers_that_json_has_not_are_texts(number: float, shown: str) -> None:
+def test_numbers_that_json_can_not_represent_are_strings(number: float, shown: str) -> None:
     assert value("{$value}", replace(SERIES, value=number)) == shown
 
 
@@ -61,24 +61,24 @@ def test_a_series_without_a_sample_has_no_value() -> None:
 
 @pytest.mark.parametrize(("field", "wants"), [("{$value}", True), ("{$time}", True), ("{$end}", False), ("{a}", False)])
 def test_samples_are_read_only_if_a_field_needs_them(field: str, wants: bool) -> None:
-    assert MessageTemplate.from_table({"value": {"x": [field]}}).wants_newest is wants
+    assert MessageTemplate.from_table({"value": {"x": [field]}}).needs_newest is wants
 
 
 @pytest.mark.parametrize(
     ("table", "fault"),
     [
         ({}, "it has no value"),
-        ({"value": "x", "vlaue": "y"}, "'vlaue', which no template has"),
-        ({"value": "{$nothing}"}, r"'\\{\\$nothing\\}', which is no field"),
-        ({"value": "a } b"}, "'}', which is no field"),
-        ({"value": "{}"}, "'{}', which is no field"),
+        ({"value": "x", "vlaue": "y"}, "unknown key 'vlaue'"),
+        ({"value": "{$nothing}"}, r"'\\{\\$nothing\\}', which is not a field"),
+        ({"value": "a } b"}, "'}', which is not a field"),
+        ({"value": "{}"}, "'{}', which is not a field"),
         ({"value": "x", "format": "xml"}, "format = 'xml'"),
-        ({"value": {"a": 1}, "format": "text"}, "its value is no text"),
-        ({"value": "x", "key": 3}, "key = 3 is no text"),
-        ({"value": "x", "headers": {"a": 1}}, "headers is no table of texts"),
+        ({"value": {"a": 1}, "format": "text"}, "its value must be a string"),
+        ({"value": "x", "key": 3}, "key = 3 must be a string"),
+        ({"value": "x", "headers": {"a": 1}}, "headers must be a table of strings"),
         ({"value": "x", "headers": {"strandline-job": "1"}}, "begins with strandline-"),
         ({"value": "x", "defaults": {"dc": "1"}}, "a default for 'dc', which it does not use"),
-        ({"value": 2**60}, "JSON has no exact form"),
+        ({"value": 2**60}, "JSON can't represent exactly"),
     ],
 )
 def test_what_is_wrong_with_a_template_is_named(table: dict[str, Any], fault: str) -> None:

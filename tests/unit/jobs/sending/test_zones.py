@@ -1,4 +1,4 @@
-"""Time zones: each in exactly one job, whichever moment a job is planned at."""
+"""Time zones: each is in exactly one job, at whatever time the job is planned."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 
 NINE = LocalTime(9, 0)
 HOUR = 3_600_000
-# Around the changes of daylight saving in Europe, America, Australia and Lord Howe, and far from any.
+# Around changes of daylight saving time in Europe, America, Australia and Lord Howe, and far from any.
 MOMENTS = ("2026-11-18T12:00", "2026-03-29T00:30", "2026-10-25T00:30", "2026-03-08T06:30", "2026-11-01T05:30",
            "2026-04-04T14:30", "2026-10-03T15:30", "2026-12-31T23:59")  # fmt: skip
 
@@ -40,8 +40,8 @@ def test_each_iana_zone_is_in_exactly_one_job_which_is_due_within_a_day(moment: 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_job_is_due_at_the_local_time_of_its_zones_or_less_than_an_hour_after_it(moment: str) -> None:
-    """Zones whose offset is no whole number of hours are due later by the rest of it. Where a change skips the local
-    time on that day, there is no such moment.
+    """Zones whose offset is not a whole number of hours are due later by the remainder. There is no such time where a
+    change skips the local time on that day.
     """
     for group in group_zones(available_timezones(), NINE, ms(moment)).groups:
         for zone in group.zones:
@@ -82,7 +82,7 @@ def test_a_local_time_that_occurs_twice_counts_once_and_one_that_is_skipped_coun
 
 
 def test_zones_stay_in_one_job_for_every_hour_of_a_year() -> None:
-    """Each hour of it, for zones that change by an hour, by half an hour, and on other days than Europe."""
+    """For zones that change by an hour, by half an hour, and on other days than Europe."""
     for zone in ("Europe/Berlin", "Australia/Lord_Howe", "America/New_York", "Africa/Casablanca"):
         at = datetime(2026, 1, 1, tzinfo=UTC)
         while at.year == 2026:
@@ -93,7 +93,7 @@ def test_zones_stay_in_one_job_for_every_hour_of_a_year() -> None:
 
 
 @pytest.mark.parametrize("written", ["9:00", "24:00", "09:60", "0900", "09:0x", ""])
-def test_a_time_of_day_that_is_none_is_refused(written: str) -> None:
-    with pytest.raises(ValueError, match="is no time of day such as 09:00"):
+def test_an_invalid_time_of_day_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match="is not a time of day such as 09:00"):
         LocalTime.parse(written)
     assert LocalTime.parse("23:05").milliseconds == 23 * HOUR + 5 * 60_000

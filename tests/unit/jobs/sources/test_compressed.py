@@ -1,4 +1,4 @@
-"""Compressed files: the same records as the plain ones, and a clear error where one is damaged."""
+"""Compressed files: the same records as plain files, and a clear error for a damaged one."""
 
 import gzip
 import tracemalloc
@@ -10,7 +10,7 @@ import pytest
 
 from strandline.jobs.importing.text_parts import TO_THE_END
 from strandline.jobs.sources.compressed import CompressedReader, compression_of
-from strandline.jobs.sources.files import SourceUnusable, identified
+from strandline.jobs.sources.files import SourceUnusable, identify
 from strandline.jobs.sources.text_records import RecordRules, read_chunks
 
 pytestmark = pytest.mark.unit
@@ -27,7 +27,7 @@ def packed(kind: str) -> bytes:
 def test_their_records_are_those_of_the_plain_file_from_any_chunk_on(tmp_path: Path, ending: str, kind: str) -> None:
     path = tmp_path / f"file{ending}"
     path.write_bytes(packed(kind))
-    file = identified(str(path))
+    file = identify(str(path))
     assert compression_of(file.uri) == kind
 
     def chunks(position: int) -> list[bytes]:
@@ -51,7 +51,7 @@ def damaged(data: bytes) -> bytes:
 def test_a_damaged_file_is_refused_by_name(tmp_path: Path, kind: str, harm: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "file"
     path.write_bytes(harm(packed(kind)))
-    with CompressedReader(identified(str(path)), kind) as reader, pytest.raises(SourceUnusable, match=r"file can't be"):
+    with CompressedReader(identify(str(path)), kind) as reader, pytest.raises(SourceUnusable, match=r"file can't be"):
         reader.read_at(len(TEXT) + 1, 0)
 
 
@@ -66,7 +66,7 @@ def test_a_line_of_many_megabytes_is_skipped_with_a_block_or_two_in_memory(tmp_p
     rules = RecordRules(chunk_bytes=1 << 20, max_record=1 << 20)
     tracemalloc.start()
     try:
-        with CompressedReader(identified(str(path)), "gzip") as reader:
+        with CompressedReader(identify(str(path)), "gzip") as reader:
             chunks = list(read_chunks(reader, 0, TO_THE_END, rules))
         most = tracemalloc.get_traced_memory()[1]
     finally:

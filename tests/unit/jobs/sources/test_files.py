@@ -12,8 +12,8 @@ from strandline.jobs.sources.files import (
     file_system,
     find_files,
     find_folders,
-    identified,
-    opened,
+    identify,
+    open_file,
     require_no_credentials,
     require_unchanged,
 )
@@ -60,7 +60,7 @@ def test_a_path_may_be_relative_and_a_uri_may_have_a_scheme(folder: Path, monkey
     assert file.uri == f"file://{folder}/a.csv"
     (matched,) = find_files([f"file://{folder}/a*.csv"])
     assert matched == file
-    with opened(file) as content:
+    with open_file(file) as content:
         assert content.read() == b"a.csv"
 
 
@@ -118,7 +118,7 @@ def test_a_path_may_have_any_characters(uri: str) -> None:
 def test_a_file_that_changed_is_refused(tmp_path: Path, place: int) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(200_000))
-    file = identified(str(path))
+    file = identify(str(path))
     require_unchanged(file)
     data = bytearray(200_000)
     data[place] = 1
@@ -133,7 +133,7 @@ def test_a_change_within_the_first_or_last_bytes_is_noticed_though_size_and_time
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(200_000))
-    file, written = identified(str(path)), path.stat().st_mtime_ns
+    file, written = identify(str(path)), path.stat().st_mtime_ns
     data = bytearray(200_000)
     data[place] = 1
     path.write_bytes(data)
@@ -145,7 +145,7 @@ def test_a_change_within_the_first_or_last_bytes_is_noticed_though_size_and_time
 def test_a_file_that_grew_is_refused_with_both_sizes(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"1234")
-    file = identified(str(path))
+    file = identify(str(path))
     path.write_bytes(b"12345")
     with pytest.raises(SourceChanged, match="was 4 and is 5"):
         require_unchanged(file)

@@ -1,4 +1,4 @@
-"""Records of byte ranges: each belongs to the range with its first byte, however a file is cut."""
+"""Records of byte ranges: each belongs to the range with its first byte, however a file is divided."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ Found = list[tuple[int, bytes]]
 
 
 class Bytes:
-    """A file, and how much of it was read at most at a time."""
+    """A file, and the largest read of it."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.most = data, 0
@@ -60,7 +60,7 @@ def read_in_parts(data: bytes, part_bytes: int, rules: RecordRules) -> tuple[Fou
 
 
 def model(data: bytes, max_record: int) -> tuple[Found, list[int]]:
-    """All lines with their offsets, those that are too long apart."""
+    """All lines with their offsets, and separately those that are too long."""
     lines, too_long, offset = Found(), list[int](), 0
     for line in data.split(b"\n")[: None if data and not data.endswith(b"\n") else -1]:
         if len(line) > max_record:

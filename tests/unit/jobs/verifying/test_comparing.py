@@ -1,4 +1,4 @@
-"""Samples that were sent beside those that were found, compared with plain Python."""
+"""Sent and found samples, compared with a model in plain Python."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from strandline.jobs.verifying.comparing import KeyedSamples, compare, last_of_e
 
 pytestmark = pytest.mark.unit
 
-# Few of each, so that samples agree in some columns or in all.
+# Few values each, so that samples agree in some or all columns.
 SAMPLES = st.lists(st.tuples(*(st.integers(0, 2) for _ in range(4))), max_size=20)
 Sample = tuple[int, int, int, int]
 

@@ -1,4 +1,6 @@
-"""Verifying an import: against a reader that has everything, or lacks, has changed, or can't read something."""
+"""Verification of an import, with a reader that has everything, or in which something is missing, different or
+unreadable.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +33,7 @@ ROWS, HOSTS = 120, 30
 
 
 class Reader:
-    """What has landed in a topic, as a node would give it."""
+    """Reads what has landed in a topic, as a node would."""
 
     def __init__(self, world: JobWorld) -> None:
         values = [value for _, value in world.records()]

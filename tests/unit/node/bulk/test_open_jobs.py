@@ -16,7 +16,7 @@ from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
 from strandline.jobs.rate import rate_of
 from strandline.jobs.sending.spec import SendSpec
-from strandline.jobs.transitions import begin, want
+from strandline.jobs.transitions import begin, request_stop
 from strandline.node.bulk.adding import PlannedJob, add_job
 from strandline.node.bulk.exporting import open_export
 from strandline.node.bulk.importing import import_options, planned_import
@@ -91,7 +91,7 @@ def test_an_ended_job_does_not_count(board: BulkBoard, clock: ManualClock, file:
 
 def test_a_job_that_is_being_cancelled_does_not_count(board: BulkBoard, clock: ManualClock, file: Path) -> None:
     job = add_job(SETTINGS, board, planned(file, clock), clock)
-    board.change(board.change(job, lambda one: begin(one, 1)), lambda one: want(one, Wanted.CANCELLED, 2))
+    board.change(board.change(job, lambda one: begin(one, 1)), lambda one: request_stop(one, Wanted.CANCELLED, 2))
     assert open_job(board, planned(file, clock)) is None
 
 

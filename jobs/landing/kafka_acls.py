@@ -1,12 +1,12 @@
-"""Which rights landing needs of the brokers, as remedies for their refusals."""
+"""The permissions that landing needs in Kafka, as remedies for authorization errors."""
 
 from confluent_kafka import KafkaError
 
 from strandline.jobs.landing.progress import PartIdentity
 
 
-def rights(topic: str, part: PartIdentity | None) -> dict[int, str]:
-    """By the code of the refusal. Names of parts begin with the dataset, so that one rule with a prefix covers all."""
+def acl_remedies(topic: str, part: PartIdentity | None) -> dict[int, str]:
+    """Remedies by error code. Names of parts begin with the dataset, so that one prefixed ACL covers all."""
     names = f"whose names begin with `{part.dataset}.`" if part else "of the dataset's jobs"
     return {
         KafkaError.TOPIC_AUTHORIZATION_FAILED: f"Give our user READ, WRITE and DESCRIBE on the topic {topic}",

@@ -1,6 +1,6 @@
-"""What happens to jobs between parts: they begin, break, are paused, cancelled, completed and announced.
+"""Moves jobs through their states: started, broken, paused, cancelled, completed and announced.
 
-What a worker does for a job, any other may do as well, and again: every step is a compare-and-set.
+Any worker may take any step, and repeat it: every step is a compare-and-set.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ from strandline.jobs.board import BulkBoard, NoSuchJob
 from strandline.jobs.breaker import BreakerRules
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.running import FencePart, JobKind, PartStopped
-from strandline.jobs.transitions import begin, conclude, expire, guard, is_announced, settle, takes_parts
+from strandline.jobs.transitions import begin, complete_stop, conclude, expire, is_announced, takes_parts, trip_breaker
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 
@@ -21,28 +21,28 @@ CountsOf = Callable[[BulkPart], AttemptCounts]
 
 @dataclass(frozen=True, slots=True)
 class WorkerRules:
-    """When a job breaks, how often a worker that runs parts looks whether their job is to stop, and how many parts of a
-    job that is to stop are fenced at once.
+    """The circuit breaker's limits, how often a worker checks whether the jobs of its parts must stop, and how many
+    parts of a stopping job are fenced concurrently.
     """
 
     breaker: BreakerRules = field(default_factory=BreakerRules)
-    look_s: float = 2.0
+    poll_s: float = 2.0
     fences_at_once: int = 64
 
 
 def stored_counts(part: BulkPart) -> AttemptCounts:
-    """What a part's row says that was counted."""
+    """The counts in a part's row."""
     return AttemptCounts.from_json(part.counts)
 
 
 def window_counts(job: BulkJob, parts: Iterable[BulkPart], counts_of: CountsOf = stored_counts) -> Counts:
-    """What was counted since a job was started or resumed: by parts that are done, and by those that are being run."""
+    """The counts since a job was started or resumed, over parts that are done and parts that are running."""
     return Counts.total(counts_of(part).fresh for part in parts if part.window == job.window)
 
 
-def begun_in(part: BulkPart, window: int) -> BulkPart:
-    """A part that is about to be run. What has landed of it stays counted: its worker may find that the job is to stop,
-    and leave it. What Kafka has refused of it before, in the same window, still counts, too.
+def start_attempt(part: BulkPart, window: int) -> BulkPart:
+    """The part as an attempt starts. What has landed stays counted, because the worker may release the part when it
+    finds that the job must stop. Records that Kafka rejected earlier in the same window also stay counted.
     """
     before = stored_counts(part)
     refused = before.fresh.refused if part.window == window else 0
@@ -50,41 +50,41 @@ def begun_in(part: BulkPart, window: int) -> BulkPart:
 
 
 def needs_fence(part: BulkPart) -> bool:
-    """Whether a worker that lost a part may still land something of it. One that takes the transactional id back after
-    a fence finds in the store that the part is no longer leased to it, see `RunningPart.confirm`.
+    """Whether a worker that has lost the part could still land a chunk. A worker that acquires the transactional id
+    again after the fence finds in the store that its lease is gone, see `RunningPart.confirm`.
     """
     return part.state is not JobState.DONE and part.epoch > stored_counts(part).fenced
 
 
-def require_going(job: BulkJob) -> None:
-    """Raises `PartStopped` if a job's parts are not to be run."""
+def require_running(job: BulkJob) -> None:
+    """Raises `PartStopped` if a job's parts must not run."""
     if not takes_parts(job):
         raise PartStopped(f"{job.name} is {job.wanted or job.state}")
 
 
-class JobAttendant:
-    """Sees to the jobs of one board."""
+class JobLifecycle:
+    """Advances the jobs of one board."""
 
     def __init__(self, board: BulkBoard, kinds: dict[str, JobKind], clock: Clock, rules: WorkerRules) -> None:
         self._board, self._kinds, self._clock, self._rules = board, kinds, clock, rules
 
-    def attend(self, job: BulkJob, counts_of: CountsOf = stored_counts) -> tuple[BulkJob, Sequence[BulkPart]]:
-        """What has to be done about a job before a part of it is taken; the job and its parts as they are then.
-        `counts_of` may know more of a part that is being run than its row does.
+    def advance(self, job: BulkJob, counts_of: CountsOf = stored_counts) -> tuple[BulkJob, Sequence[BulkPart]]:
+        """Take all steps that a job needs before a part of it is leased. Returns the job and its parts afterwards.
+        `counts_of` may have newer counts of a running part than its row.
         """
         board, now, breaker = self._board, self._clock.now_ms, self._rules.breaker
         job = board.change(job, lambda one: begin(one, now()))
-        # Read behind the job: a lease of one that is to stop is among these, or its worker sees it in `confirm`.
+        # Read after the job: a lease of a stopping job is either among these, or its worker notices in `confirm`.
         parts = board.reclaim_lost(job)
         if job.wanted and not any(part.state is JobState.LEASED for part in parts):
             parts = self._fenced(job, parts)
 
-        def attended(one: BulkJob) -> BulkJob:
-            one = settle(one, parts, now())
-            one = guard(one, window_counts(one, parts, counts_of), breaker, now())
+        def advanced(one: BulkJob) -> BulkJob:
+            one = complete_stop(one, parts, now())
+            one = trip_breaker(one, window_counts(one, parts, counts_of), breaker, now())
             return conclude(expire(one, now()), parts, now())
 
-        job = board.change_once(job, attended)
+        job = board.change_once(job, advanced)
         if job.state is BulkJobState.COMPLETING:
             job = self._completed(job)
         elif not is_announced(job):
@@ -92,7 +92,7 @@ class JobAttendant:
         return job, parts
 
     def _completed(self, job: BulkJob) -> BulkJob:
-        # Another worker may have seen them all done.
+        # Read again: it may be another worker that has seen all parts done.
         parts = self._board.parts(job)
 
         def completed(one: BulkJob) -> BulkJob:
@@ -101,7 +101,7 @@ class JobAttendant:
         return self._board.change(job, completed)
 
     def _announced(self, job: BulkJob) -> BulkJob:
-        # What other workers have counted by now belongs to it.
+        # Read again: the event includes what other workers have counted since.
         parts = self._board.parts(job)
 
         def announced(one: BulkJob) -> BulkJob:
@@ -110,12 +110,12 @@ class JobAttendant:
         try:
             return self._board.change(job, announced)
         except NoSuchJob:
-            # A job that has ended may be deleted at any time.
+            # An ended job may be deleted at any time.
             return job
 
     def _fenced(self, job: BulkJob, parts: Sequence[BulkPart]) -> list[BulkPart]:
-        """The parts of a job that is to stop. Of those that were begun and are not done nothing lands from now on: a
-        worker that lost one may not know of it yet. Each has its count of what has landed then.
+        """Fence the started parts of a stopping job that are not done, because a worker that has lost one may not know
+        it yet. From then on no chunk of them lands. Returns all parts, those with the counts of what has landed.
         """
         begun = [part for part in parts if needs_fence(part)]
         if not begun:
@@ -125,7 +125,7 @@ class JobAttendant:
             if at_once <= 1:
                 fenced = [self._fence(part, fence) for part in begun]
             else:
-                # Each waits for the brokers, and then for the store: thousands one after the other would take minutes.
+                # Each fence waits for the brokers and then for the store: thousands in sequence would take minutes.
                 with ThreadPoolExecutor(at_once, thread_name_prefix="fence") as threads:
                     fenced = list(threads.map(lambda part: self._fence(part, fence), begun))
         found = {part.part: part for part in fenced}
@@ -135,6 +135,6 @@ class JobAttendant:
         landed, counts = fence(part), replace(stored_counts(part), fenced=part.epoch)
         counts = counts if landed is None else replace(counts, total=landed)
         fenced = replace(part, counts=counts.to_json(), renewals=part.renewals + 1)
-        # If it was changed meanwhile, another worker sees to it.
+        # If the row has changed since, another worker handles it.
         self._board.replace(part, fenced)
         return fenced
