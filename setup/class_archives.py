@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from strandline.class_archives import FOLDER, KAFKA, SPARK
+from strandline.setup.build_context import BuildContext
 from strandline.setup.cache import Recipe
 from strandline.setup.progress import Runner, StepFailed
-from strandline.setup.workshop import Workshop
 
 ARCHIVING = "strandline.node.class_archiving"
 """By name: set-up imports nothing that has to be installed."""
 
 
-def provide_class_archives(workshop: Workshop, checkout: Path, kafka_jars: Path) -> None:
+def provide_class_archives(context: BuildContext, checkout: Path, kafka_jars: Path) -> None:
     """Put the archives into the checkout's `.venv`. Without them all works too, only slower: a failure is told, and
     nothing more.
     """
@@ -31,22 +31,22 @@ def provide_class_archives(workshop: Workshop, checkout: Path, kafka_jars: Path)
         # First of all: a JVM can't record its classes while it uses an archive.
         place.unlink(missing_ok=True)
         try:
-            entry = _entry(workshop, venv, name, sorted(jars.glob("*.jar")))
+            entry = _entry(context, venv, name, sorted(jars.glob("*.jar")))
         except StepFailed as error:
-            workshop.progress.notice(f"no archive of {name}'s classes, so it starts more slowly: {error.message}")
+            context.progress.notice(f"no archive of {name}'s classes, so it starts more slowly: {error.message}")
             continue
         place.parent.mkdir(exist_ok=True)
         _link(entry / place.name, place)
 
 
-def _entry(workshop: Workshop, venv: Path, name: str, jars: Sequence[Path]) -> Path:
+def _entry(context: BuildContext, venv: Path, name: str, jars: Sequence[Path]) -> Path:
     def write(folder: Path, runner: Runner) -> None:
         command = [str(venv / "bin" / "python"), "-m", ARCHIVING, name, str(folder / f"{name}.jsa")]
-        runner.run(command, env=workshop.environ)
+        runner.run(command, env=context.environ)
 
     found = [f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in jars]
-    recipe = Recipe(f"classes-{name}", values=(workshop.java_identity(), *found))
-    return workshop.entry(recipe, f"archiving the classes of {name.capitalize()}", write)
+    recipe = Recipe(f"classes-{name}", values=(context.java_identity(), *found))
+    return context.entry(recipe, f"archiving the classes of {name.capitalize()}", write)
 
 
 def _link(source: Path, place: Path) -> None:

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from strandline.setup.build_context import BuildContext
 from strandline.setup.cache import Recipe
-from strandline.setup.workshop import Workshop
 
 NOTE = "strandline-kernels"
 COMPILING = "strandline.node.kernel_compiling"
@@ -25,7 +25,7 @@ COMPILING = "strandline.node.kernel_compiling"
 _COMPILED = ("*.nbi", "*.nbc")
 
 
-def restore_kernels(workshop: Workshop, checkout: Path) -> bool:
+def restore_kernels(context: BuildContext, checkout: Path) -> bool:
     """Remove compiled kernels that may not match the checkout's sources, and copy matching ones from the cache. Whether
     the checkout has compiled kernels then.
     """
@@ -37,10 +37,10 @@ def restore_kernels(workshop: Workshop, checkout: Path) -> bool:
         path.unlink()
     # Before anything is compiled: a source that changes from here on is newer than the note.
     note.write_text(recipe.key(), encoding="utf-8")
-    entry = workshop.cache.find(recipe)
+    entry = context.cache.find(recipe)
     if entry is None:
         return False
-    workshop.progress.working("copying from the cache")
+    context.progress.working("copying from the cache")
     for path in entry.rglob("*"):
         if path.suffix in (".nbi", ".nbc"):
             place = checkout / path.relative_to(entry).parent / "__pycache__" / path.name
@@ -52,28 +52,28 @@ def restore_kernels(workshop: Workshop, checkout: Path) -> bool:
     return True
 
 
-def compile_kernels(workshop: Workshop, checkout: Path) -> None:
+def compile_kernels(context: BuildContext, checkout: Path) -> None:
     """Compile the kernels that a node calls in its first minutes."""
-    workshop.progress.working("compiling for this processor")
+    context.progress.working("compiling for this processor")
     command = [str(checkout / ".venv" / "bin" / "python"), "-m", COMPILING]
-    workshop.runner("kernels").run(command, env=workshop.environ)
+    context.runner("kernels").run(command, env=context.environ)
 
 
-def keep_kernels(workshop: Workshop, checkout: Path) -> None:
+def keep_kernels(context: BuildContext, checkout: Path) -> None:
     """Put the compiled kernels into the cache, unless it has some for these sources."""
     recipe = _recipe(checkout)
     if not _is_valid(checkout, checkout / ".venv" / NOTE, recipe):
         return
 
     def copy(folder: Path) -> None:
-        workshop.progress.working("copying into the cache")
+        context.progress.working("copying into the cache")
         for path in _compiled(checkout):
             # A cache entry's listing leaves `__pycache__` out.
             place = folder / path.parent.parent.relative_to(checkout) / path.name
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, place)
 
-    workshop.cache.entry(recipe, copy)
+    context.cache.entry(recipe, copy)
 
 
 def kernel_sources(checkout: Path) -> list[Path]:

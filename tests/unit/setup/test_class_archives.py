@@ -6,10 +6,10 @@ import pytest
 
 from strandline.class_archives import KAFKA, SPARK, archive_options
 from strandline.node import class_archiving
+from strandline.setup.build_context import BuildContext
 from strandline.setup.cache import Cache
 from strandline.setup.class_archives import ARCHIVING, provide_class_archives
 from strandline.setup.progress import Progress
-from strandline.setup.workshop import Workshop
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +34,7 @@ class Checkout:
         java_home = folder / "jdk"
         java_home.mkdir()
         (java_home / "release").write_text('JAVA_VERSION="17.0.1"\n')
-        self.workshop = Workshop(Cache(folder / "cache"), Progress(1, self.told), java_home, dict(os.environ))
+        self.context = BuildContext(Cache(folder / "cache"), Progress(1, self.told), java_home, dict(os.environ))
         self.answer(failing="nothing")
 
     def answer(self, *, failing: str) -> None:
@@ -46,7 +46,7 @@ class Checkout:
     def set_up(self) -> list[str]:
         """Whose classes were archived anew."""
         self.asked.write_text("")
-        provide_class_archives(self.workshop, self.folder, self.kafka_jar.parent)
+        provide_class_archives(self.context, self.folder, self.kafka_jar.parent)
         return self.asked.read_text().split()
 
     def has_archive(self, name: str) -> bool:

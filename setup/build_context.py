@@ -14,7 +14,7 @@ FOREIGN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CLASSPATH", "MAVEN_OPTS",
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class BuildContext:
     """The surroundings of a step; the same for all of them."""
 
     cache: Cache
@@ -40,10 +40,10 @@ class Workshop:
         return f"{jdk.version_of(self.java_home)} {os.path.realpath(self.java_home)}"
 
 
-def open_workshop(steps: int, environ: Mapping[str, str]) -> Workshop:
-    """The workshop of this machine, for so many steps."""
+def create_build_context(steps: int, environ: Mapping[str, str]) -> BuildContext:
+    """The context of this machine, for so many steps."""
     progress = Progress(steps)
     root = default_root(environ)
     root.mkdir(parents=True, exist_ok=True)
     clean = {name: value for name, value in environ.items() if name not in FOREIGN}
-    return Workshop(Cache(root, progress.notice), progress, jdk.find_jdk(environ), clean)
+    return BuildContext(Cache(root, progress.notice), progress, jdk.find_jdk(environ), clean)
