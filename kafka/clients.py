@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from strandline.clock import Clock
+from strandline.kafka.error_mapping import error_of
 from strandline.kafka.errors import KafkaFailed
-from strandline.kafka.meaning import error_of
 
 ClientOptions = Mapping[str, str | int | bool]
 """What `librdkafka_options` makes of the settings."""

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from strandline.clock import Clock
 from strandline.jobs.landing.kafka_rights import rights
 from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.error_mapping import error_of, mapped_error
 from strandline.kafka.errors import LogUnreachable
-from strandline.kafka.meaning import error_of, meaning
 from strandline.wire.record_headers import JOB_HEADER, PART_HEADER
 
 _OWN: ClientOptions = {
@@ -32,7 +32,7 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
         try:
             known = consumer.list_topics(topic, _TIMEOUT_S).topics[topic]
             if known.error is not None:
-                raise meaning(known.error, what, topic, rights(topic, None))
+                raise mapped_error(known.error, what, topic, rights(topic, None))
             places = [TopicPartition(topic, number, since_ms) for number in known.partitions]
             consumer.assign(consumer.offsets_for_times(places, _TIMEOUT_S))
             at_end = set[int]()
@@ -53,7 +53,7 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library's own name
                         at_end.add(message.partition() or 0)
                     else:
-                        raise meaning(error, what, topic, rights(topic, None))
+                        raise mapped_error(error, what, topic, rights(topic, None))
         except KafkaException as failure:
-            raise meaning(error_of(failure), what, topic, rights(topic, None)) from failure
+            raise mapped_error(error_of(failure), what, topic, rights(topic, None)) from failure
     return found

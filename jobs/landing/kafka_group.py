@@ -22,8 +22,8 @@ from strandline.jobs.landing.kafka_rights import rights
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import CommittedOffset, OffsetUnstable
 from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.error_mapping import error_of, mapped_error
 from strandline.kafka.errors import LogUnreachable
-from strandline.kafka.meaning import error_of, meaning
 
 OFFSET_PARTITION = 0
 """The offset is that of the topic's first partition, which always exists: brokers refuse one of a partition that does
@@ -108,4 +108,4 @@ class KafkaGroups:
             raise LogUnreachable(f"{what}: the brokers have not answered", remedy="Check that they run") from failure
 
     def _explain(self, error: KafkaError, what: str, part: PartIdentity | None) -> StrandlineError:
-        return meaning(error, what, self._topic, rights(self._topic, part))
+        return mapped_error(error, what, self._topic, rights(self._topic, part))

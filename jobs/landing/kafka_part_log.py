@@ -22,8 +22,8 @@ from strandline.jobs.landing.transactions import (
     RecordsRefused,
 )
 from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.error_mapping import error_of, mapped_error
 from strandline.kafka.errors import KafkaFailed, KafkaRefused, LogUnreachable, TopicUnfit
-from strandline.kafka.meaning import error_of, meaning
 from strandline.wire.record_headers import CHECKED_HEADERS, RecordHeaders
 
 _TUNING: ClientOptions = {
@@ -274,4 +274,4 @@ class KafkaTransactions:
             return KafkaFailed(
                 f"{what}: {error.str()}", remedy=f"Raise transaction.max.timeout.ms of the brokers to {_TIMEOUT_MS}"
             )
-        return meaning(error, what, self._topic, rights(self._topic, self._part))
+        return mapped_error(error, what, self._topic, rights(self._topic, self._part))

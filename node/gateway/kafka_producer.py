@@ -12,7 +12,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaExceptio
 from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
 from strandline.kafka.clients import BrokerErrors, ClientOptions, made
-from strandline.kafka.meaning import ALL_DOWN, error_of
+from strandline.kafka.error_mapping import ALL_DOWN, error_of
 from strandline.node.gateway.broker_clock import BrokerClock
 from strandline.node.gateway.figures import ProducerCounts
 from strandline.node.gateway.producer import NotDelivered, OnDone, Record

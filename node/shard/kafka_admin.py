@@ -26,7 +26,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from strandline.clock import Clock
 from strandline.kafka.clients import ClientOptions, made
-from strandline.kafka.meaning import NO_SUCH_TOPIC, error_of
+from strandline.kafka.error_mapping import NO_SUCH_TOPIC, error_of
 from strandline.node.shard.kafka_errors import NO_LEADER, STALE_LEADER, meaning
 from strandline.node.shard.log import LogEnds, LogUnreachable, TopicUnfit
 

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from strandline.clock import SystemClock
 from strandline.kafka.clients import BrokerErrors, ClientOptions, made
-from strandline.kafka.meaning import error_of
+from strandline.kafka.error_mapping import error_of
 from strandline.node.shard.kafka_topics import dead_topic
 from strandline.node.shard.log import DeadLetterCounts
 

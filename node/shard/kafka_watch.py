@@ -22,8 +22,8 @@ from confluent_kafka import KafkaError
 from strandline.clock import Clock
 from strandline.errors import Fatal, Retryable, StrandlineError
 from strandline.kafka.clients import BrokerErrors
+from strandline.kafka.error_mapping import ALL_DOWN
 from strandline.kafka.errors import KafkaRefused
-from strandline.kafka.meaning import ALL_DOWN
 from strandline.node.shard.kafka_admin import TopicIdentity
 from strandline.node.shard.kafka_errors import GROUP_REFUSED, meaning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit

@@ -1,4 +1,4 @@
-"""What Kafka's errors mean to us: whether the same call may work later, or somebody has to change something first."""
+"""Maps librdkafka errors to the errors of `strandline.kafka.errors`, which say whether a retry may succeed."""
 # ruff: noqa: SLF001 - the library begins the names of its own errors, as against the brokers', with an underscore
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ _IMPOSSIBLE = frozenset({
 })  # fmt: skip
 
 
-def meaning(error: KafkaError, what: str, topic: str, rights: Mapping[int, str]) -> StrandlineError:
+def mapped_error(error: KafkaError, what: str, topic: str, rights: Mapping[int, str]) -> StrandlineError:
     """The error to raise; `what` says what was tried, and a colon may follow it. `rights` has the remedies of errors
     that mean that a right is missing.
 
