@@ -23,10 +23,10 @@ _SAY_AGAIN_S = 60.0
 _LOG = logging.getLogger(__name__)
 
 
-def made(kind: Callable[..., Client], options: Mapping[str, Any]) -> Client:
+def create_client(kind: Callable[..., Client], options: Mapping[str, Any]) -> Client:
     """A client of this kind. No connection is made yet, so only the options can be wrong."""
     try:
-        return kind(dict(options), logger=LibrdkafkaLines())
+        return kind(dict(options), logger=LibrdkafkaLogger())
     except KafkaException as failure:
         raise KafkaFailed(
             f"Kafka's client library refuses its options: {error_of(failure).str()}",
@@ -34,7 +34,7 @@ def made(kind: Callable[..., Client], options: Mapping[str, Any]) -> Client:
         ) from failure
 
 
-class LibrdkafkaLines:
+class LibrdkafkaLogger:
     """Where the library's own lines go, in place of a logger: without it they go to stderr, past every log setting."""
 
     def log(self, level: int, text: str, *values: object) -> None:
@@ -51,7 +51,7 @@ class BrokerErrors:
         self._topic, self._clock = topic, clock
         self._quiet_until: dict[int, float] = {}
 
-    def heard(self, error: KafkaError) -> None:
+    def on_error(self, error: KafkaError) -> None:
         """One line a minute of each kind: there may be several errors a second."""
         now = self._clock.monotonic()
         if now >= self._quiet_until.get(error.code(), now):

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from strandline.clock import Clock
 from strandline.jobs.landing.kafka_rights import rights
-from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.clients import BrokerErrors, ClientOptions, create_client
 from strandline.kafka.error_mapping import error_of, mapped_error
 from strandline.kafka.errors import LogUnreachable
 from strandline.wire.record_headers import JOB_HEADER, PART_HEADER
@@ -26,9 +26,14 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
     """How many records of a job each of its parts has in a topic, among those since a time. Raises `LogUnreachable` and
     what else the brokers refuse.
     """
-    chosen = {**options, **_OWN, "group.id": f"strandline-verify-{job}", "error_cb": BrokerErrors(topic, clock).heard}
+    chosen = {
+        **options,
+        **_OWN,
+        "group.id": f"strandline-verify-{job}",
+        "error_cb": BrokerErrors(topic, clock).on_error,
+    }
     what, wanted, found = f"topic {topic} can't be read", job.encode(), Counter[int]()
-    with closing(made(Consumer, chosen)) as consumer:
+    with closing(create_client(Consumer, chosen)) as consumer:
         try:
             known = consumer.list_topics(topic, _TIMEOUT_S).topics[topic]
             if known.error is not None:

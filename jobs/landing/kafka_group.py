@@ -21,7 +21,7 @@ from strandline.errors import StrandlineError
 from strandline.jobs.landing.kafka_rights import rights
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import CommittedOffset, OffsetUnstable
-from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.clients import BrokerErrors, ClientOptions, create_client
 from strandline.kafka.error_mapping import error_of, mapped_error
 from strandline.kafka.errors import LogUnreachable
 
@@ -40,7 +40,7 @@ class KafkaGroups:
 
     def __init__(self, options: ClientOptions, topic: str, clock: Clock) -> None:
         self._topic = topic
-        self._client = made(AdminClient, {**options, "error_cb": BrokerErrors(topic, clock).heard})
+        self._client = create_client(AdminClient, {**options, "error_cb": BrokerErrors(topic, clock).on_error})
         self._closed = False
         self._retention_ms: int | None = None
 

@@ -21,7 +21,7 @@ from strandline.jobs.landing.transactions import (
     Record,
     RecordsRefused,
 )
-from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.clients import BrokerErrors, ClientOptions, create_client
 from strandline.kafka.error_mapping import error_of, mapped_error
 from strandline.kafka.errors import KafkaFailed, KafkaRefused, LogUnreachable, TopicUnfit
 from strandline.wire.record_headers import CHECKED_HEADERS, RecordHeaders
@@ -142,8 +142,8 @@ class KafkaTransactions:
         deadline = self._clock.monotonic() + timeout
         self._groups.require_topic(timeout)
         self._part = part
-        callbacks = {"error_cb": BrokerErrors(self._topic, self._clock).heard}
-        self._producer = made(Producer, {**producer_options(self._options, part), **callbacks})
+        callbacks = {"error_cb": BrokerErrors(self._topic, self._clock).on_error}
+        self._producer = create_client(Producer, {**producer_options(self._options, part), **callbacks})
         what = f"{part} can't be begun"
         with self._explained(what):
             # First, since the producer finds the coordinator of its transactions sooner with what this tells it.
@@ -237,7 +237,7 @@ class KafkaTransactions:
 
     def _metadata_of(self, part: PartIdentity) -> object:
         """What the producer has to name the group by. The library gives it to consumers alone."""
-        with closing(made(Consumer, {**self._options, "group.id": part.name})) as consumer:
+        with closing(create_client(Consumer, {**self._options, "group.id": part.name})) as consumer:
             return consumer.consumer_group_metadata()
 
     def _left(self, deadline: float, what: str) -> float:

@@ -11,7 +11,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaExceptio
 
 from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
-from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.clients import BrokerErrors, ClientOptions, create_client
 from strandline.kafka.error_mapping import ALL_DOWN, error_of
 from strandline.node.gateway.broker_clock import BrokerClock
 from strandline.node.gateway.figures import ProducerCounts
@@ -98,7 +98,7 @@ def clients_of(options: ClientOptions, bounds: Bounds) -> MakesClients:
 
     def make(on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> Client:
         callbacks = {"error_cb": on_error, "stats_cb": on_statistics}
-        client: Client = made(Producer, {**_TUNING, **options, **limits, **_OWN, **callbacks})
+        client: Client = create_client(Producer, {**_TUNING, **options, **limits, **_OWN, **callbacks})
         return client
 
     return make
@@ -140,7 +140,7 @@ class KafkaProducer:
     ) -> None:
         """Raises `KafkaFailed` if the library won't have its options. Connects in the background."""
         self._make, self._topic, self.clock, self._on_trouble = make, topic, clock, on_trouble
-        self._errors_heard = BrokerErrors(topic, SystemClock())
+        self._broker_errors = BrokerErrors(topic, SystemClock())
         self._lock, self._handing = threading.Lock(), threading.Lock()
         self._counts = ProducerCounts()
         self._retries_before = 0
@@ -210,7 +210,7 @@ class KafkaProducer:
 
     def _heard(self, error: KafkaError) -> None:
         self._note(error)
-        self._errors_heard.heard(error)
+        self._broker_errors.on_error(error)
         if error.code() == ALL_DOWN:
             self._on_trouble()
 

@@ -114,7 +114,7 @@ class TopicWatch:
         if error.code() == ALL_DOWN or (isinstance(outage, KafkaRefused) and error.code() != GROUP_REFUSED):
             self._missing_since = None
             self._set_outage(outage)
-        self._errors.heard(error)
+        self._errors.on_error(error)
 
     def require_reachable(self) -> None:
         """Raise what keeps the brokers from sending anything, as far as it is known."""
