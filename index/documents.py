@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from strandline.arrays import run_places
+from strandline.arrays import run_offsets
 from strandline.errors import Fatal
 from strandline.index.kernels.gather import gather_runs
 
@@ -123,7 +123,7 @@ class PartKeyBatch:
     def take(self, places: NDArray[np.intp]) -> Self:
         """The batch of the keys at these places, in their order."""
         starts, ends = self.offsets[places].astype(np.int64), self.offsets[places + 1].astype(np.int64)
-        offsets = run_places(ends - starts)
+        offsets = run_offsets(ends - starts)
         keys = np.empty(int(offsets[-1]), dtype=np.uint8)
         gather_runs(self.keys, starts, ends, keys)
         return type(self)(self.part_ids[places], self.key_hashes[places], offsets, keys)
@@ -194,7 +194,7 @@ class FewKeys:
     def take(self, places: NDArray[np.intp]) -> Self:
         """The keys at these places, in their order."""
         starts, ends = self.offsets[places], self.offsets[places + 1]
-        offsets = run_places(ends - starts)
+        offsets = run_offsets(ends - starts)
         keys = np.empty(int(offsets[-1]), dtype=np.uint8)
         gather_runs(self.keys, starts, ends, keys)
         return type(self)(self.part_ids[places], offsets, keys)

@@ -14,7 +14,7 @@ class TopicUnfit(Fatal):
 class TopicMissing(TopicUnfit):
     """There is no such topic. For a shard that reads it is final; a start later may find one."""
 
-    passing = True
+    transient = True
 
 
 class KafkaRefused(Fatal):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from strandline.arrays import F64s, I64s, U64s, run_places
+from strandline.arrays import F64s, I64s, U64s, run_offsets
 from strandline.index.bucket_codec import encode_bucket
 from strandline.index.documents import PartKeyBatch
 from strandline.index.kernels.part_keys import hash_metrics, hash_part_keys
@@ -148,4 +148,4 @@ def _run(keys: StoredKeys, number: I64s, time: I64s, value: F64s) -> SeriesRun:
     firsts = np.flatnonzero(np.diff(number, prepend=-1))
     counts = np.diff(np.append(firsts, len(number)))
     kept = order[firsts]
-    return SeriesRun(metric[kept], high[kept], low[kept], run_places(counts), time[order], value[order])
+    return SeriesRun(metric[kept], high[kept], low[kept], run_offsets(counts), time[order], value[order])

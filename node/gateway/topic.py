@@ -151,7 +151,7 @@ class TopicWatch:
             self._take(identity)
         except StrandlineError as error:
             self._note(error)
-            if not error.passing:
+            if not error.transient:
                 raise
         else:
             self._note(None)

@@ -22,7 +22,7 @@ def run_lengths(first: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return lengths
 
 
-def run_places(lengths: npt.NDArray[Any]) -> I64s:
+def run_offsets(lengths: npt.NDArray[Any]) -> I64s:
     """Where runs of these lengths begin, and behind them where the last ends."""
     places = np.zeros(len(lengths) + 1, dtype=np.int64)
     lengths.cumsum(out=places[1:])

@@ -11,7 +11,7 @@ from strandline.errors import Fatal
 
 NO_SPACE: Final = ("No space left on device", "Disk quota exceeded")
 """How the C library words it, and with it Java and Spark, whose errors have no number."""
-ROOM_TO_START: Final = 16 << 20
+MIN_FREE_BYTES: Final = 16 << 20
 """A disk with fewer free bytes than this still counts as full for a process that has just failed for want of room."""
 _NO_SPACE_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)
 
@@ -21,7 +21,7 @@ class DiskFull(Fatal):
     there is room again.
     """
 
-    passing = True
+    transient = True
 
     def __init__(self, path: Path | str | None) -> None:
         where = f"the disk of {path}" if path is not None else "a disk that this process writes to"
@@ -43,7 +43,7 @@ def is_full(error: BaseException) -> bool:
 
 
 @contextmanager
-def full_disk_named(path: Path) -> Iterator[None]:
+def raising_disk_full(path: Path) -> Iterator[None]:
     """Raise `DiskFull` with the path where something inside finds no room."""
     try:
         yield
@@ -53,7 +53,7 @@ def full_disk_named(path: Path) -> Iterator[None]:
         raise
 
 
-def lacks_room(path: Path) -> bool:
+def is_nearly_full(path: Path) -> bool:
     """Whether the disk of a path, or of the nearest folder above it that exists, is still as good as full."""
     for folder in (path, *path.parents):
         try:
@@ -61,5 +61,5 @@ def lacks_room(path: Path) -> bool:
         except OSError:
             continue
         # Some file systems have no fixed number of files, and report 0 of 0.
-        return found.f_bavail * found.f_frsize < ROOM_TO_START or (found.f_files > 0 and found.f_favail == 0)
+        return found.f_bavail * found.f_frsize < MIN_FREE_BYTES or (found.f_files > 0 and found.f_favail == 0)
     return False

@@ -25,7 +25,7 @@ class StrandlineError(Exception):
     """An error that a user can read: what is wrong, and a remedy where there is one."""
 
     exit_code = ExitCode.FAILED
-    passing = False
+    transient = False
     """Whether a new process may work later with nothing changed."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
@@ -40,7 +40,7 @@ class StrandlineError(Exception):
 class Retryable(StrandlineError):
     """The same call may work later."""
 
-    passing = True
+    transient = True
 
 
 class Fatal(StrandlineError):

@@ -18,7 +18,7 @@ class TimeRange:
 ALL_TIMES: Final = TimeRange()
 
 
-def share_within(times: TimeRange, of: TimeRange) -> float:
+def overlap_fraction(times: TimeRange, of: TimeRange) -> float:
     """How much of one range lies within another, from 0 to 1."""
     overlap = min(times.last, of.last) - max(times.first, of.first) + 1
     return max(0.0, overlap / (of.last - of.first + 1))

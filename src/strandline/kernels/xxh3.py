@@ -46,7 +46,7 @@ LAST_STRIPE, SCRAMBLE = _secret_words(121, 8), _secret_words(128, 8)
 MERGE_LOW, MERGE_HIGH = _secret_words(11, 8), _secret_words(117, 8)
 
 STRIPE = 64
-STRIPES_A_BLOCK = 16
+STRIPES_PER_BLOCK = 16
 
 
 @njit(cache=True)
@@ -187,7 +187,7 @@ def _hash_long(start, length):
     sums = (P32_3, P64_1, P64_2, P64_3, P64_4, P32_2, P64_5, P32_1)
     words, last = STRIPE_WORDS, LAST_STRIPE
     for stripe in range((length - 1) // STRIPE):
-        w = stripe % STRIPES_A_BLOCK
+        w = stripe % STRIPES_PER_BLOCK
         sums = _accumulate(
             sums,
             start + stripe * STRIPE,
@@ -200,7 +200,7 @@ def _hash_long(start, length):
             words[w + 6],
             words[w + 7],
         )
-        if w == STRIPES_A_BLOCK - 1:
+        if w == STRIPES_PER_BLOCK - 1:
             a0, a1, a2, a3, a4, a5, a6, a7 = sums
             sums = (
                 _scramble(a0, SCRAMBLE[0]),

@@ -252,7 +252,7 @@ def test_every_replica_acknowledges_and_no_retry_doubles_a_record_whatever_the_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[dict[str, object]] = []
-    monkeypatch.setattr(kafka_producer, "made", lambda _kind, options: made.append(options))
+    monkeypatch.setattr(kafka_producer, "create_client", lambda _kind, options: made.append(options))
     careless = {"bootstrap.servers": "127.0.0.1:1", "acks": "1", "enable.idempotence": False}
     clients_of(careless, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
     assert (made[0]["acks"], made[0]["enable.idempotence"]) == ("all", True)
