@@ -72,7 +72,7 @@ class Cassandra(JavaServer):
     def preparation(self) -> list[str] | None:
         return None
 
-    def prepared(self) -> None:
+    def finish_preparation(self) -> None:
         """Never called: there is nothing to prepare."""
 
     def command(self) -> list[str]:

@@ -27,7 +27,7 @@ _POLL = 0.1
 
 def running_stack(folder: StateFolder) -> StackRecord | None:
     """The record of the stack that is up here, or None; one on its way up or down is none."""
-    if not folder.held():
+    if not folder.is_held():
         return None
     record = folder.read()
     return record if record and record.state is StackState.UP and record.keeper.alive() else None
@@ -45,7 +45,7 @@ def start_detached(options: StackOptions, *, on_step: OnStep, clock: Clock) -> t
         record = running_stack(folder)
         if record is not None:
             return record, False
-        if not folder.held():
+        if not folder.is_held():
             try:
                 return _start(options, folder, on_step), True
             except KeeperFailed as error:
@@ -64,7 +64,7 @@ def start_detached(options: StackOptions, *, on_step: OnStep, clock: Clock) -> t
 def stop(folder: StateFolder, *, clock: Clock, timeout: float = STOP_TIMEOUT) -> bool:
     """Stop the stack that runs here, and return once its keeper has ended: True, or False if none was running."""
     deadline = clock.monotonic() + timeout
-    while folder.held():
+    while folder.is_held():
         record = folder.read()
         if record is not None and _stop_keeper(record.keeper, deadline - clock.monotonic(), folder):
             return True
@@ -99,10 +99,10 @@ def _start(options: StackOptions, folder: StateFolder, on_step: OnStep) -> Stack
         )
     try:
         handshake.send(options_message(options))
-        _listen(handshake, keeper, folder, on_step)
+        _await_outcome(handshake, keeper, folder, on_step)
     except BaseException:
         # Ctrl-C, or an error in `on_step`: the keeper sees our end close and takes everything down; we wait for that.
-        handshake.finish()
+        handshake.shut_down_sending()
         while handshake.receive() is not None:
             pass
         keeper.wait()
@@ -117,7 +117,9 @@ def _start(options: StackOptions, folder: StateFolder, on_step: OnStep) -> Stack
     return record
 
 
-def _listen(handshake: Handshake, keeper: "subprocess.Popen[bytes]", folder: StateFolder, on_step: OnStep) -> None:
+def _await_outcome(
+    handshake: Handshake, keeper: "subprocess.Popen[bytes]", folder: StateFolder, on_step: OnStep
+) -> None:
     while (message := handshake.receive()) is not None:
         if message["type"] == "step":
             on_step(step_from(message))

@@ -44,7 +44,7 @@ class Handshake:
         return self._socket.fileno()
 
     def send(self, message: Message) -> None:
-        """Send, or do nothing if the other end is gone: `other_end_gone` and `receive` tell that."""
+        """Send, or do nothing if the other end is gone: `is_peer_closed` and `receive` tell that."""
         try:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except (BrokenPipeError, ConnectionResetError):
@@ -62,7 +62,7 @@ class Handshake:
         message: Message = json.loads(line)
         return message
 
-    def other_end_gone(self) -> bool:
+    def is_peer_closed(self) -> bool:
         """Whether the other end has closed, without waiting. Only while no message is expected."""
         try:
             return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
@@ -71,7 +71,7 @@ class Handshake:
         except ConnectionResetError:
             return True
 
-    def finish(self) -> None:
+    def shut_down_sending(self) -> None:
         """Say that nothing more will be sent, as if this process had ended; what the other end sends still arrives."""
         self._socket.shutdown(socket.SHUT_WR)
 

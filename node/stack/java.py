@@ -11,7 +11,7 @@ from strandline.node.stack.errors import WrongJava
 REQUIRED = 17
 _REMEDY = "Install a JDK 17 (Debian: openjdk-17-jdk-headless) and set stack.java_home to its folder"
 _VERSION = re.compile(r'^\S+ version "(?P<version>[^"]+)"', re.MULTILINE)
-_PASSED_ON = ("PATH", "HOME", "TZ", "LD_LIBRARY_PATH")
+_INHERITED = ("PATH", "HOME", "TZ", "LD_LIBRARY_PATH")
 
 
 def checked_java(java_home: Path) -> Path:
@@ -45,7 +45,7 @@ def environment() -> dict[str, str]:
     """The servers' environment: little enough that no variable such as JAVA_TOOL_OPTIONS changes how they run, and a
     locale in which they can read any path.
     """
-    return {"LC_ALL": "C.UTF-8", **{name: os.environ[name] for name in _PASSED_ON if name in os.environ}}
+    return {"LC_ALL": "C.UTF-8", **{name: os.environ[name] for name in _INHERITED if name in os.environ}}
 
 
 def jvm_arguments(heap: str, *, temporary: Path, crash_log: Path, optimise: bool) -> list[str]:

@@ -34,7 +34,7 @@ class Kafka(JavaServer):
         super().__init__(folder, ports.kafka, options, program=program, jars=jars, clock=clock)
         self._ports = ports
         self._storage = folder.data(self.name)
-        self._forming = folder.temporary(f"{self.name}-storage")
+        self._format_folder = folder.temporary(f"{self.name}-storage")
         self._properties = self.conf / "server.properties"
         self._format_properties = self.conf / "format.properties"
         self._logging = self.conf / "log4j2.properties"
@@ -46,7 +46,7 @@ class Kafka(JavaServer):
         return {
             **self.arguments_file(self.options.kafka_heap, *classes, logging),
             self._properties: properties(server_properties(self._ports, self._storage) | extra),
-            self._format_properties: properties(server_properties(self._ports, self._forming) | extra),
+            self._format_properties: properties(server_properties(self._ports, self._format_folder) | extra),
             self._logging: properties(logging_properties(self.log)),
         }
 
@@ -58,12 +58,12 @@ class Kafka(JavaServer):
                 f"Kafka's data in {self._storage} has lost its meta.properties, without which it can't be read",
                 remedy="Put the file back, or remove all data with `strandline stack down --wipe --yes`",
             )
-        shutil.rmtree(self._forming, ignore_errors=True)
+        shutil.rmtree(self._format_folder, ignore_errors=True)
         tool = ("kafka.tools.StorageTool", "format", "--standalone")
         return self.java(*tool, "--cluster-id", new_cluster_id(), "--config", str(self._format_properties))
 
-    def prepared(self) -> None:
-        self._forming.rename(self._storage)
+    def finish_preparation(self) -> None:
+        self._format_folder.rename(self._storage)
 
     def command(self) -> list[str]:
         return self.java("kafka.Kafka", str(self._properties))

@@ -85,7 +85,7 @@ def keep_detached(handshake: Handshake, *, clock: Clock, build: ServerBuilder = 
             stack = Stack.start(
                 options_from(message),
                 on_step=lambda step: handshake.send(step_message(step)),
-                cancelled=lambda: request.made or handshake.other_end_gone(),
+                cancelled=lambda: request.made or handshake.is_peer_closed(),
                 clock=clock,
                 build=build,
             )

@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 from strandline.clock import Clock
 
-_READ_AT_MOST = 256 * 1024
-_LINE_AT_MOST = 300
-_TELLS_NOTHING = re.compile(r"\s+(at \S|\.\.\. \d+ )|WARNING: ")
+_MAX_READ_BYTES = 256 * 1024
+_MAX_LINE_LENGTH = 300
+_NOISE = re.compile(r"\s+(at \S|\.\.\. \d+ )|WARNING: ")
 """Stack frames, and what the JVM thinks of the server's code."""
 ADDRESS_IN_USE = "an address it needs is in use"
 
@@ -91,17 +91,19 @@ def written_since(path: Path, position: int) -> str:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             start = position if position <= size else 0
-            file.seek(max(start, size - _READ_AT_MOST))
+            file.seek(max(start, size - _MAX_READ_BYTES))
             return file.read().decode("utf-8", errors="replace")
     except FileNotFoundError:
         return ""
 
 
-def telling_lines(text: str, count: int) -> list[str]:
+def informative_lines(text: str, count: int) -> list[str]:
     """The last lines of a log that tell something: not without end, and no stack frames."""
     lines = (line.rstrip() for line in text.splitlines())
-    telling = (line for line in lines if line and not _TELLS_NOTHING.match(line))
-    return [line if len(line) <= _LINE_AT_MOST else f"{line[:_LINE_AT_MOST]}..." for line in deque(telling, count)]
+    telling = (line for line in lines if line and not _NOISE.match(line))
+    return [
+        line if len(line) <= _MAX_LINE_LENGTH else f"{line[:_MAX_LINE_LENGTH]}..." for line in deque(telling, count)
+    ]
 
 
 def size_of(path: Path) -> int:

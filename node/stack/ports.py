@@ -24,7 +24,7 @@ class Ports:
     cassandra_storage: int = 0
 
 
-def choose(options: StackOptions, previous: Ports) -> Ports:
+def choose_ports(options: StackOptions, previous: Ports) -> Ports:
     """Four different ports that were free a moment ago.
 
     A port that the options fix is taken or refused; otherwise the previous run's is taken again where it is free, so
@@ -61,7 +61,7 @@ def is_listening(port: int, pid: int) -> bool:
     return not _is_free(port) and next(_processes_with(_listeners(port), str(pid)), None) is not None
 
 
-def holder(port: int) -> str:
+def port_holder(port: int) -> str:
     """Who listens on the port, for a person to read: "java (pid 812)", or what is known of it."""
     listeners = _listeners(port)
     pid = next(_processes_with(listeners, "[0-9]*"), None)
@@ -80,7 +80,7 @@ def _bind_fixed(port: int, setting: str) -> socket.socket:
                 remedy=f"Set {setting} to 1024 or above, or to 0 for any free port",
             ) from error
         raise PortInUse(
-            f"port {port} of {LOOPBACK} ({setting}) is in use by {holder(port)}",
+            f"port {port} of {LOOPBACK} ({setting}) is in use by {port_holder(port)}",
             remedy=f"End that process, or set {setting} to another port, or to 0 for any free one",
         ) from error
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from strandline.clock import Clock
 from strandline.node.stack.errors import ServerExited, StateFolderUnusable, Unhealthy
-from strandline.node.stack.logs import cause_of_exit, size_of, telling_lines, written_since
+from strandline.node.stack.logs import cause_of_exit, informative_lines, size_of, written_since
 from strandline.node.stack.ports import is_listening
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.record import ServerRecord
@@ -74,7 +74,7 @@ class Server(ABC):
         """A command that must succeed before the server starts; None where there is nothing to prepare."""
 
     @abstractmethod
-    def prepared(self) -> None:
+    def finish_preparation(self) -> None:
         """Called once the preparation has succeeded."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class Server(ABC):
         """Take the next step that is due, and say how far the server is. Raises `ServerExited` if it ended."""
         if self.phase is Phase.PREPARING:
             if self._running().poll() == 0:
-                self.prepared()
+                self.finish_preparation()
                 self._spawn(self.command(), Phase.STARTING)
             else:
                 self.require_alive()
@@ -137,7 +137,7 @@ class Server(ABC):
             server=self.name,
             cause=cause.what,
             log=self.log if log else self._output,
-            lines=telling_lines(log + output, _LOG_LINES_IN_ERRORS),
+            lines=informative_lines(log + output, _LOG_LINES_IN_ERRORS),
         )
 
     def begin_stop(self) -> None:

@@ -15,7 +15,7 @@ from strandline.node.stack.java import checked_java
 from strandline.node.stack.kafka import Kafka
 from strandline.node.stack.logs import ADDRESS_IN_USE
 from strandline.node.stack.options import StackOptions
-from strandline.node.stack.ports import LOOPBACK, Ports, choose
+from strandline.node.stack.ports import LOOPBACK, Ports, choose_ports
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.record import StackRecord, StackState
 from strandline.node.stack.server import Phase, Server
@@ -141,14 +141,14 @@ class Stack:
                 server.begin_stop()
             # The record is for information, and the lock tells the truth: on a full disk the servers stop all the same.
             with suppress(StateFolderUnusable):
-                self._note(StackState.STOPPING)
+                self._write_record(StackState.STOPPING)
             for server in self._servers:
-                self._tell(server)
+                self._report_step(server)
             for server in self._servers:
                 server.finish_stop(self._begun + _STOP_TIMEOUT - self._clock.monotonic())
-                self._tell(server)
+                self._report_step(server)
             with suppress(StateFolderUnusable):
-                self._note(StackState.FAILED if failure else StackState.DOWN, failure)
+                self._write_record(StackState.FAILED if failure else StackState.DOWN, failure)
         finally:
             # A second Ctrl-C comes this way too: no server stays, and the lock goes last.
             for server in self._servers:
@@ -167,10 +167,10 @@ class Stack:
     def _start(self, cancelled: Callable[[], bool], build: ServerBuilder) -> None:
         before = self.folder.read()
         self.ports = before.ports if before else Ports()
-        self._note(StackState.STARTING)
+        self._write_record(StackState.STARTING)
         self.folder.require_free_disk(self._options.min_free_disk)
         for attempt in range(1, _ATTEMPTS + 1):
-            self.ports = choose(self._options, self.ports)
+            self.ports = choose_ports(self._options, self.ports)
             self._servers = build(self.folder, self.ports, self._options, self._clock)
             try:
                 self._bring_up(cancelled)
@@ -184,30 +184,30 @@ class Stack:
                     server.finish_stop(_STOP_TIMEOUT)
             else:
                 break
-        self._note(StackState.UP)
+        self._write_record(StackState.UP)
 
     def _bring_up(self, cancelled: Callable[[], bool]) -> None:
         deadline = self._clock.monotonic() + self._options.start_timeout
         for server in self._servers:
             server.start()
-            self._tell(server)
-        self._note(StackState.STARTING)
+            self._report_step(server)
+        self._write_record(StackState.STARTING)
         while any(server.phase is not Phase.HEALTHY for server in self._servers):
             if cancelled():
                 raise StartCancelled("the start was cancelled")
             if self._clock.monotonic() >= deadline:
-                raise self._too_late()
+                raise self._start_timed_out()
             for server in self._servers:
                 before = server.phase
                 if server.advance(_CHECK_TIMEOUT) is not before:
-                    self._tell(server)
-                    self._note(StackState.STARTING)
+                    self._report_step(server)
+                    self._write_record(StackState.STARTING)
             self._clock.sleep(_POLL)
         # The first to be healthy may have died while the other was still on its way.
         for server in self._servers:
             server.require_alive()
 
-    def _too_late(self) -> StartTimedOut:
+    def _start_timed_out(self) -> StartTimedOut:
         late = [server for server in self._servers if server.phase is not Phase.HEALTHY]
         how_far = "; ".join(
             f"{server.title} is still {server.phase}" + (f" ({server.last_failure})" if server.last_failure else "")
@@ -218,11 +218,11 @@ class Stack:
             remedy=f"Look into {' and '.join(str(server.log) for server in late)}, or raise stack.start_timeout",
         )
 
-    def _tell(self, server: Server) -> None:
+    def _report_step(self, server: Server) -> None:
         elapsed = self._clock.monotonic() - self._begun
         self._on_step(StackStep(server.name, server.title, server.phase, elapsed))
 
-    def _note(self, state: StackState, failure: BaseException | None = None) -> None:
+    def _write_record(self, state: StackState, failure: BaseException | None = None) -> None:
         started = self._record.started_at_ms if self._record else self._clock.now_ms()
         told = failure.message if isinstance(failure, StrandlineError) else type(failure).__name__ if failure else ""
         record = StackRecord(

@@ -94,7 +94,7 @@ class StateFolder:
             )
         return lock
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether somebody runs a stack here at this moment."""
         if not self.lock_file.exists():
             return False

@@ -45,9 +45,9 @@ class StackStatus:
 Check = Callable[[ServerRecord, Ports], None]
 
 
-def look(folder: StateFolder, *, clock: Clock, check: Check | None = None) -> StackStatus:
+def stack_status(folder: StateFolder, *, clock: Clock, check: Check | None = None) -> StackStatus:
     """The status of the stack in this folder. Each health check is bounded by `CHECK_TIMEOUT`."""
-    held = folder.held()
+    held = folder.is_held()
     record = folder.read()
     if record is None or not held:
         return StackStatus(

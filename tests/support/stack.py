@@ -82,7 +82,7 @@ class StandIn(Server):
     def preparation(self) -> list[str] | None:
         return [sys.executable, "-c", "pass"] if self._manners.prepares else None
 
-    def prepared(self) -> None:
+    def finish_preparation(self) -> None:
         self.was_prepared = True
 
     def command(self) -> list[str]:

@@ -135,7 +135,7 @@ def test_start_that_is_killed_or_interrupted_leaves_nothing(folder: StateFolder,
         up.wait(PATIENCE)
 
     assert eventually(lambda: all(gone(process) for process in processes(record)))
-    assert eventually(lambda: not folder.held())
+    assert eventually(lambda: not folder.is_held())
 
 
 def test_keeper_that_nobody_answers_takes_everything_down(folder: StateFolder) -> None:
@@ -167,7 +167,7 @@ def test_failure_of_the_keeper_is_told_by_the_start(folder: StateFolder, monkeyp
     assert "its heap is too small" in caught.value.message
     assert caught.value.remedy == "Raise stack.cassandra_heap"
     assert "    java.lang.OutOfMemoryError" in caught.value.blocks()
-    assert not folder.held()
+    assert not folder.is_held()
 
 
 def test_keeper_that_ends_without_a_word_is_told_with_its_last_lines(

@@ -38,9 +38,9 @@ def test_messages_arrive_whole_and_in_order() -> None:
 def test_other_end_that_is_there_is_not_gone() -> None:
     near, far_socket = Handshake.pair()
 
-    assert not near.other_end_gone()
+    assert not near.is_peer_closed()
     far_socket.close()
-    assert near.other_end_gone()
+    assert near.is_peer_closed()
     near.close()
 
 
@@ -58,9 +58,9 @@ def test_end_that_finished_still_hears_the_other() -> None:
     near, far_socket = Handshake.pair()
     far = Handshake(far_socket)
 
-    near.finish()
+    near.shut_down_sending()
 
-    assert far.other_end_gone()
+    assert far.is_peer_closed()
     far.send({"type": "failed"})
     assert near.receive() == {"type": "failed"}
     near.close()

@@ -97,7 +97,7 @@ def test_new_storage_is_formatted_aside_and_then_put_in_its_place(tmp_path: Path
     assert f"\nlog.dirs={aside}\n" in server.files()[Path(preparation[-1])]
     aside.mkdir(parents=True)
     (aside / "meta.properties").touch()
-    server.prepared()
+    server.finish_preparation()
 
     assert (tmp_path / "state/kafka/meta.properties").exists()
     assert server.preparation() is None

@@ -10,9 +10,9 @@ from strandline.node.stack.logs import (
     ADDRESS_IN_USE,
     cause_of_exit,
     follow,
+    informative_lines,
     last_lines,
     size_of,
-    telling_lines,
     written_since,
 )
 
@@ -63,11 +63,11 @@ def test_telling_lines_leave_out_stack_frames() -> None:
         "first\nERROR failed\n\tat a.b.C(D.java:1)\n\t... 16 more\nCaused by: x\n\n\t\tat a.b.E(F.java:2)\nWARNING: y\n"
     )
 
-    assert telling_lines(log, 2) == ["ERROR failed", "Caused by: x"]
+    assert informative_lines(log, 2) == ["ERROR failed", "Caused by: x"]
 
 
 def test_telling_lines_are_not_without_end() -> None:
-    assert [len(line) for line in telling_lines("x" * 5000, 1)] == [303]
+    assert [len(line) for line in informative_lines("x" * 5000, 1)] == [303]
 
 
 def test_only_what_was_written_since_counts(tmp_path: Path) -> None:

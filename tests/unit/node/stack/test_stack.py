@@ -62,7 +62,7 @@ def test_stack_is_up_inside_the_block_and_down_after_it(tmp_path: Path) -> None:
     with Stack.start(options(tmp_path), build=watched, on_step=watched.on_step) as stack:
         assert stack.record.state is StackState.UP
         assert StateFolder(tmp_path).read() == stack.record
-        assert StateFolder(tmp_path).held()
+        assert StateFolder(tmp_path).is_held()
         assert all(server.process and server.process.alive() for server in stack.record.servers)
         host, port = stack.kafka_bootstrap.split(":")
         for address in ((host, int(port)), (stack.cassandra_host, stack.cassandra_port)):
@@ -70,7 +70,7 @@ def test_stack_is_up_inside_the_block_and_down_after_it(tmp_path: Path) -> None:
                 pass
 
     assert watched.all_gone()
-    assert not StateFolder(tmp_path).held()
+    assert not StateFolder(tmp_path).is_held()
     record = StateFolder(tmp_path).read()
     assert record is not None
     assert (record.state, record.failure) == (StackState.DOWN, "")
@@ -86,7 +86,7 @@ def test_exception_in_the_block_stops_the_servers(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     assert watched.all_gone()
-    assert not StateFolder(tmp_path).held()
+    assert not StateFolder(tmp_path).is_held()
 
 
 def test_steps_are_told_in_order_for_each_server(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_full_disk_is_found_before_anything_is_started(tmp_path: Path) -> None:
         Stack.start(options(tmp_path, min_free_disk=1 << 60), build=watched)
 
     assert not watched.built
-    assert not StateFolder(tmp_path).held()
+    assert not StateFolder(tmp_path).is_held()
 
 
 def test_waiting_ends_with_an_error_when_a_server_dies(tmp_path: Path) -> None:
