@@ -1,4 +1,4 @@
-"""`python3 -m strandline.setup`: everything but the Debian packages, which `debian.sh` sees to first."""
+"""`python3 -m strandline.setup`: all of set-up except the Debian packages, which `debian.sh` installs before."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ KEEP_KERNELS = "--keep-kernels"
 
 
 def set_up(checkout: Path, environ: Mapping[str, str]) -> None:
-    """Bring the checkout's `.venv` up to date, building what the cache does not hold."""
+    """Bring the checkout's `.venv` up to date, and build what the cache does not have."""
     context = create_build_context(STEPS, environ)
     progress = context.progress
     conf = checkout / "conf"
@@ -52,18 +52,18 @@ def set_up(checkout: Path, environ: Mapping[str, str]) -> None:
 
 
 def store_compiled_kernels(checkout: Path, environ: Mapping[str, str]) -> None:
-    """For `make test`, when all tests have passed."""
+    """Put the checkout's compiled kernels into the cache. `make test` calls this when all tests have passed."""
     context = create_build_context(1, environ)
     with context.progress.step("Compiled kernels"):
         keep_kernels(context, checkout)
 
 
 def main() -> int:
-    """Set up the checkout that this file lies in."""
+    """Set up the checkout that contains this file."""
     if sys.version_info[:2] != (3, 11):
         found = ".".join(map(str, sys.version_info[:2]))
         print(f"error: Strandline needs Python 3.11, Debian 12's; {sys.executable} is {found}.", file=sys.stderr)
-        print("Name another one with `make PYTHON=/path/to/python3.11 …`", file=sys.stderr)
+        print("Choose another interpreter with `make PYTHON=/path/to/python3.11 …`", file=sys.stderr)
         return 2
     checkout = Path(__file__).resolve().parent.parent
     began = time.monotonic()
@@ -78,7 +78,7 @@ def main() -> int:
             print(error.remedy, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("\nset-up was interrupted; what was finished is kept", file=sys.stderr)
+        print("\nset-up was interrupted; the finished steps are kept", file=sys.stderr)
         return 130
     print(f"  Set-up is complete after {time.monotonic() - began:.1f} s.", file=sys.stderr)
     return 0

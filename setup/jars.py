@@ -1,4 +1,4 @@
-"""The jars of each server, resolved by Maven from the pom that pins them."""
+"""Resolves the jars of each server with Maven, from the pom that pins them."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependenci
 
 
 def provide_jars(context: BuildContext, name: str, pom: Path) -> Path:
-    """A folder that holds exactly the jars which the pom names and needs at run time."""
+    """A folder with exactly the runtime dependencies of the pom."""
 
     def resolve(folder: Path, runner: Runner) -> None:
-        # One local repository for all, and Maven's is not made for two writers. The user's own is left alone.
+        # All poms share one local repository, which is not the user's. Maven does not support concurrent writers.
         with context.cache.lock("maven-repository"):
             runner.run(
                 [

@@ -1,4 +1,4 @@
-"""`make lock`: write the Python locks again from setup.cfg and the builder's two lists of pins."""
+"""`make lock`: writes the Python lock files from setup.cfg and the builder's two lists of pins."""
 
 import os
 import sys
@@ -12,12 +12,12 @@ from strandline.setup.python_env import UV_CACHE, provide_builder
 
 
 def write_locks(checkout: Path, environ: Mapping[str, str]) -> None:
-    """Resolve each list of pins to exact versions with hashes."""
+    """Resolve each list of pins to exact versions and hashes."""
     context = create_build_context(4, environ)
     pins = checkout / "conf" / "python"
     with context.progress.step("Build tools"):
         builder = provide_builder(context, pins / "builder.lock", pins / "jcc.lock")
-    # JCC's own set-up wants to see the JDK before it tells what it depends on.
+    # JCC's setup.py needs the JDK even to report its dependencies.
     env = {
         **context.environ,
         **jcc_environment(context.java_home),

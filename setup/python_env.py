@@ -1,8 +1,8 @@
-"""Python's part: the tools that build, the wheels that are installed, and the virtual environment.
+"""The Python part of set-up: the build tools, the wheels, and the virtual environment.
 
-Wheels are fetched by hash and kept in the cache, so a second checkout needs no network. The environment itself lies
-in the checkout; a stamp inside says what it was made from, and each package's own record of its files says whether
-they are all still there.
+Wheels are downloaded by hash and kept in the cache, so a second checkout needs no network. The environment is in the
+checkout. A stamp file in it has the inputs that it was built from, and each package's RECORD lists the files that must
+exist.
 """
 
 import csv
@@ -20,16 +20,16 @@ from strandline.setup.installation import Installation
 from strandline.setup.progress import Command, Runner
 
 STAMP = "strandline-setup.json"
-UV_CACHE = "uv"  # Below the cache folder; uv sees to it itself.
+UV_CACHE = "uv"  # In the cache folder. uv manages it.
 
 
 def python_identity() -> str:
-    """The interpreter that everything is built for."""
+    """Identifies the interpreter that everything is built for."""
     return f"{sys.implementation.cache_tag} {sys.version} {sys.executable}"
 
 
 def provide_builder(context: BuildContext, tools_lock: Path, jcc_lock: Path) -> Path:
-    """A virtual environment with JCC, uv and what building wheels takes; its Python."""
+    """The Python of a virtual environment with JCC, uv and the packages that building wheels needs."""
 
     def make(folder: Path, runner: Runner) -> None:
         runner.run([sys.executable, "-m", "venv", folder], env=context.environ)
@@ -53,7 +53,7 @@ def provide_builder(context: BuildContext, tools_lock: Path, jcc_lock: Path) -> 
 
 
 def provide_wheelhouse(context: BuildContext, builder: Path, lock: Path) -> Path:
-    """A folder with a wheel of every package in the lock."""
+    """A folder with a wheel of every package in the lock file."""
 
     def fetch(folder: Path, runner: Runner) -> None:
         wheel: Command = [builder, "-m", "pip", "wheel", "--no-deps", "--require-hashes", "--no-build-isolation"]
@@ -64,7 +64,7 @@ def provide_wheelhouse(context: BuildContext, builder: Path, lock: Path) -> Path
 
 
 def provide_pylucene(context: BuildContext, builder: Path, jars: Path) -> Path:
-    """A folder with the PyLucene wheel, our Java extension in it."""
+    """A folder with the PyLucene wheel, including our Java extension."""
 
     def build(folder: Path, runner: Runner) -> None:
         def run(command: Sequence[str], *, cwd: Path, extra: Mapping[str, str]) -> None:
@@ -83,7 +83,7 @@ def provide_pylucene(context: BuildContext, builder: Path, jars: Path) -> Path:
 def provide_environment(
     context: BuildContext, builder: Path, checkout: Path, wheel_folders: Sequence[Path], installation: Installation
 ) -> Path:
-    """The checkout's `.venv`: every wheel installed, the checkout itself as an editable package, the record written."""
+    """The checkout's `.venv`, with every wheel, the checkout as an editable package, and the installation record."""
     venv = checkout / ".venv"
     stamp = {
         "python": python_identity(),
@@ -95,12 +95,12 @@ def provide_environment(
         fault = find_environment_fault(venv, stamp)
         if fault is not None:
             if venv.exists():
-                context.progress.notice(f".venv is made again: {fault}")
+                context.progress.notice(f".venv is built again: {fault}")
             context.progress.working("installing")
             _install(context, builder, checkout, wheel_folders)
             _write_stamp(venv, stamp)
             if find_environment_fault(venv, stamp) is not None:
-                # uv links files from a cache of its own, where one must be damaged.
+                # uv links files from its cache, so one of these must be damaged.
                 shutil.rmtree(context.cache.root / UV_CACHE)
                 _install(context, builder, checkout, wheel_folders)
                 _write_stamp(venv, stamp)
@@ -119,13 +119,13 @@ def _install(context: BuildContext, builder: Path, checkout: Path, wheel_folders
     wheels = sorted(wheel for folder in wheel_folders for wheel in folder.glob("*.whl"))
     install: Command = [uv, "pip", "install", "--python", venv / "bin" / "python", "--no-index", "--no-deps"]
     runner.run([uv, "venv", "--python", sys.executable, venv], env=env)
-    # A service may not write where it is installed: what is not compiled now it would compile at each of its starts.
+    # A service must not write to its installation, so it would compile missing byte code at each start.
     runner.run([*install, "--compile-bytecode", *wheels], env=env)
     runner.run([*install, "--no-build-isolation", "--editable", checkout], env=env)
 
 
 def _compile_checkout(context: BuildContext, checkout: Path) -> None:
-    """Compile our own modules that have changed. Links are followed by their names: compileall leaves them out."""
+    """Compile our own changed modules. The links to packages are resolved here, since compileall skips links."""
     packages = checkout / "src" / "strandline"
     folders = [packages, *(link.resolve() for link in sorted(packages.iterdir()) if link.is_symlink())]
     compile_all: Command = [checkout / ".venv" / "bin" / "python", "-m", "compileall", "-q", *folders]
@@ -137,7 +137,7 @@ def _write_stamp(venv: Path, stamp: Mapping[str, object]) -> None:
 
 
 def find_environment_fault(venv: Path, stamp: Mapping[str, object]) -> str | None:
-    """Why the environment must be made again, or None."""
+    """Why the environment must be built again, or None."""
     try:
         found = json.loads((venv / STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):
