@@ -176,7 +176,7 @@ def test_keeper_that_ends_without_a_word_is_told_with_its_last_lines(
     broken = [sys.executable, "-c", "raise SystemExit('it broke')"]
     monkeypatch.setattr(control, "keeper_command", lambda _: broken)
 
-    with pytest.raises(KeeperFailed, match="ended without a word, with exit code 1") as caught:
+    with pytest.raises(KeeperFailed, match="ended without reporting an error, with exit code 1") as caught:
         start(folder)
 
     assert "    it broke" in caught.value.blocks()

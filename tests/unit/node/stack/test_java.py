@@ -40,7 +40,7 @@ def test_java_of_another_version_is_refused_and_named(tmp_path: Path) -> None:
     with pytest.raises(WrongJava) as caught:
         java.checked_java(jdk)
 
-    assert caught.value.message == f"{jdk}/bin/java is Java 21; Cassandra and Kafka run on Java 17"
+    assert caught.value.message == f"{jdk}/bin/java is Java 21; Cassandra and Kafka require Java 17"
     assert "stack.java_home" in caught.value.remedy
 
 

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.unit
 
 FULL = "its disk is full"
 HEAP = "its heap is too small"
+TOO_LARGE = "its heap is too large for this machine"
 SAID = {
     "java.io.IOException: No space left on device": FULL,
     "FSDiskFullWriteError: java.io.IOException: Insufficient disk space to write 526 bytes into the keyspace": FULL,
@@ -27,12 +28,12 @@ SAID = {
     "java.lang.IllegalStateException: Failed to bind port 9042 on 127.0.0.1.": ADDRESS_IN_USE,
     "ConfigurationException: /127.0.0.1:7000 is in use by another process.": ADDRESS_IN_USE,
     "Terminating due to java.lang.OutOfMemoryError: Java heap space": HEAP,
-    "Invalid maximum heap size: -Xmxx": "its heap does not fit this machine",
-    "Error occurred during initialization of VM\nCould not reserve enough space": "its heap does not fit this machine",
-    "java.lang.UnsupportedClassVersionError: kafka/Kafka": "this Java is not one it runs on",
-    "java.nio.file.AccessDeniedException: /x": "it may not write its files",
-    "java.io.FileNotFoundException: /x (Too many open files)": "it may not open enough files",
-    "org.apache.kafka.common.config.ConfigException: Invalid value x": "its configuration is wrong",
+    "Invalid maximum heap size: -Xmxx": TOO_LARGE,
+    "Error occurred during initialization of VM\nCould not reserve enough space": TOO_LARGE,
+    "java.lang.UnsupportedClassVersionError: kafka/Kafka": "it does not support this version of Java",
+    "java.nio.file.AccessDeniedException: /x": "it has no permission to write its files",
+    "java.io.FileNotFoundException: /x (Too many open files)": "its limit of open files is too low",
+    "org.apache.kafka.common.config.ConfigException: Invalid value x": "its configuration is invalid",
 }
 
 
@@ -50,7 +51,7 @@ def test_remedy_names_the_setting_of_the_server() -> None:
 def test_server_that_was_killed_points_at_the_kernel() -> None:
     cause = cause_of_exit("all is well", -signal.SIGKILL, "kafka")
 
-    assert cause.what == "something killed it"
+    assert cause.what == "it was killed"
     assert "dmesg" in cause.remedy
 
 

@@ -240,7 +240,7 @@ def test_waiting_ends_with_an_error_when_a_server_dies(tmp_path: Path) -> None:
     with silent, other_end, Stack.start(options(tmp_path), build=watched, on_step=watched.on_step) as stack:
         killed(stack.record.servers[1].process)
 
-        with pytest.raises(ServerExited, match=r"ended by SIGKILL .*: something killed it") as caught:
+        with pytest.raises(ServerExited, match=r"ended by SIGKILL .*: it was killed") as caught:
             stack.wait(silent.fileno())
 
     assert caught.value.server == "cassandra"

@@ -128,7 +128,7 @@ def test_lock_on_a_file_that_was_wiped_meanwhile_is_not_taken_for_the_folder(fol
 
 @pytest.mark.parametrize("name", ["a,b", "a:b", 'a"b', "a$b", "a%b", "a\nb"])
 def test_path_that_the_servers_can_not_take_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(StateFolderUnusable, match="plain characters"):
+    with pytest.raises(StateFolderUnusable, match="without these characters"):
         StateFolder(tmp_path / name).prepare()
 
     assert not list(tmp_path.iterdir())
@@ -152,7 +152,7 @@ def test_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
 def test_folder_with_others_data_under_our_names_is_refused(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
 
-    with pytest.raises(StateFolderUnusable, match="holds logs, which no stack made"):
+    with pytest.raises(StateFolderUnusable, match="contains logs, which was not created by a stack"):
         StateFolder(tmp_path).prepare()
 
 
@@ -162,7 +162,7 @@ def test_folder_is_for_its_owner_only(folder: StateFolder) -> None:
 
 def test_disk_with_too_little_space_is_refused(folder: StateFolder) -> None:
     with pytest.raises(
-        DiskTooFull, match=r"MiB free, less than the 1099511627776 MiB that stack.min_free_disk asks for"
+        DiskTooFull, match=r"MiB free, less than the 1099511627776 MiB that stack.min_free_disk requires"
     ):
         folder.require_free_disk(1 << 60)
 

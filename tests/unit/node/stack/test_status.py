@@ -78,7 +78,7 @@ def test_process_that_is_gone_is_a_problem_whatever_answers_on_its_port(tmp_path
         folder.write(record)
         found = status.stack_status(folder, clock=SystemClock(), check=well)
 
-    assert [server.problem for server in found.servers] == ["its process is gone"] * 2
+    assert [server.problem for server in found.servers] == ["its process has ended"] * 2
     assert [server.pid for server in found.servers] == [None, None]
 
 
