@@ -20,8 +20,11 @@ from strandline.node.gateway.broker_clock import BrokerClock, OwnTime
 from strandline.node.gateway.figures import Counting, GatewayFigures, GatewayStage, Outcome
 from strandline.node.gateway.headers import check_headers
 from strandline.node.gateway.in_flight import InFlight, NoRoom, Reservation
-from strandline.node.gateway.not_taken import (
-    NotTaken,
+from strandline.node.gateway.options import GatewayOptions
+from strandline.node.gateway.packing import Packed, pack, told
+from strandline.node.gateway.producer import NotDelivered, Record, RecordProducer
+from strandline.node.gateway.rejections import (
+    WriteRejected,
     clocks_disagree,
     kafka_unavailable,
     put_off,
@@ -30,9 +33,6 @@ from strandline.node.gateway.not_taken import (
     too_large,
     too_slow,
 )
-from strandline.node.gateway.options import GatewayOptions
-from strandline.node.gateway.packing import Packed, pack, told
-from strandline.node.gateway.producer import NotDelivered, Record, RecordProducer
 from strandline.node.gateway.throttle import Throttle
 from strandline.node.gateway.topic import Topic
 from strandline.node.http.errors import Refused, SlowRequest
@@ -128,7 +128,7 @@ class Gateway:
         began, outcome = self._clock.monotonic(), Outcome.FAILED
         try:
             await self._take(request)
-        except NotTaken as error:
+        except WriteRejected as error:
             outcome = error.outcome
             if outcome is Outcome.REMOTE_WRITE_2 and self._version_2_logging.is_due():
                 log.warning("remote write 2.0 is refused, and its sender drops the samples", sender=request.remote)
@@ -158,7 +158,7 @@ class Gateway:
         pack(body, 2, self._options, TimeRange(0, 5))
 
     async def _take(self, request: Request) -> None:
-        """All of a request. Raises `NotTaken`; returns once Kafka has it."""
+        """All of a request. Raises `WriteRejected`; returns once Kafka has it."""
         options, length = self._options, request.content_length
         if self._is_stopping:
             raise stopping()
@@ -186,7 +186,7 @@ class Gateway:
         except NoRoom:
             raise self._no_room() from None
 
-    def _no_room(self) -> NotTaken:
+    def _no_room(self) -> WriteRejected:
         # If all waits for brokers that are away, the client has to know that it must send it again.
         if (trouble := self._topic.trouble) is not None:
             return kafka_unavailable(trouble)
@@ -231,7 +231,7 @@ class Gateway:
         if packed.records:
             reservation.resize(packed.record_bytes + RECORD_OVERHEAD * len(packed.records))
             await self._deliver(packed.records, reservation, partial(self._count_written, packed))
-        elif packed.is_untimely and not self._broker_clock.is_compared(checked):
+        elif packed.has_out_of_range_samples and not self._broker_clock.is_compared(checked):
             # All of it is refused by a clock that has not been compared lately, or was set since.
             reservation.resize(RECORD_OVERHEAD)
             await self._deliver((_EMPTY_RECORD,), reservation, lambda: None)
@@ -240,16 +240,16 @@ class Gateway:
         if packed.dropped:
             raise self._refusal(packed, checked)
 
-    def _refusal(self, packed: Packed, checked: OwnTime) -> NotTaken:
+    def _refusal(self, packed: Packed, checked: OwnTime) -> WriteRejected:
         """The answer to a request of which something was dropped. What was dropped for its time by a clock that may be
         wrong is not refused for good: the sender would drop it.
         """
-        if packed.is_untimely and (doubt := self._broker_clock.doubt(checked)):
+        if packed.has_out_of_range_samples and (doubt := self._broker_clock.doubt(checked)):
             return clocks_disagree(doubt, told(packed))
         for one in packed.dropped:
             dropped = self._counting.dropped_series
             dropped[one.reason] = dropped.get(one.reason, 0) + one.series
-        return NotTaken(400, Outcome.PARTLY_WRITTEN if packed.records else Outcome.REFUSED, str(told(packed)))
+        return WriteRejected(400, Outcome.PARTLY_WRITTEN if packed.records else Outcome.REFUSED, str(told(packed)))
 
     async def _packed(self, body: bytes, now: OwnTime) -> Packed:
         times = self._options.sample_times(now.time_ms)

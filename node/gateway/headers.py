@@ -7,7 +7,7 @@ with zstd. Prometheus does not, and drops what it sent as remote write 2.0. So t
 import re
 from collections.abc import Mapping
 
-from strandline.node.gateway.not_taken import remote_write_2, unsupported
+from strandline.node.gateway.rejections import remote_write_2, unsupported
 
 _TYPE = "application/x-protobuf"
 _MESSAGE, _MESSAGES_2 = "prometheus.WriteRequest", "io.prometheus.write.v2."
@@ -16,7 +16,7 @@ _SHOWN = 60
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Raises `NotTaken`. A type or a version that is not given counts as right, as it does with Prometheus."""
+    """Raises `WriteRejected`. A type or a version that is not given counts as right, as it does with Prometheus."""
     kind, _, parameters = headers.get("Content-Type", _TYPE).partition(";")
     if kind.strip().lower() != _TYPE:
         raise unsupported(f"the content type is {_shown(kind)}", remedy=f"Send {_TYPE}, remote write 1.0")

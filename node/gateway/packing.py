@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.errors import StrandlineError
-from strandline.node.gateway.kernels.losses import find_dropped, find_large, leave_out_untimely
+from strandline.node.gateway.kernels.dropping import drop_out_of_range, find_dropped, find_large
 from strandline.node.gateway.options import GatewayOptions
 from strandline.node.gateway.producer import Record
 from strandline.time_range import ALL_TIMES, TimeRange
@@ -23,7 +23,7 @@ from strandline.wire.splitting import BadRequest, SeriesTooLarge, Split, split_r
 
 TOO_LARGE = "too-large"
 # In the order of the kernel's two kinds.
-_UNTIMELY = (
+_OUT_OF_RANGE = (
     ("too-old", "older than shard.max_sample_age allows"),
     ("too-far-ahead", "further ahead of the clock than shard.max_sample_ahead allows"),
 )
@@ -86,7 +86,7 @@ class Packed:
     seconds: StageSeconds
 
     @property
-    def is_untimely(self) -> bool:
+    def has_out_of_range_samples(self) -> bool:
         """Whether samples were left out for their time."""
         return any(one.samples is not None for one in self.dropped)
 
@@ -147,7 +147,7 @@ class _Sorted:
 
 def _split(request: bytes, partitions: int, options: GatewayOptions, times: TimeRange) -> _Sorted:
     large: tuple[Dropped, ...] = ()
-    untimely: tuple[Dropped, ...] = ()
+    out_of_range: tuple[Dropped, ...] = ()
     shortened = 0
 
     def split_again() -> Split:
@@ -162,24 +162,24 @@ def _split(request: bytes, partitions: int, options: GatewayOptions, times: Time
     held = _series_in(split) + split.without_samples + sum(split.skipped.series.values())
     held += sum(one.series for one in large)
     if split.times.first < times.first or split.times.last > times.last:
-        request, untimely, shortened = _without_untimely(request, times)
+        request, out_of_range, shortened = _without_out_of_range(request, times)
         split = split_again()
-    return _Sorted(split, (*_dropped(request, split, options.limits), *large, *untimely), held, shortened)
+    return _Sorted(split, (*_dropped(request, split, options.limits), *large, *out_of_range), held, shortened)
 
 
 def _series_in(split: Split) -> int:
     return sum(part.series for part in split.parts)
 
 
-def _without_untimely(request: bytes, times: TimeRange) -> tuple[bytes, tuple[Dropped, ...], int]:
+def _without_out_of_range(request: bytes, times: TimeRange) -> tuple[bytes, tuple[Dropped, ...], int]:
     """The request without samples outside of these times, word of these, and how many series lack only some."""
     data, out = np.frombuffer(request, dtype=np.uint8), np.empty(len(request), dtype=np.uint8)
-    counts, spans = np.zeros((len(_UNTIMELY), 2), dtype=np.int64), np.zeros((len(_UNTIMELY), 2), dtype=np.int64)
-    size, shortened = leave_out_untimely(data, times.first, times.last, out, counts, spans)
+    counts, spans = np.zeros((len(_OUT_OF_RANGE), 2), dtype=np.int64), np.zeros((len(_OUT_OF_RANGE), 2), dtype=np.int64)
+    size, shortened = drop_out_of_range(data, times.first, times.last, out, counts, spans)
     dropped = tuple(
         Dropped(reason, words, series, labels_text(request[start:end]), samples)
         for (reason, words), (samples, series), (start, end) in zip(
-            _UNTIMELY, counts.tolist(), spans.tolist(), strict=True
+            _OUT_OF_RANGE, counts.tolist(), spans.tolist(), strict=True
         )
         if samples
     )

@@ -4,7 +4,7 @@ import pytest
 
 from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.in_flight import Usage
-from strandline.node.gateway.not_taken import put_off
+from strandline.node.gateway.rejections import put_off
 
 pytestmark = pytest.mark.unit
 

@@ -17,7 +17,7 @@ _AGAIN_S = {Outcome.PUT_OFF: 1, Outcome.KAFKA_UNAVAILABLE: 5, Outcome.CLOCKS_DIS
 """After how many seconds it makes sense to send a request again."""
 
 
-class NotTaken(StrandlineError):  # noqa: N818 - what is wrong may well be nobody's error
+class WriteRejected(StrandlineError):  # noqa: N818 - what is wrong may well be nobody's error
     """A request is answered with this."""
 
     def __init__(self, status: int, outcome: Outcome, message: str, *, remedy: str = "") -> None:
@@ -32,19 +32,19 @@ class NotTaken(StrandlineError):  # noqa: N818 - what is wrong may well be nobod
         return Response.text(f"{text}\n", status=self.status, headers=headers)
 
 
-def refused(error: StrandlineError) -> NotTaken:
+def refused(error: StrandlineError) -> WriteRejected:
     """The same bytes will never be taken."""
-    return NotTaken(400, Outcome.REFUSED, error.message, remedy=error.remedy)
+    return WriteRejected(400, Outcome.REFUSED, error.message, remedy=error.remedy)
 
 
-def unsupported(message: str, *, remedy: str) -> NotTaken:
+def unsupported(message: str, *, remedy: str) -> WriteRejected:
     """Another form of the protocol; a sender that knows several may fall back to the one that we know."""
-    return NotTaken(415, Outcome.UNSUPPORTED, message, remedy=remedy)
+    return WriteRejected(415, Outcome.UNSUPPORTED, message, remedy=remedy)
 
 
-def remote_write_2() -> NotTaken:
+def remote_write_2() -> WriteRejected:
     """Prometheus drops the request: it does not fall back."""
-    return NotTaken(
+    return WriteRejected(
         415,
         Outcome.REMOTE_WRITE_2,
         "remote write 2.0 is not supported",
@@ -52,9 +52,9 @@ def remote_write_2() -> NotTaken:
     )
 
 
-def too_large(size: str, limit: int) -> NotTaken:
+def too_large(size: str, limit: int) -> WriteRejected:
     """More bytes than are read at all."""
-    return NotTaken(
+    return WriteRejected(
         413,
         Outcome.TOO_LARGE,
         f"the request has {size} bytes, and at most {limit} are taken",
@@ -62,7 +62,7 @@ def too_large(size: str, limit: int) -> NotTaken:
     )
 
 
-def put_off(waited_s: float, usage: Usage, unacknowledged_s: float) -> NotTaken:
+def put_off(waited_s: float, usage: Usage, unacknowledged_s: float) -> WriteRejected:
     """There was no room for it. What takes the room is the cause: `unacknowledged_s` is how long the oldest request has
     waited for Kafka, 0 for none.
     """
@@ -78,17 +78,17 @@ def put_off(waited_s: float, usage: Usage, unacknowledged_s: float) -> NotTaken:
     else:
         cause = f"more is sent at a time than there is room for: {at_kafka}, which is not long; {arriving}"
         remedy = "If this lasts, raise gateway.max_in_flight or start another gateway"
-    return NotTaken(503, Outcome.PUT_OFF, f"{reached}: {cause}", remedy=f"Send it again later. {remedy}")
+    return WriteRejected(503, Outcome.PUT_OFF, f"{reached}: {cause}", remedy=f"Send it again later. {remedy}")
 
 
-def kafka_unavailable(error: StrandlineError) -> NotTaken:
+def kafka_unavailable(error: StrandlineError) -> WriteRejected:
     """Kafka does not have all of it, or has not said so."""
-    return NotTaken(503, Outcome.KAFKA_UNAVAILABLE, error.message, remedy="Send it again later, all of it")
+    return WriteRejected(503, Outcome.KAFKA_UNAVAILABLE, error.message, remedy="Send it again later, all of it")
 
 
-def clocks_disagree(clocks: str, error: StrandlineError) -> NotTaken:
+def clocks_disagree(clocks: str, error: StrandlineError) -> WriteRejected:
     """Samples are out of time by the gateway's clock, which may be wrong."""
-    return NotTaken(
+    return WriteRejected(
         503,
         Outcome.CLOCKS_DISAGREE,
         f"{clocks}, so that samples are not refused for their time: {error.message}",
@@ -96,11 +96,11 @@ def clocks_disagree(clocks: str, error: StrandlineError) -> NotTaken:
     )
 
 
-def stopping() -> NotTaken:
+def stopping() -> WriteRejected:
     """The gateway is about to end."""
-    return NotTaken(503, Outcome.STOPPING, "the gateway is being stopped", remedy="Send it again later")
+    return WriteRejected(503, Outcome.STOPPING, "the gateway is being stopped", remedy="Send it again later")
 
 
-def too_slow() -> NotTaken:
+def too_slow() -> WriteRejected:
     """The body did not come in time. That may be otherwise next time, so it must not be a 4xx."""
-    return NotTaken(503, Outcome.CLIENT_GONE, "the request's body did not come in time", remedy="Send it again")
+    return WriteRejected(503, Outcome.CLIENT_GONE, "the request's body did not come in time", remedy="Send it again")

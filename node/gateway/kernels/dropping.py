@@ -72,7 +72,7 @@ def find_dropped(data, limits, kinds, spans):
 
 
 @njit(cache=True)
-def _untimely(at, end, least, greatest, found):
+def _count_out_of_range(at, end, least, greatest, found):
     """Count the samples of a series that lie before `least` or behind `greatest`, into two places of `found`.
 
     Gives (bytes that their fields take, number of the others), or the first as -1 for what is not sound.
@@ -105,8 +105,8 @@ def _untimely(at, end, least, greatest, found):
 
 
 @njit(cache=True)
-def _put_timely(to, at, end, length, least, greatest):
-    """Write a series' field without its untimely samples, so that its content has `length` bytes; where it ends."""
+def _write_in_range(to, at, end, length, least, greatest):
+    """Write a series' field without its out_of_range samples, so that its content has `length` bytes; where it ends."""
     store_u8(to, np.uint8(TAG_SERIES))
     to += 1
     while length >= 0x80:
@@ -132,7 +132,7 @@ def _put_timely(to, at, end, length, least, greatest):
 
 
 @njit(cache=True, nogil=True)
-def leave_out_untimely(data, least, greatest, out, counts, spans):
+def drop_out_of_range(data, least, greatest, out, counts, spans):
     """Write a request to `out`, which is as long as `data`, without samples that lie before `least` or behind
     `greatest`, and without series that have no other.
 
@@ -156,7 +156,7 @@ def leave_out_untimely(data, least, greatest, out, counts, spans):
         taken, others = 0, 0
         if tag == TAG_SERIES:
             _, start = read_length(start, end)
-            taken, others = _untimely(start, at, least, greatest, found)
+            taken, others = _count_out_of_range(start, at, least, greatest, found)
         if taken <= 0:
             copy_bytes(to, field, at - field)
             to += at - field
@@ -168,6 +168,6 @@ def leave_out_untimely(data, least, greatest, out, counts, spans):
                 counts[kind, SAMPLES] += found[kind]
                 counts[kind, SERIES] += 1
         if others:
-            to = _put_timely(to, start, at, at - start - taken, least, greatest)
+            to = _write_in_range(to, start, at, at - start - taken, least, greatest)
             shortened += 1
     return to - first, shortened
