@@ -9,9 +9,9 @@ import structlog
 from strandline.clock import Clock
 from strandline.node.gateway.broker_clock import BrokerClock
 from strandline.node.gateway.gateway import Gateway
-from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
+from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, client_factory
 from strandline.node.gateway.options import gateway_options
-from strandline.node.gateway.topic import KafkaTopicLook, TopicNeeds, TopicWatch, largest_packed
+from strandline.node.gateway.topic import KafkaTopicInspector, TopicNeeds, TopicWatch, largest_packed
 from strandline.node.settings.clients import librdkafka_options
 from strandline.node.settings.sections import Settings
 from strandline.node.settings.units import Duration
@@ -31,7 +31,7 @@ class GatewayParts:
 
 
 @contextmanager
-def assembled(settings: Settings, clock: Clock) -> Iterator[GatewayParts]:
+def open_gateway(settings: Settings, clock: Clock) -> Iterator[GatewayParts]:
     """A gateway that is ready to serve. Raises what is wrong with the topic; brokers that don't answer, and a topic
     that is not there yet, are waited for while it serves. Whoever serves it closes the gateway itself, which takes its
     event loop.
@@ -39,21 +39,21 @@ def assembled(settings: Settings, clock: Clock) -> Iterator[GatewayParts]:
     options, kafka = gateway_options(settings), librdkafka_options(settings.kafka)
     topic = settings.dataset.topic_name
     needs = TopicNeeds(settings.dataset.flush_interval.milliseconds, options.max_record)
-    looking = KafkaTopicLook(kafka, topic, needs)
+    inspector = KafkaTopicInspector(kafka, topic, needs)
     watches: list[TopicWatch] = []
 
     def on_trouble() -> None:
         for each in watches:
-            each.doubt()
+            each.refresh_soon()
 
     broker_clock = BrokerClock(clock)
     producer = KafkaProducer(
-        clients_of(kafka, Bounds(options.timeout_s, options.max_in_flight, largest_packed(options.max_record))),
+        client_factory(kafka, Bounds(options.timeout_s, options.max_in_flight, largest_packed(options.max_record))),
         topic,
         broker_clock,
         on_trouble=on_trouble,
     )
-    watch = TopicWatch(looking, producer, options.partitions_refresh_s)
+    watch = TopicWatch(inspector, producer, options.partitions_refresh_s)
     watches.append(watch)
     gateway = Gateway(options, producer, watch, clock, broker_clock)
     try:

@@ -83,7 +83,7 @@ class BrokerClock:
             return False
         return at.leap_ms(newest.made_at) == 0
 
-    def doubt(self, at: OwnTime) -> str:
+    def disagreement(self, at: OwnTime) -> str:
         """Why the gateway's clock, as it was set at this time, may be wrong; empty if it agrees with the brokers'."""
         newest = self._newest
         if newest is None or not self.is_compared(at):

@@ -86,7 +86,7 @@ class GatewayFigures:
 
 
 @dataclass(slots=True)
-class Counting:
+class GatewayCounters:
     """The counts as they grow. All of it is done by the event loop's thread."""
 
     requests: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))

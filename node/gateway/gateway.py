@@ -17,11 +17,11 @@ import structlog
 
 from strandline.clock import Clock
 from strandline.node.gateway.broker_clock import BrokerClock, OwnTime
-from strandline.node.gateway.figures import Counting, GatewayFigures, GatewayStage, Outcome
+from strandline.node.gateway.figures import GatewayCounters, GatewayFigures, GatewayStage, Outcome
 from strandline.node.gateway.headers import check_headers
 from strandline.node.gateway.in_flight import InFlight, NoRoom, Reservation
 from strandline.node.gateway.options import GatewayOptions
-from strandline.node.gateway.packing import Packed, pack, told
+from strandline.node.gateway.packing import Packed, loss_error, pack
 from strandline.node.gateway.producer import NotDelivered, Record, RecordProducer
 from strandline.node.gateway.rejections import (
     WriteRejected,
@@ -50,10 +50,10 @@ log = structlog.get_logger(__name__)
 RECORD_OVERHEAD = 1 << 10
 """What a record, or a request, takes in memory beside its bytes, about."""
 
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 _TOO_LARGE = 413
 # A request that unpacks to less takes some two milliseconds. To hand it to a thread would cost up to a fifth more CPU.
-_WORTH_A_THREAD = 1 << 20
+_MIN_BYTES_FOR_THREAD = 1 << 20
 # A request without a series. Its acknowledgement brings the broker's time.
 _EMPTY_RECORD = Record(0, compress(b""))
 
@@ -73,11 +73,11 @@ class Gateway:
         self._options, self._producer, self._topic, self._clock = options, producer, topic, clock
         self._broker_clock = broker_clock
         self._in_flight = InFlight(options.max_in_flight)
-        self._counting = Counting()
+        self._counters = GatewayCounters()
         self._version_2_logging = Throttle(clock)
         # When each request was handed to Kafka that it has not acknowledged.
         self._handed_over: dict[asyncio.Future[NotDelivered | None], float] = {}
-        self._threads = ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1), thread_name_prefix="packing")
+        self._threads = ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1), thread_name_prefix="packing")
         self._is_stopping = False
 
     def routes(self) -> tuple[Route, ...]:
@@ -91,12 +91,12 @@ class Gateway:
     @property
     def observer(self) -> RequestObserver:
         """Counts what the server answers before the gateway sees it."""
-        return self._counting
+        return self._counters
 
     def figures(self) -> GatewayFigures:
         """What it has done so far. Any thread may ask."""
         compared = self._broker_clock.newest
-        return self._counting.figures(
+        return self._counters.figures(
             in_flight=self._in_flight.used,
             limit=self._in_flight.limit,
             arriving=self._in_flight.usage.arriving_bytes,
@@ -127,7 +127,7 @@ class Gateway:
         """`POST /api/v1/write`."""
         began, outcome = self._clock.monotonic(), Outcome.FAILED
         try:
-            await self._take(request)
+            await self._handle_write(request)
         except WriteRejected as error:
             outcome = error.outcome
             if outcome is Outcome.REMOTE_WRITE_2 and self._version_2_logging.is_due():
@@ -140,7 +140,7 @@ class Gateway:
             outcome = Outcome.WRITTEN
             return Response(status=204)
         finally:
-            self._counting.answered(outcome, self._clock.monotonic() - began)
+            self._counters.answered(outcome, self._clock.monotonic() - began)
 
     def begin_stop(self) -> None:
         """Take no more requests; those that are being worked on go on."""
@@ -157,7 +157,7 @@ class Gateway:
         body = compress(encode_request([Series([("a", "b")], [(1, 1.0), (9, 1.0)]), Series([], [(1, 1.0)])]))
         pack(body, 2, self._options, TimeRange(0, 5))
 
-    async def _take(self, request: Request) -> None:
+    async def _handle_write(self, request: Request) -> None:
         """All of a request. Raises `WriteRejected`; returns once Kafka has it."""
         options, length = self._options, request.content_length
         if self._is_stopping:
@@ -166,23 +166,23 @@ class Gateway:
         if length is not None and length > options.max_body:
             raise too_large(str(length), options.max_body)
         self._require_kafka()
-        reservation = await self._admitted(RECORD_OVERHEAD)
+        reservation = await self._reserve(RECORD_OVERHEAD)
         try:
             body = await self._read(request, reservation)
         except BaseException:
             reservation.release()
             raise
-        self._counting.bytes_in += len(body)
-        await self._put(body, reservation)
+        self._counters.bytes_in += len(body)
+        await self._write_to_kafka(body, reservation)
 
     def _require_kafka(self) -> None:
         """While brokers don't answer, nothing is read that would only wait for them."""
         if (trouble := self._topic.trouble) is not None:
             raise kafka_unavailable(trouble)
 
-    async def _admitted(self, size: int) -> Reservation:
+    async def _reserve(self, size: int) -> Reservation:
         try:
-            return await self._in_flight.reserve(size, self._options.patience_s)
+            return await self._in_flight.reserve(size, self._options.queue_timeout_s)
         except NoRoom:
             raise self._no_room() from None
 
@@ -190,7 +190,7 @@ class Gateway:
         # If all waits for brokers that are away, the client has to know that it must send it again.
         if (trouble := self._topic.trouble) is not None:
             return kafka_unavailable(trouble)
-        return put_off(self._options.patience_s, self._in_flight.usage, self._unacknowledged_s())
+        return put_off(self._options.queue_timeout_s, self._in_flight.usage, self._unacknowledged_s())
 
     def _unacknowledged_s(self) -> float:
         """How long the oldest request has waited for Kafka; 0 if none does."""
@@ -204,7 +204,7 @@ class Gateway:
             while chunk := await body.next_chunk():
                 if body.received > limit:
                     raise too_large(f"more than {limit}", limit)
-                await reservation.grow(len(chunk), self._options.patience_s)
+                await reservation.grow(len(chunk), self._options.queue_timeout_s)
                 chunks.append(chunk)
         except SlowRequest:
             raise too_slow() from None
@@ -216,13 +216,13 @@ class Gateway:
             raise self._no_room() from None
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    async def _put(self, body: bytes, reservation: Reservation) -> None:
+    async def _write_to_kafka(self, body: bytes, reservation: Reservation) -> None:
         """Into Kafka. Whatever happens, and whenever the client goes away and this is cancelled, the reservation is
         given back when nothing of the request is left.
         """
         checked = self._broker_clock.now()
         try:
-            packed = await self._packed(body, checked)
+            packed = await self._pack(body, checked)
             del body
             self._count_skipped(packed)
         except BaseException:
@@ -244,18 +244,20 @@ class Gateway:
         """The answer to a request of which something was dropped. What was dropped for its time by a clock that may be
         wrong is not refused for good: the sender would drop it.
         """
-        if packed.has_out_of_range_samples and (doubt := self._broker_clock.doubt(checked)):
-            return clocks_disagree(doubt, told(packed))
+        if packed.has_out_of_range_samples and (disagreement := self._broker_clock.disagreement(checked)):
+            return clocks_disagree(disagreement, loss_error(packed))
         for one in packed.dropped:
-            dropped = self._counting.dropped_series
+            dropped = self._counters.dropped_series
             dropped[one.reason] = dropped.get(one.reason, 0) + one.series
-        return WriteRejected(400, Outcome.PARTLY_WRITTEN if packed.records else Outcome.REFUSED, str(told(packed)))
+        return WriteRejected(
+            400, Outcome.PARTLY_WRITTEN if packed.records else Outcome.REFUSED, str(loss_error(packed))
+        )
 
-    async def _packed(self, body: bytes, now: OwnTime) -> Packed:
+    async def _pack(self, body: bytes, now: OwnTime) -> Packed:
         times = self._options.sample_times(now.time_ms)
         work = partial(pack, body, self._topic.partitions, self._options, times)
         try:
-            if unpacked_length(body, limit=self._options.limits.record_bytes) < _WORTH_A_THREAD:
+            if unpacked_length(body, limit=self._options.limits.record_bytes) < _MIN_BYTES_FOR_THREAD:
                 return work()
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except (BadBlock, BadRequest) as error:
@@ -281,25 +283,25 @@ class Gateway:
         self._handed_over[answer] = self._clock.monotonic()
         began = time.thread_time()
         self._producer.send(records, on_done)
-        self._counting.stages[GatewayStage.PRODUCE] += time.thread_time() - began
+        self._counters.stages[GatewayStage.PRODUCE] += time.thread_time() - began
         try:
             async with asyncio.timeout(self._options.timeout_s):
                 error = await answer
         except TimeoutError:
             error = NotDelivered(f"Kafka has not acknowledged it within {self._options.timeout_s:g} s")
         if error is not None:
-            self._topic.doubt()
+            self._topic.refresh_soon()
             raise kafka_unavailable(error)
 
     def _count_written(self, packed: Packed) -> None:
-        counting = self._counting
+        counting = self._counters
         counting.series += packed.series
         counting.samples += packed.samples
         counting.records += len(packed.records)
         counting.bytes_out += packed.record_bytes
 
     def _count_skipped(self, packed: Packed) -> None:
-        counting, seconds = self._counting, packed.seconds
+        counting, seconds = self._counters, packed.seconds
         counting.series_without_samples += packed.without_samples
         counting.skipped_exemplars += packed.exemplars
         counting.skipped_histograms += packed.histograms

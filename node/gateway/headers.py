@@ -12,7 +12,7 @@ from strandline.node.gateway.rejections import remote_write_2, unsupported
 _TYPE = "application/x-protobuf"
 _MESSAGE, _MESSAGES_2 = "prometheus.WriteRequest", "io.prometheus.write.v2."
 _VERSIONS = re.compile(r"0\.1\.[0-9]{1,9}", re.ASCII)
-_SHOWN = 60
+_MAX_TEXT = 60
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
@@ -40,4 +40,4 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 def _shown(text: str) -> str:
     text = text.strip()
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return repr(text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}...")

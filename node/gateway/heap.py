@@ -22,10 +22,10 @@ _FROM_HEAP: Final = 32 << 20
 _KEPT: Final = 1 << 30
 _AHEAD: Final = 16 << 20
 
-_GIVEN_EVERY_S: Final = 60.0
+_TRIM_INTERVAL_S: Final = 60.0
 
 
-def keep_memory() -> None:
+def configure_malloc() -> None:
     """Keep what is freed; to be called before there are threads."""
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
@@ -35,17 +35,17 @@ def keep_memory() -> None:
         library.mallopt(_M_TOP_PAD, _AHEAD)
 
 
-class MemoryKeeper:
+class MemoryTrimmer:
     """Gives memory back to the system when the gateway has done something and now has nothing to do."""
 
     def __init__(self) -> None:
         self._bytes_in = 0
         self._given_at = float("-inf")
 
-    def turn(self, figures: GatewayFigures, now: float) -> bool:
+    def trim_if_idle(self, figures: GatewayFigures, now: float) -> bool:
         """Whether it was given back. To be called now and then; `now` in seconds that never go back."""
         idle = figures.in_flight_bytes == 0 and figures.waiting_requests == 0
-        if not idle or figures.bytes_in == self._bytes_in or now - self._given_at < _GIVEN_EVERY_S:
+        if not idle or figures.bytes_in == self._bytes_in or now - self._given_at < _TRIM_INTERVAL_S:
             return False
         self._bytes_in, self._given_at = figures.bytes_in, now
         give_back()

@@ -32,26 +32,26 @@ class _Waiting:
     size: int
     reservation: "Reservation"
     admitted: "asyncio.Future[None]"
-    is_in: bool = False
+    is_admitted: bool = False
 
 
 class Reservation:
     """Bytes that are taken until they are given back."""
 
-    __slots__ = ("_line", "_size")
+    __slots__ = ("_in_flight", "_size")
 
-    def __init__(self, line: "InFlight") -> None:
-        self._line, self._size = line, 0
+    def __init__(self, in_flight: "InFlight") -> None:
+        self._in_flight, self._size = in_flight, 0
 
     async def grow(self, size: int, timeout: float) -> None:
         """Take more bytes, as soon as there is room. Raises `NoRoom`, with nothing taken."""
-        await self._line.admit(self, size, timeout)
+        await self._in_flight.admit(self, size, timeout)
         self._size += size
 
     def resize(self, size: int) -> None:
         """All of it has arrived, and turns out to be so much. More is never refused: it is there already."""
         before, self._size = self._size, size
-        self._line.arrived(self, before, size)
+        self._in_flight.arrived(self, before, size)
 
     def release(self) -> None:
         """Give all of it back. May be called again."""
@@ -63,7 +63,7 @@ class InFlight:
 
     def __init__(self, limit: int) -> None:
         self.limit, self.used = limit, 0
-        self._line: deque[_Waiting] = deque()
+        self._queue: deque[_Waiting] = deque()
         # Requests of which not all has arrived, oldest first; and what all others take.
         self._arriving: dict[Reservation, None] = {}
         self._arrived = 0
@@ -76,7 +76,7 @@ class InFlight:
     @property
     def waiting(self) -> int:
         """How many requests wait."""
-        return len(self._line)
+        return len(self._queue)
 
     async def reserve(self, size: int, timeout: float) -> Reservation:
         """Bytes for a new request, as soon as there is room and no other comes first. What is larger than all the room
@@ -89,19 +89,19 @@ class InFlight:
 
     async def admit(self, reservation: Reservation, size: int, timeout: float) -> None:
         """Let a request take more bytes. For `Reservation` alone."""
-        if self._fits(size, reservation) and (not self._line or self._is_oldest(reservation)):
+        if self._fits(size, reservation) and (not self._queue or self._is_oldest(reservation)):
             self.used += size
             return
         waiting = _Waiting(size, reservation, asyncio.get_running_loop().create_future())
-        self._line.append(waiting)
+        self._queue.append(waiting)
         try:
             async with asyncio.timeout(timeout):
                 await waiting.admitted
         except BaseException as error:
-            if not waiting.is_in and waiting in self._line:
-                self._line.remove(waiting)
+            if not waiting.is_admitted and waiting in self._queue:
+                self._queue.remove(waiting)
             # It may have been let in at the very moment at which it gave up. If not, those behind may be smaller.
-            self._changed(-size if waiting.is_in else 0)
+            self._changed(-size if waiting.is_admitted else 0)
             if isinstance(error, TimeoutError):
                 raise NoRoom from None
             raise
@@ -117,16 +117,16 @@ class InFlight:
     def _changed(self, by: int) -> None:
         """Let in those that have room now, in their order, and the oldest one that is still arriving before others."""
         self.used += by
-        while self._line and self._fits(self._line[0].size, self._line[0].reservation):
-            self._let_in(self._line.popleft())
-        oldest = next((one for one in self._line if self._is_oldest(one.reservation)), None)
+        while self._queue and self._fits(self._queue[0].size, self._queue[0].reservation):
+            self._admit(self._queue.popleft())
+        oldest = next((one for one in self._queue if self._is_oldest(one.reservation)), None)
         if oldest is not None and self._fits(oldest.size, oldest.reservation):
-            self._line.remove(oldest)
-            self._let_in(oldest)
+            self._queue.remove(oldest)
+            self._admit(oldest)
 
-    def _let_in(self, waiting: _Waiting) -> None:
+    def _admit(self, waiting: _Waiting) -> None:
         if not waiting.admitted.done():
-            waiting.is_in = True
+            waiting.is_admitted = True
             self.used += waiting.size
             waiting.admitted.set_result(None)
 

@@ -35,13 +35,13 @@ _OWN: ClientOptions = {"enable.idempotence": True, "acks": "all"}
 
 RECORD_OVERHEAD = 1 << 10
 """What a record takes in memory beside its bytes, about."""
-_MOST_MESSAGES = 10_000_000
-_MOST_BATCH = 1_000_000
+_MAX_MESSAGES = 10_000_000
+_MAX_BATCH = 1_000_000
 """What librdkafka puts together unless told otherwise."""
 
 _POLL_S = 0.2
-_LEARN_S = 5.0
-_PURGE_S = 5.0
+_METADATA_TIMEOUT_S = 5.0
+_PURGE_TIMEOUT_S = 5.0
 
 
 class Client(Protocol):
@@ -68,7 +68,7 @@ class Client(Protocol):
     def __len__(self) -> int: ...
 
 
-class MakesClients(Protocol):
+class ClientFactory(Protocol):
     """Makes a client that tells of errors and statistics."""
 
     def __call__(self, on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> Client: ...
@@ -85,15 +85,15 @@ class Bounds:
     max_batch: int
 
 
-def clients_of(options: ClientOptions, bounds: Bounds) -> MakesClients:
+def client_factory(options: ClientOptions, bounds: Bounds) -> ClientFactory:
     """Makes librdkafka's producers. The bound on what is in flight is the gateway's to keep; the library's own lies
     above it, so that it is not what refuses a request.
     """
     limits: ClientOptions = {
         "message.timeout.ms": int(bounds.timeout_s * 1000),
-        "batch.size": min(bounds.max_batch, _MOST_BATCH),
+        "batch.size": min(bounds.max_batch, _MAX_BATCH),
         "queue.buffering.max.kbytes": min(2 * bounds.max_in_flight // 1024 + (64 << 10), 2**31 - 1),
-        "queue.buffering.max.messages": min(2 * bounds.max_in_flight // RECORD_OVERHEAD + 10_000, _MOST_MESSAGES),
+        "queue.buffering.max.messages": min(2 * bounds.max_in_flight // RECORD_OVERHEAD + 10_000, _MAX_MESSAGES),
     }
 
     def make(on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> Client:
@@ -136,57 +136,55 @@ class KafkaProducer:
     """
 
     def __init__(
-        self, make: MakesClients, topic: str, clock: BrokerClock, on_trouble: Callable[[], None] = lambda: None
+        self, make: ClientFactory, topic: str, clock: BrokerClock, on_trouble: Callable[[], None] = lambda: None
     ) -> None:
         """Raises `KafkaFailed` if the library won't have its options. Connects in the background."""
         self._make, self._topic, self.clock, self._on_trouble = make, topic, clock, on_trouble
         self._broker_errors = BrokerErrors(topic, SystemClock())
-        self._lock, self._handing = threading.Lock(), threading.Lock()
+        self._lock, self._client_lock = threading.Lock(), threading.Lock()
         self._counts = ProducerCounts()
-        self._retries_before = 0
-        self._spent = self._closed = False
-        self._client = self._made()
-        self._thread = threading.Thread(target=self._take_in, name="deliveries", daemon=True)
+        self._retries_of_old_clients = 0
+        self._needs_renewal = self._closed = False
+        self._client = self._new_client()
+        self._thread = threading.Thread(target=self._poll_deliveries, name="deliveries", daemon=True)
         self._thread.start()
 
     def send(self, records: Sequence[Record], on_done: OnDone) -> None:
         batch = _Batch(self, self._lock, len(records), on_done)
-        handed, trouble = self._hand_over(records, batch.delivered)
+        handed, trouble = self._produce(records, batch.delivered)
         if handed < len(records):
             batch.finish(len(records) - handed, trouble)
 
-    def learn(self, partitions: int) -> None:
+    def await_partitions(self, partitions: int) -> None:
         try:
-            known = self._client.list_topics(self._topic, timeout=_LEARN_S).topics[self._topic].partitions
+            known = self._client.list_topics(self._topic, timeout=_METADATA_TIMEOUT_S).topics[self._topic].partitions
         except KafkaException as failure:
             raise self.failed(error_of(failure)) from failure
         if len(known) < partitions:
             raise NotDelivered(f"the brokers know of {len(known)} partitions of topic {self._topic}, not {partitions}")
 
     def renew(self) -> None:
-        self._spent = True
+        self._needs_renewal = True
 
     def counts(self) -> ProducerCounts:
         return self._counts
 
     def close(self, timeout: float) -> None:
-        with self._handing:
+        with self._client_lock:
             self._closed = True
         if self._client.flush(timeout):
-            self._give_up(self._client)
-        self._thread.join(_PURGE_S)
+            self._purge(self._client)
+        self._thread.join(_PURGE_TIMEOUT_S)
 
     def failed(self, error: KafkaError) -> NotDelivered:
         """What an error means for the request it belongs to."""
-        self._note(error)
+        self._count_error(error)
         return NotDelivered(f"Kafka did not take it: {error.str()}")
 
-    def _hand_over(
-        self, records: Sequence[Record], on_delivery: Callable[..., None]
-    ) -> tuple[int, NotDelivered | None]:
+    def _produce(self, records: Sequence[Record], on_delivery: Callable[..., None]) -> tuple[int, NotDelivered | None]:
         """How many the client has taken, and why no more. None goes to a client that nobody listens to any more."""
         handed = 0
-        with self._handing:
+        with self._client_lock:
             if self._closed:
                 return 0, NotDelivered("the producer is closed")
             try:
@@ -205,54 +203,54 @@ class KafkaProducer:
                 return handed, self.failed(error_of(failure))
         return handed, None
 
-    def _made(self) -> Client:
-        return self._make(self._heard, self._told)
+    def _new_client(self) -> Client:
+        return self._make(self._on_error, self._on_statistics)
 
-    def _heard(self, error: KafkaError) -> None:
-        self._note(error)
+    def _on_error(self, error: KafkaError) -> None:
+        self._count_error(error)
         self._broker_errors.on_error(error)
         if error.code() == ALL_DOWN:
             self._on_trouble()
 
-    def _note(self, error: KafkaError) -> None:
+    def _count_error(self, error: KafkaError) -> None:
         if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the library's name for it
-            self._spent = True
+            self._needs_renewal = True
         with self._lock:
             self._counts = replace(self._counts, errors=self._counts.errors + 1)
 
-    def _told(self, statistics: str) -> None:
+    def _on_statistics(self, statistics: str) -> None:
         brokers: Mapping[str, Mapping[str, int]] = json.loads(statistics).get("brokers", {})
         retries = sum(broker.get("txretries", 0) for broker in brokers.values())
         with self._lock:
-            self._counts = replace(self._counts, retries=self._retries_before + retries)
+            self._counts = replace(self._counts, retries=self._retries_of_old_clients + retries)
 
-    def _take_in(self) -> None:
+    def _poll_deliveries(self) -> None:
         """The thread: take in deliveries, and put another client in the place of one that is of no more use."""
         while not (self._closed and len(self._client) == 0):
             try:
                 self._client.poll(_POLL_S)
             except KafkaException as failure:
                 # The library raises what is final for the client here, instead of reporting it to `error_cb`.
-                self._heard(error_of(failure))
-            if self._spent and not self._closed:
+                self._on_error(error_of(failure))
+            if self._needs_renewal and not self._closed:
                 self._replace()
 
     def _replace(self) -> None:
         try:
-            new = self._made()
+            new = self._new_client()
         except StrandlineError as error:
             _LOG.error("Kafka's client can't be made again", reason=str(error))
             return
-        with self._handing:
-            old, self._client, self._spent = self._client, new, False
+        with self._client_lock:
+            old, self._client, self._needs_renewal = self._client, new, False
         with self._lock:
-            self._retries_before = self._counts.retries
+            self._retries_of_old_clients = self._counts.retries
             self._counts = replace(self._counts, renewals=self._counts.renewals + 1)
         _LOG.warning("Kafka's client was of no more use, and another one has taken its place", topic=self._topic)
-        self._give_up(old)
+        self._purge(old)
 
     @staticmethod
-    def _give_up(client: Client) -> None:
+    def _purge(client: Client) -> None:
         """Each record that is left is told as failed, and so is every batch."""
         client.purge()
-        client.flush(_PURGE_S)
+        client.flush(_PURGE_TIMEOUT_S)

@@ -8,7 +8,7 @@ from strandline.node.shard.configuring import sample_limits
 from strandline.time_range import TimeRange
 from strandline.wire.decode import Limits
 
-_PATIENCE = 4
+_QUEUE_TIMEOUT_DIVISOR = 4
 """Which part of the time for a request may be spent in line."""
 
 
@@ -29,9 +29,9 @@ class GatewayOptions:
     partitions_refresh_s: float = 30.0
 
     @property
-    def patience_s(self) -> float:
+    def queue_timeout_s(self) -> float:
         """How long a request may stand in line for room."""
-        return self.timeout_s / _PATIENCE
+        return self.timeout_s / _QUEUE_TIMEOUT_DIVISOR
 
     def sample_times(self, now: int) -> TimeRange:
         """The times of samples that are taken now. Shards do not look at them again."""

@@ -28,7 +28,7 @@ _OUT_OF_RANGE = (
     ("too-far-ahead", "further ahead of the clock than shard.max_sample_ahead allows"),
 )
 
-_WORDS = {
+_DESCRIPTIONS = {
     Verdict.NO_LABELS: "without a label",
     Verdict.EMPTY_NAME: "with a label without a name",
     Verdict.DUPLICATE_NAME: "with a label's name twice",
@@ -46,15 +46,15 @@ class Dropped:
     """
 
     reason: str
-    words: str
+    description: str
     series: int
     example: str
     samples: int | None = None
 
     def __str__(self) -> str:
         if self.samples is not None:
-            return f"{self.samples} samples {self.words}, in {self.series} series such as {self.example}"
-        return f"{self.series} {self.words}, such as {self.example}"
+            return f"{self.samples} samples {self.description}, in {self.series} series such as {self.example}"
+        return f"{self.series} {self.description}, such as {self.example}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange
     )
 
 
-def told(packed: Packed) -> StrandlineError:
+def loss_error(packed: Packed) -> StrandlineError:
     """What a client is told that sent something which is not taken."""
     lost = packed.held - packed.series - packed.without_samples
     rest = f"{'the other ' if lost else ''}{packed.series} are written" if packed.series else "nothing was written"
@@ -136,7 +136,7 @@ def told(packed: Packed) -> StrandlineError:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sorted:
+class _SplitRequest:
     """A request that was split, as `Packed` tells of it."""
 
     split: Split
@@ -145,7 +145,7 @@ class _Sorted:
     shortened: int
 
 
-def _split(request: bytes, partitions: int, options: GatewayOptions, times: TimeRange) -> _Sorted:
+def _split(request: bytes, partitions: int, options: GatewayOptions, times: TimeRange) -> _SplitRequest:
     large: tuple[Dropped, ...] = ()
     out_of_range: tuple[Dropped, ...] = ()
     shortened = 0
@@ -164,7 +164,7 @@ def _split(request: bytes, partitions: int, options: GatewayOptions, times: Time
     if split.times.first < times.first or split.times.last > times.last:
         request, out_of_range, shortened = _without_out_of_range(request, times)
         split = split_again()
-    return _Sorted(split, (*_dropped(request, split, options.limits), *large, *out_of_range), held, shortened)
+    return _SplitRequest(split, (*_dropped(request, split, options.limits), *large, *out_of_range), held, shortened)
 
 
 def _series_in(split: Split) -> int:
@@ -177,8 +177,8 @@ def _without_out_of_range(request: bytes, times: TimeRange) -> tuple[bytes, tupl
     counts, spans = np.zeros((len(_OUT_OF_RANGE), 2), dtype=np.int64), np.zeros((len(_OUT_OF_RANGE), 2), dtype=np.int64)
     size, shortened = drop_out_of_range(data, times.first, times.last, out, counts, spans)
     dropped = tuple(
-        Dropped(reason, words, series, labels_text(request[start:end]), samples)
-        for (reason, words), (samples, series), (start, end) in zip(
+        Dropped(reason, description, series, labels_text(request[start:end]), samples)
+        for (reason, description), (samples, series), (start, end) in zip(
             _OUT_OF_RANGE, counts.tolist(), spans.tolist(), strict=True
         )
         if samples
@@ -186,18 +186,18 @@ def _without_out_of_range(request: bytes, times: TimeRange) -> tuple[bytes, tupl
     return out[:size].tobytes(), dropped, shortened
 
 
-def _without_large(request: bytes, most: int) -> tuple[bytes, tuple[Dropped, ...]]:
+def _without_large(request: bytes, max_bytes: int) -> tuple[bytes, tuple[Dropped, ...]]:
     """The request without series whose fields take more than `most` bytes, and word of these."""
-    spans = np.empty((len(request) // most + 1, 2), dtype=np.int64)
-    found = spans[: find_large(np.frombuffer(request, dtype=np.uint8), most, spans)].tolist()
+    spans = np.empty((len(request) // max_bytes + 1, 2), dtype=np.int64)
+    found = spans[: find_large(np.frombuffer(request, dtype=np.uint8), max_bytes, spans)].tolist()
     kept, at = [], 0
     for start, end in found:
         kept.append(request[at:start])
         at = end
     first, behind = found[0]
-    words = f"over {most} bytes (send their samples in several requests)"
+    description = f"over {max_bytes} bytes (send their samples in several requests)"
     example = labels_text(content_of(request[first:behind]))
-    return b"".join([*kept, request[at:]]), (Dropped(TOO_LARGE, words, len(found), example),)
+    return b"".join([*kept, request[at:]]), (Dropped(TOO_LARGE, description, len(found), example),)
 
 
 def _dropped(request: bytes, split: Split, limits: Limits) -> Iterator[Dropped]:
@@ -209,4 +209,4 @@ def _dropped(request: bytes, split: Split, limits: Limits) -> Iterator[Dropped]:
     for verdict, count in split.skipped.series.items():
         start, end = spans[verdict].tolist()
         reason = verdict.name.lower().replace("_", "-")
-        yield Dropped(reason, _WORDS[verdict], count, labels_text(request[start:end]))
+        yield Dropped(reason, _DESCRIPTIONS[verdict], count, labels_text(request[start:end]))

@@ -35,7 +35,7 @@ class RecordProducer(Protocol):
         """
         ...
 
-    def learn(self, partitions: int) -> None:
+    def await_partitions(self, partitions: int) -> None:
         """The topic has so many partitions now. Returns once records for each may be sent. Raises `NotDelivered` if
         the brokers don't tell in time.
         """

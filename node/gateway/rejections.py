@@ -11,9 +11,9 @@ from strandline.node.gateway.in_flight import Usage
 from strandline.node.http.responses import Response
 
 # Prometheus logs the first line of an answer, and of that so many bytes.
-_SHOWN = 500
+_MAX_TEXT = 500
 
-_AGAIN_S = {Outcome.PUT_OFF: 1, Outcome.KAFKA_UNAVAILABLE: 5, Outcome.CLOCKS_DISAGREE: 5, Outcome.STOPPING: 1}
+_RETRY_AFTER_S = {Outcome.PUT_OFF: 1, Outcome.KAFKA_UNAVAILABLE: 5, Outcome.CLOCKS_DISAGREE: 5, Outcome.STOPPING: 1}
 """After how many seconds it makes sense to send a request again."""
 
 
@@ -26,9 +26,9 @@ class WriteRejected(StrandlineError):  # noqa: N818 - what is wrong may well be 
 
     def response(self) -> Response:
         """The answer: one line of text."""
-        headers = (("Retry-After", str(_AGAIN_S[self.outcome])),) if self.outcome in _AGAIN_S else ()
+        headers = (("Retry-After", str(_RETRY_AFTER_S[self.outcome])),) if self.outcome in _RETRY_AFTER_S else ()
         line = " ".join(str(self).split())
-        text = line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."
+        text = line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 3]}..."
         return Response.text(f"{text}\n", status=self.status, headers=headers)
 
 

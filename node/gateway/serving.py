@@ -12,7 +12,7 @@ import structlog
 
 from strandline.errors import Fatal, StrandlineError
 from strandline.node.gateway.gateway import Gateway
-from strandline.node.gateway.heap import MemoryKeeper
+from strandline.node.gateway.heap import MemoryTrimmer
 from strandline.node.gateway.status_file import GatewayStatusFile
 from strandline.node.gateway.systemd_notices import GatewayNotices
 from strandline.node.http.listening import BoundAddress
@@ -24,8 +24,8 @@ from strandline.node.settings.sections import Settings
 
 _LOG = structlog.get_logger(__name__)
 
-ENDING = (signal.SIGTERM, signal.SIGINT)
-_TURN_S = 0.5
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_STATUS_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ async def serve(gateway: Gateway, service: Service) -> None:
     began = loop.time()
     try:
         bound = await server.start()
-        await _until(stop, gateway, service, bound, notices)
+        await _serve_until(stop, gateway, service, bound, notices)
         began = loop.time()
         gateway.begin_stop()
         notices.stopping(limit_s)
@@ -90,23 +90,23 @@ async def serve(gateway: Gateway, service: Service) -> None:
     _LOG.info("stopped")
 
 
-async def _until(
+async def _serve_until(
     stop: asyncio.Event, gateway: Gateway, service: Service, bound: BoundAddress, notices: GatewayNotices
 ) -> None:
     """Serve; meanwhile tell whoever watches how it is."""
     status = GatewayStatusFile(service.status_file, gateway, bound.url) if service.status_file is not None else None
     if status is not None:
         status.write()
-    memory = MemoryKeeper()
+    memory = MemoryTrimmer()
     service.on_listening(bound)
     notices.ready(f"takes remote writes at {bound.url}")
     while not stop.is_set():
         with suppress(TimeoutError):
-            async with asyncio.timeout(_TURN_S):
+            async with asyncio.timeout(_STATUS_INTERVAL_S):
                 await stop.wait()
-        memory.turn(gateway.figures(), asyncio.get_running_loop().time())
+        memory.trim_if_idle(gateway.figures(), asyncio.get_running_loop().time())
         if status is not None:
-            status.write_or_say()
+            status.write_or_log()
 
 
 def reloaded_http(running: HttpSettings, read: HttpSettings) -> HttpSettings:
@@ -142,6 +142,6 @@ def _handle_signals(stop: asyncio.Event, server: HttpServer, service: Service) -
         else:
             _LOG.info("settings loaded anew: tokens and certificate")
 
-    for number in ENDING:
+    for number in STOP_SIGNALS:
         loop.add_signal_handler(number, ending, number)
     loop.add_signal_handler(signal.SIGHUP, reloading)

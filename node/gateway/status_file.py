@@ -24,7 +24,7 @@ class GatewayStatusFile:
     def __init__(self, path: Path, gateway: Gateway, url: str) -> None:
         self._path, self._gateway, self._url = path, gateway, url
 
-    def write_or_say(self) -> None:
+    def write_or_log(self) -> None:
         """Write it now, or log why not: a full disk does not end the gateway."""
         try:
             self.write()

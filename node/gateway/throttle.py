@@ -2,7 +2,7 @@
 
 from strandline.clock import Clock
 
-_EVERY_S = 60.0
+_INTERVAL_S = 60.0
 
 
 class Throttle:
@@ -15,7 +15,7 @@ class Throttle:
     def is_due(self) -> bool:
         """Whether it may happen now; asking counts as doing it."""
         now = self._clock.monotonic()
-        if now - self._last < _EVERY_S:
+        if now - self._last < _INTERVAL_S:
             return False
         self._last = now
         return True

@@ -20,10 +20,10 @@ from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 _LOG = structlog.get_logger(__name__)
 
-_ANSWER_MS = 5_000
-_SOON_S = 1.0
+_REQUEST_TIMEOUT_MS = 5_000
+_MIN_INTERVAL_S = 1.0
 # What a batch has around its record.
-_AROUND_A_RECORD = 512
+_BATCH_OVERHEAD = 512
 
 
 class Topic(Protocol):
@@ -39,15 +39,15 @@ class Topic(Protocol):
         """Why nothing can be written, as far as is known."""
         ...
 
-    def doubt(self) -> None:
+    def refresh_soon(self) -> None:
         """Something went wrong: look soon."""
         ...
 
 
-class LooksAtTopic(Protocol):
+class TopicInspector(Protocol):
     """Asks brokers about a topic."""
 
-    def look(self) -> TopicIdentity:
+    def inspect(self) -> TopicIdentity:
         """The topic as it is now. Raises `LogUnreachable`, `TopicMissing`, `TopicUnfit` or `KafkaRefused`."""
         ...
 
@@ -64,15 +64,15 @@ class TopicNeeds:
     max_record: int
 
 
-class KafkaTopicLook:
+class KafkaTopicInspector:
     """Looks at a topic of real brokers. Its settings are checked until they were found to be right once."""
 
     def __init__(self, options: ClientOptions, topic: str, needs: TopicNeeds) -> None:
-        self._admin = KafkaAdmin({**options, "socket.timeout.ms": _ANSWER_MS}, topic)
+        self._admin = KafkaAdmin({**options, "socket.timeout.ms": _REQUEST_TIMEOUT_MS}, topic)
         self._needs = needs
         self._is_checked = False
 
-    def look(self) -> TopicIdentity:
+    def inspect(self) -> TopicIdentity:
         identity = self._admin.identity()
         if not self._is_checked:
             settings = self._admin.settings()
@@ -90,17 +90,17 @@ class KafkaTopicLook:
 def largest_packed(max_record: int) -> int:
     """How large a record may be once it is packed, with what is around it in a batch."""
     # Bytes that snappy can't make shorter it makes longer, by a sixth at the most.
-    return max_record + max_record // 6 + _AROUND_A_RECORD
+    return max_record + max_record // 6 + _BATCH_OVERHEAD
 
 
-def check_record_size(topic: str, max_record: int, topic_takes: int) -> None:
+def check_record_size(topic: str, max_record: int, topic_limit: int) -> None:
     """Raises `TopicUnfit` if a record that is as large as records may be would not get into the topic."""
     largest = largest_packed(max_record)
-    if largest > topic_takes:
+    if largest > topic_limit:
         raise TopicUnfit(
-            f"topic {topic} takes records of {topic_takes} bytes (max.message.bytes), and with gateway.max_record "
+            f"topic {topic} takes records of {topic_limit} bytes (max.message.bytes), and with gateway.max_record "
             f"{max_record} they may have {largest} once packed",
-            remedy=f"Lower gateway.max_record to {max(0, (topic_takes - _AROUND_A_RECORD) * 6 // 7)}, or raise the "
+            remedy=f"Lower gateway.max_record to {max(0, (topic_limit - _BATCH_OVERHEAD) * 6 // 7)}, or raise the "
             "topic's max.message.bytes",
         )
 
@@ -108,12 +108,12 @@ def check_record_size(topic: str, max_record: int, topic_takes: int) -> None:
 class TopicWatch:
     """The `Topic` that a thread keeps looking at, from `start` to `close`."""
 
-    def __init__(self, looking: LooksAtTopic, producer: RecordProducer, every_s: float) -> None:
-        self._looking, self._producer, self._every_s = looking, producer, every_s
+    def __init__(self, inspector: TopicInspector, producer: RecordProducer, interval_s: float) -> None:
+        self._inspector, self._producer, self._interval_s = inspector, producer, interval_s
         self._partitions, self._topic_id = 0, ""
         self._trouble: StrandlineError | None = LogUnreachable("Kafka has not been asked yet")
         self._logged: type[StrandlineError] | None = None
-        self._wake, self._over = threading.Event(), threading.Event()
+        self._wake, self._stopped = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
@@ -124,7 +124,7 @@ class TopicWatch:
     def trouble(self) -> StrandlineError | None:
         return self._trouble
 
-    def doubt(self) -> None:
+    def refresh_soon(self) -> None:
         self._wake.set()
 
     def start(self) -> None:
@@ -132,43 +132,43 @@ class TopicWatch:
         and a topic that is not there yet, are waited for in the background.
         """
         try:
-            self.look()
+            self.refresh()
         except Fatal:
-            self._looking.close()
+            self._inspector.close()
             raise
-        self._thread = threading.Thread(target=self._keep_looking, name="topic", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="topic", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Look no more. Does not wait for brokers."""
-        self._over.set()
+        self._stopped.set()
         self._wake.set()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Look once. Raises what is wrong with the topic, which is noted as well; what passes is only noted."""
         try:
-            identity = self._looking.look()
-            self._take(identity)
+            identity = self._inspector.inspect()
+            self._apply(identity)
         except StrandlineError as error:
-            self._note(error)
+            self._record_trouble(error)
             if not error.transient:
                 raise
         else:
-            self._note(None)
+            self._record_trouble(None)
 
-    def _take(self, identity: TopicIdentity) -> None:
+    def _apply(self, identity: TopicIdentity) -> None:
         if self._topic_id not in ("", identity.topic_id):
             _LOG.warning("the topic was deleted and made again", topic=identity.topic, topic_id=identity.topic_id)
             self._producer.renew()
         self._topic_id = identity.topic_id
         if identity.partitions > self._partitions:
             # The producer has to know of them first.
-            self._producer.learn(identity.partitions)
+            self._producer.await_partitions(identity.partitions)
         if identity.partitions != self._partitions:
             _LOG.info("partitions", topic=identity.topic, partitions=identity.partitions, before=self._partitions)
             self._partitions = identity.partitions
 
-    def _note(self, error: StrandlineError | None) -> None:
+    def _record_trouble(self, error: StrandlineError | None) -> None:
         # Another kind of trouble is news, as that of the first look is; other words for the same one are not.
         kind = type(error) if error is not None else None
         if error is None and self._trouble is not None:
@@ -177,25 +177,25 @@ class TopicWatch:
             _LOG.warning("nothing can be written", reason=str(error))
         self._trouble, self._logged = error, kind
 
-    def _keep_looking(self) -> None:
+    def _run(self) -> None:
         try:
             while not self._wait():
-                self._look_or_note()
+                self._refresh_and_log()
         finally:
-            self._looking.close()
+            self._inspector.close()
 
-    def _look_or_note(self) -> None:
+    def _refresh_and_log(self) -> None:
         # Somebody has to do something, and then it goes on: it has been logged, and /-/ready tells it.
         with suppress(Fatal):
-            self.look()
+            self.refresh()
 
     def _wait(self) -> bool:
         """Until it is time to look again, or somebody asks for it; whether it is over. However many ask, there is some
         time between two looks.
         """
-        if self._over.wait(min(_SOON_S, self._every_s)):
+        if self._stopped.wait(min(_MIN_INTERVAL_S, self._interval_s)):
             return True
         if self._trouble is None:
-            self._wake.wait(self._every_s)
+            self._wake.wait(self._interval_s)
         self._wake.clear()
-        return self._over.is_set()
+        return self._stopped.is_set()

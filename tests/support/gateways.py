@@ -66,7 +66,7 @@ class FakeProducer:
         else:
             batch.deliver()
 
-    def learn(self, partitions: int) -> None:
+    def await_partitions(self, partitions: int) -> None:
         if partitions > self.partitions:
             raise NotDelivered(f"the brokers know of {self.partitions} partitions, not {partitions}")
 
@@ -120,10 +120,10 @@ class HeldBatch:
 class FakeTopic:
     partitions: int = 4
     trouble: StrandlineError | None = None
-    doubts: int = 0
+    refresh_requests: int = 0
 
-    def doubt(self) -> None:
-        self.doubts += 1
+    def refresh_soon(self) -> None:
+        self.refresh_requests += 1
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ SAMPLES, SERIES = 0, 1
 
 
 @njit(cache=True, nogil=True)
-def find_large(data, most, spans):
-    """Where the fields of series lie that take more than `most` bytes: how many, as rows (start, end) of `spans`.
+def find_large(data, max_bytes, spans):
+    """Where the fields of series lie that take more than `max_bytes` bytes: how many, as rows (start, end) of `spans`.
 
-    `spans` must have a row for every `most` bytes.
+    `spans` must have a row for every `max_bytes` bytes.
     """
     base = np.int64(data.ctypes.data)
     at, end, found = base, base + len(data), 0
@@ -34,7 +34,7 @@ def find_large(data, most, spans):
         at = skip_field(tag, at, end)
         if at < 0:
             return found
-        if tag == TAG_SERIES and at - field > most:
+        if tag == TAG_SERIES and at - field > max_bytes:
             spans[found, 0], spans[found, 1] = field - base, at - base
             found += 1
     return found
@@ -72,8 +72,8 @@ def find_dropped(data, limits, kinds, spans):
 
 
 @njit(cache=True)
-def _count_out_of_range(at, end, least, greatest, found):
-    """Count the samples of a series that lie before `least` or behind `greatest`, into two places of `found`.
+def _count_out_of_range(at, end, min_time, max_time, found):
+    """Count the samples of a series that lie before `min_time` or behind `max_time`, into two places of `found`.
 
     Gives (bytes that their fields take, number of the others), or the first as -1 for what is not sound.
     """
@@ -96,16 +96,16 @@ def _count_out_of_range(at, end, least, greatest, found):
         if not sound:
             return -1, 0
         at += length
-        if least <= time <= greatest:
+        if min_time <= time <= max_time:
             others += 1
         else:
-            found[TOO_OLD if time < least else TOO_FAR_AHEAD] += 1
+            found[TOO_OLD if time < min_time else TOO_FAR_AHEAD] += 1
             taken += at - field
     return taken, others
 
 
 @njit(cache=True)
-def _write_in_range(to, at, end, length, least, greatest):
+def _write_in_range(to, at, end, length, min_time, max_time):
     """Write a series' field without its out_of_range samples, so that its content has `length` bytes; where it ends."""
     store_u8(to, np.uint8(TAG_SERIES))
     to += 1
@@ -122,7 +122,7 @@ def _write_in_range(to, at, end, length, least, greatest):
             size, at = read_length(at, end)
             time, _, _ = read_sample(at, at + size)
             at += size
-            if not least <= time <= greatest:
+            if not min_time <= time <= max_time:
                 continue
         else:
             at = skip_field(tag, at, end)
@@ -132,9 +132,9 @@ def _write_in_range(to, at, end, length, least, greatest):
 
 
 @njit(cache=True, nogil=True)
-def drop_out_of_range(data, least, greatest, out, counts, spans):
-    """Write a request to `out`, which is as long as `data`, without samples that lie before `least` or behind
-    `greatest`, and without series that have no other.
+def drop_out_of_range(data, min_time, max_time, out, counts, spans):
+    """Write a request to `out`, which is as long as `data`, without samples that lie before `min_time` or behind
+    `max_time`, and without series that have no other.
 
     Gives (how many bytes were written, how many series lost some of their samples and not all). `counts` has two places
     for each of the two kinds, and `spans` a row with the first series of each. What is not sound is copied as it is,
@@ -156,7 +156,7 @@ def drop_out_of_range(data, least, greatest, out, counts, spans):
         taken, others = 0, 0
         if tag == TAG_SERIES:
             _, start = read_length(start, end)
-            taken, others = _count_out_of_range(start, at, least, greatest, found)
+            taken, others = _count_out_of_range(start, at, min_time, max_time, found)
         if taken <= 0:
             copy_bytes(to, field, at - field)
             to += at - field
@@ -168,6 +168,6 @@ def drop_out_of_range(data, least, greatest, out, counts, spans):
                 counts[kind, SAMPLES] += found[kind]
                 counts[kind, SERIES] += 1
         if others:
-            to = _write_in_range(to, start, at, at - start - taken, least, greatest)
+            to = _write_in_range(to, start, at, at - start - taken, min_time, max_time)
             shortened += 1
     return to - first, shortened

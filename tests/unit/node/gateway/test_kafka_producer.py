@@ -13,7 +13,7 @@ from strandline.clock import ManualClock
 from strandline.kafka.errors import KafkaFailed
 from strandline.node.gateway import kafka_producer
 from strandline.node.gateway.broker_clock import BrokerClock, Comparison, OwnTime
-from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
+from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, client_factory
 from strandline.node.gateway.producer import NotDelivered, Record
 from support.gateways import Deliveries
 from support.real_kafka import eventually
@@ -233,17 +233,17 @@ def test_retries_are_those_of_all_brokers_and_of_clients_before() -> None:
 
 def test_partitions_that_the_client_does_not_know_can_t_be_learnt() -> None:
     made = Made()
-    made.producer.learn(2)
+    made.producer.await_partitions(2)
     with pytest.raises(NotDelivered, match="not 3"):
-        made.producer.learn(3)
+        made.producer.await_partitions(3)
     made.clients[0].refusal = KafkaException(KafkaError(KafkaError._TRANSPORT))
     with pytest.raises(NotDelivered):
-        made.producer.learn(2)
+        made.producer.await_partitions(2)
     made.producer.close(1)
 
 
 def test_options_that_the_library_refuses_are_told_at_once() -> None:
-    make = clients_of({"bootstrap.servers": "127.0.0.1:1", "no.such.property": 1}, Bounds(20, 1 << 20, 900_000))
+    make = client_factory({"bootstrap.servers": "127.0.0.1:1", "no.such.property": 1}, Bounds(20, 1 << 20, 900_000))
     with pytest.raises(KafkaFailed, match=r"no\.such\.property"):
         KafkaProducer(make, "topic", BrokerClock(ManualClock()))
 
@@ -254,12 +254,12 @@ def test_every_replica_acknowledges_and_no_retry_doubles_a_record_whatever_the_s
     made: list[dict[str, object]] = []
     monkeypatch.setattr(kafka_producer, "create_client", lambda _kind, options: made.append(options))
     careless = {"bootstrap.servers": "127.0.0.1:1", "acks": "1", "enable.idempotence": False}
-    clients_of(careless, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
+    client_factory(careless, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
     assert (made[0]["acks"], made[0]["enable.idempotence"]) == ("all", True)
 
 
 def test_the_largest_bounds_are_within_what_the_library_takes() -> None:
-    make = clients_of({"bootstrap.servers": "127.0.0.1:1"}, Bounds(600, 64 << 30, 80 << 20))
+    make = client_factory({"bootstrap.servers": "127.0.0.1:1"}, Bounds(600, 64 << 30, 80 << 20))
     make(lambda _: None, lambda _: None)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.node.gateway.options import GatewayOptions
-from strandline.node.gateway.packing import Packed, pack, told
+from strandline.node.gateway.packing import Packed, loss_error, pack
 from strandline.time_range import TimeRange
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.encoding import Series, encode_request, field
@@ -91,7 +91,7 @@ class TestWhatIsDropped:
             ("duplicate-name", 2, '{a="1", a="2", b="3"}'),
             ("no-labels", 1, "{}"),
         }
-        said = str(told(packed))
+        said = str(loss_error(packed))
         assert "3 series dropped, the other 2 are written" in said
 
     @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ class TestWhatIsDropped:
             ("too-old", 2, 2, '{__name__="mixed"}'),
             ("too-far-ahead", 2, 2, '{__name__="mixed"}'),
         ]
-        said = str(told(packed))
+        said = str(loss_error(packed))
         assert "2 series dropped, the other 2 are written, 1 without some of their samples" in said
         assert "2 samples older than shard.max_sample_age allows, in 2 series" in said
 
     def test_a_series_that_is_too_old_and_too_far_ahead_is_one_series(self) -> None:
         packed = pack(body_of(Series([("a", "b")], [(1, 1.0), (99, 1.0)])), 1, OPTIONS, TimeRange(15, 25))
         assert (packed.records, packed.held, packed.shortened, len(packed.dropped)) == ((), 1, 0, 2)
-        assert "1 series dropped, nothing was written" in str(told(packed))
+        assert "1 series dropped, nothing was written" in str(loss_error(packed))
 
     def test_a_request_whose_samples_are_all_in_time_is_passed_on_as_it_came(self) -> None:
         body = body_of(up(1, time=15), up(2, time=25))
@@ -160,7 +160,7 @@ class TestWhatIsDropped:
     def test_a_request_with_nothing_valid_makes_no_record(self) -> None:
         packed = pack(body_of(Series([], [(1, 1.0)])), 4, OPTIONS)
         assert packed.records == ()
-        assert "nothing was written" in str(told(packed))
+        assert "nothing was written" in str(loss_error(packed))
 
 
 def test_what_is_skipped_is_counted_and_no_error() -> None:

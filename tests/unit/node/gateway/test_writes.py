@@ -217,7 +217,7 @@ class TestKafkaInTrouble:
             assert told.status == 503
             assert int(told.headers["Retry-After"]) > 0
             assert "the test says so" in told.text
-            assert gateway.topic.doubts == 1
+            assert gateway.topic.refresh_requests == 1
             assert gateway.gateway.figures().samples == 0
 
         assert outcomes(run(test)) == {Outcome.KAFKA_UNAVAILABLE: 1}
