@@ -1,4 +1,4 @@
-"""The gateway's parts from the settings: options of Kafka's client, producer, watch over the topic."""
+"""Creates the gateway and its components from the settings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ _KEPT_IN_KAFKA = Duration.parse("7d")
 
 @dataclass(frozen=True, slots=True)
 class GatewayParts:
-    """The gateway, and the watch over its topic, which has looked once."""
+    """The gateway and its topic watch, which has been refreshed once."""
 
     gateway: Gateway
     topic: TopicWatch
@@ -32,9 +32,9 @@ class GatewayParts:
 
 @contextmanager
 def open_gateway(settings: Settings, clock: Clock) -> Iterator[GatewayParts]:
-    """A gateway that is ready to serve. Raises what is wrong with the topic; brokers that don't answer, and a topic
-    that is not there yet, are waited for while it serves. Whoever serves it closes the gateway itself, which takes its
-    event loop.
+    """A gateway that is ready to serve. Raises an error if the topic is not usable. If brokers don't answer or the
+    topic does not exist yet, the gateway waits for that while it serves. The caller must close the gateway itself, in
+    its event loop.
     """
     options, kafka = gateway_options(settings), librdkafka_options(settings.kafka)
     topic = settings.dataset.topic_name
@@ -66,8 +66,8 @@ def open_gateway(settings: Settings, clock: Clock) -> Iterator[GatewayParts]:
 
 
 def make_topic(settings: Settings, partitions: int) -> bool:
-    """Make the topic with so many partitions, whose record times are the brokers' own; False, with nothing changed, if
-    there is one. Raises `LogUnreachable` if the brokers don't answer.
+    """Create the topic with this number of partitions, and with the broker's time as record time. Returns False, and
+    changes nothing, if the topic exists. Raises `LogUnreachable` if the brokers don't answer.
     """
     retention = settings.dataset.kafka_retention or _KEPT_IN_KAFKA
     name = settings.dataset.topic_name
@@ -79,7 +79,7 @@ def make_topic(settings: Settings, partitions: int) -> bool:
         retention_ms=retention.milliseconds,
     )
     if made:
-        _LOG.info("topic made", topic=name, partitions=partitions, retention=str(retention))
+        _LOG.info("topic created", topic=name, partitions=partitions, retention=str(retention))
     else:
-        _LOG.info("there is a topic already, and it stays as it is", topic=name)
+        _LOG.info("the topic already exists, and is not changed", topic=name)
     return made

@@ -1,9 +1,9 @@
-"""The gateway itself: takes requests, answers them, and counts.
+"""Handles remote-write requests and counts them.
 
-Everything here belongs to one event loop. Unpacking, splitting and packing are done in a few threads; deliveries come
-back from the producer's own. A request's body counts as in flight from before it is read until Kafka has it or has
-given it up, whoever still waits for that: a client that goes away leaves nothing behind, and what was handed to Kafka
-by then stays there.
+All code here runs in one event loop. Decompressing, splitting and compressing run in a few threads, and deliveries are
+reported by the producer's thread. A request's bytes count as in flight from before its body is read until Kafka has
+acknowledged or failed its records, even if the client has disconnected. Records that were already handed to the
+producer are still sent then.
 """
 
 import asyncio
@@ -48,18 +48,18 @@ from strandline.wire.splitting import BadRequest
 log = structlog.get_logger(__name__)
 
 RECORD_OVERHEAD = 1 << 10
-"""What a record, or a request, takes in memory beside its bytes, about."""
+"""The approximate memory of a record, or of a request, in addition to its bytes."""
 
 _MAX_THREADS = 4
 _TOO_LARGE = 413
-# A request that unpacks to less takes some two milliseconds. To hand it to a thread would cost up to a fifth more CPU.
+# A request whose unpacked size is below this takes about 2 ms. Using a thread would cost up to a fifth more CPU time.
 _MIN_BYTES_FOR_THREAD = 1 << 20
-# A request without a series. Its acknowledgement brings the broker's time.
+# A request without series, which is sent to get the broker's time with its acknowledgement.
 _EMPTY_RECORD = Record(0, compress(b""))
 
 
 class Gateway:
-    """Takes remote writes. `routes` says where; `close` ends it, after the server has been stopped."""
+    """Handles remote-write requests. Call `close` after the HTTP server has been stopped."""
 
     def __init__(
         self,
@@ -69,19 +69,19 @@ class Gateway:
         clock: Clock,
         broker_clock: BrokerClock,
     ) -> None:
-        """`broker_clock` is the one that the producer compares with."""
+        """`broker_clock` must be the one that the producer updates."""
         self._options, self._producer, self._topic, self._clock = options, producer, topic, clock
         self._broker_clock = broker_clock
         self._in_flight = InFlight(options.max_in_flight)
         self._counters = GatewayCounters()
         self._version_2_logging = Throttle(clock)
-        # When each request was handed to Kafka that it has not acknowledged.
-        self._handed_over: dict[asyncio.Future[NotDelivered | None], float] = {}
+        # The unacknowledged requests, with the time when each was given to the producer.
+        self._sent_at: dict[asyncio.Future[NotDelivered | None], float] = {}
         self._threads = ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1), thread_name_prefix="packing")
         self._is_stopping = False
 
     def routes(self) -> tuple[Route, ...]:
-        """Where it answers."""
+        """The HTTP routes."""
         return (
             Route(("POST",), "/api/v1/write", self.write, Access.WRITE),
             Route(("GET",), "/-/healthy", self.healthy, Access.OPEN),
@@ -90,11 +90,11 @@ class Gateway:
 
     @property
     def observer(self) -> RequestObserver:
-        """Counts what the server answers before the gateway sees it."""
+        """The observer that counts responses that the HTTP server sends before the gateway gets the request."""
         return self._counters
 
     def figures(self) -> GatewayFigures:
-        """What it has done so far. Any thread may ask."""
+        """A snapshot of the statistics. Any thread may call this."""
         compared = self._broker_clock.newest
         return self._counters.figures(
             in_flight=self._in_flight.used,
@@ -108,17 +108,17 @@ class Gateway:
         )
 
     def trouble(self) -> str:
-        """Why nothing can be written now; empty if all is well."""
+        """Why nothing can be written now; empty if writing works."""
         if self._is_stopping:
             return "the gateway is being stopped"
         return str(self._topic.trouble or "")
 
     async def healthy(self, _request: Request) -> Response:
-        """The process is alive, whatever Kafka does: a restart would fix nothing."""
+        """`GET /-/healthy`. It does not depend on Kafka, because a restart of the gateway would not help."""
         return Response.text("The gateway is healthy.\n")
 
     async def ready(self, _request: Request) -> Response:
-        """Whether a request would be taken."""
+        """`GET /-/ready`: whether a remote-write request would be accepted."""
         if trouble := self.trouble():
             return Response.text(f"Not ready: {trouble}\n", status=503)
         return Response.text("The gateway is ready.\n")
@@ -143,22 +143,22 @@ class Gateway:
             self._counters.answered(outcome, self._clock.monotonic() - began)
 
     def begin_stop(self) -> None:
-        """Take no more requests; those that are being worked on go on."""
+        """Accept no more requests. Those that are being processed continue."""
         self._is_stopping = True
 
     async def close(self, timeout: float) -> None:
-        """Wait for so many seconds until Kafka has what was handed to it, and give up the rest."""
+        """Wait up to `timeout` seconds until Kafka has acknowledged all records, and give up the others."""
         self.begin_stop()
         await asyncio.get_running_loop().run_in_executor(None, self._producer.close, timeout)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def warm_up(self) -> None:
-        """Load the compiled code, which takes some tenths of a second, before the first request needs it."""
+        """Load the compiled kernels, which takes some tenths of a second, before the first request needs them."""
         body = compress(encode_request([Series([("a", "b")], [(1, 1.0), (9, 1.0)]), Series([], [(1, 1.0)])]))
         pack(body, 2, self._options, TimeRange(0, 5))
 
     async def _handle_write(self, request: Request) -> None:
-        """All of a request. Raises `WriteRejected`; returns once Kafka has it."""
+        """Process a request. Returns when Kafka has acknowledged all of it, and raises `WriteRejected` otherwise."""
         options, length = self._options, request.content_length
         if self._is_stopping:
             raise stopping()
@@ -176,7 +176,7 @@ class Gateway:
         await self._write_to_kafka(body, reservation)
 
     def _require_kafka(self) -> None:
-        """While brokers don't answer, nothing is read that would only wait for them."""
+        """Reject a request before its body is read while brokers don't answer."""
         if (trouble := self._topic.trouble) is not None:
             raise kafka_unavailable(trouble)
 
@@ -187,18 +187,20 @@ class Gateway:
             raise self._no_room() from None
 
     def _no_room(self) -> WriteRejected:
-        # If all waits for brokers that are away, the client has to know that it must send it again.
+        # If the room is used up because the brokers don't answer, that is the reason to report.
         if (trouble := self._topic.trouble) is not None:
             return kafka_unavailable(trouble)
         return put_off(self._options.queue_timeout_s, self._in_flight.usage, self._unacknowledged_s())
 
     def _unacknowledged_s(self) -> float:
         """How long the oldest request has waited for Kafka; 0 if none does."""
-        handed_over = list(self._handed_over.values())
-        return self._clock.monotonic() - min(handed_over) if handed_over else 0.0
+        sent_at = list(self._sent_at.values())
+        return self._clock.monotonic() - min(sent_at) if sent_at else 0.0
 
     async def _read(self, request: Request, reservation: Reservation) -> bytes:
-        """The body. Room is taken for bytes as they come, not as they are announced: a slow client holds little."""
+        """Read the body. Room is reserved for bytes as they arrive, not for the announced length, so that a slow client
+        reserves little.
+        """
         body, limit, chunks = request.body, self._options.max_body, []
         try:
             while chunk := await body.next_chunk():
@@ -217,8 +219,8 @@ class Gateway:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def _write_to_kafka(self, body: bytes, reservation: Reservation) -> None:
-        """Into Kafka. Whatever happens, and whenever the client goes away and this is cancelled, the reservation is
-        given back when nothing of the request is left.
+        """Write a body to Kafka. In any case, including a cancellation because the client disconnects, the reservation
+        is released when nothing of the request is in memory any longer.
         """
         checked = self._broker_clock.now()
         try:
@@ -232,7 +234,7 @@ class Gateway:
             reservation.resize(packed.record_bytes + RECORD_OVERHEAD * len(packed.records))
             await self._deliver(packed.records, reservation, partial(self._count_written, packed))
         elif packed.has_out_of_range_samples and not self._broker_clock.is_compared(checked):
-            # All of it is refused by a clock that has not been compared lately, or was set since.
+            # The clock by which all samples are rejected was not compared recently, or was set since.
             reservation.resize(RECORD_OVERHEAD)
             await self._deliver((_EMPTY_RECORD,), reservation, lambda: None)
         else:
@@ -241,8 +243,8 @@ class Gateway:
             raise self._refusal(packed, checked)
 
     def _refusal(self, packed: Packed, checked: OwnTime) -> WriteRejected:
-        """The answer to a request of which something was dropped. What was dropped for its time by a clock that may be
-        wrong is not refused for good: the sender would drop it.
+        """The response to a request of which something was dropped. If samples were dropped for their time and the
+        clock may be wrong, the response is 503, because the sender would drop the samples after a 400.
         """
         if packed.has_out_of_range_samples and (disagreement := self._broker_clock.disagreement(checked)):
             return clocks_disagree(disagreement, loss_error(packed))
@@ -271,7 +273,7 @@ class Gateway:
 
         def arrived(error: NotDelivered | None) -> None:
             reservation.release()
-            del self._handed_over[answer]
+            del self._sent_at[answer]
             if error is None:
                 on_written()
             if not answer.done():
@@ -280,7 +282,7 @@ class Gateway:
         def on_done(error: NotDelivered | None) -> None:
             loop.call_soon_threadsafe(arrived, error)
 
-        self._handed_over[answer] = self._clock.monotonic()
+        self._sent_at[answer] = self._clock.monotonic()
         began = time.thread_time()
         self._producer.send(records, on_done)
         self._counters.stages[GatewayStage.PRODUCE] += time.thread_time() - began

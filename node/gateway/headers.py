@@ -1,7 +1,7 @@
-"""Whether a request is remote write 1.0 in snappy's block format, by its headers. Pure.
+"""Checks by its headers whether a request is remote write 1.0 in snappy's block format. Pure.
 
-What is something else is answered with 415: senders that know several forms may try another one then, as vmagent does
-with zstd. Prometheus does not, and drops what it sent as remote write 2.0. So that has an outcome of its own.
+Other formats are answered with 415. Senders that support several formats may then use another one, as vmagent does
+with zstd. Prometheus does not: it drops requests of remote write 2.0, which therefore have a separate outcome.
 """
 
 import re
@@ -16,7 +16,7 @@ _MAX_TEXT = 60
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Raises `WriteRejected`. A type or a version that is not given counts as right, as it does with Prometheus."""
+    """Raises `WriteRejected`. A missing content type or version is accepted, as in Prometheus."""
     kind, _, parameters = headers.get("Content-Type", _TYPE).partition(";")
     if kind.strip().lower() != _TYPE:
         raise unsupported(f"the content type is {_shown(kind)}", remedy=f"Send {_TYPE}, remote write 1.0")
@@ -31,7 +31,9 @@ def check_headers(headers: Mapping[str, str]) -> None:
         raise remote_write_2()
     encoding = headers.get("Content-Encoding")
     if encoding is None:
-        raise unsupported("there is no content encoding", remedy="Send the body as a snappy block and say so")
+        raise unsupported(
+            "there is no content encoding", remedy="Send the body as a snappy block, with Content-Encoding: snappy"
+        )
     if encoding.strip().lower() != "snappy":
         raise unsupported(f"the content encoding is {_shown(encoding)}", remedy="Send the body as a snappy block")
     if version and _VERSIONS.fullmatch(version) is None:

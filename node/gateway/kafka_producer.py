@@ -1,4 +1,4 @@
-"""The `RecordProducer` of real brokers: librdkafka's, idempotent, with one thread that takes in its deliveries."""
+"""The `RecordProducer` for real brokers: librdkafka's idempotent producer, with a thread that polls its deliveries."""
 
 import json
 import threading
@@ -21,11 +21,11 @@ from strandline.wire.record_headers import CHECKED_HEADERS, RecordHeaders
 _LOG = structlog.get_logger(__name__)
 
 _TUNING: ClientOptions = {
-    # Parts of several requests that come together travel together; a request alone waits for no more than this.
+    # Records of concurrent requests are batched. A single request is delayed by at most this.
     "linger.ms": 2,
-    # What goes in is packed already.
+    # Records are already compressed.
     "compression.type": "none",
-    # The topic's own limit is the one that counts.
+    # Only the topic's limit applies.
     "message.max.bytes": 1_000_000_000,
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 2_000,
@@ -34,10 +34,10 @@ _TUNING: ClientOptions = {
 _OWN: ClientOptions = {"enable.idempotence": True, "acks": "all"}
 
 RECORD_OVERHEAD = 1 << 10
-"""What a record takes in memory beside its bytes, about."""
+"""The approximate memory of a record in addition to its bytes."""
 _MAX_MESSAGES = 10_000_000
 _MAX_BATCH = 1_000_000
-"""What librdkafka puts together unless told otherwise."""
+"""librdkafka's default for `batch.size`."""
 
 _POLL_S = 0.2
 _METADATA_TIMEOUT_S = 5.0
@@ -69,15 +69,15 @@ class Client(Protocol):
 
 
 class ClientFactory(Protocol):
-    """Makes a client that tells of errors and statistics."""
+    """Creates a client that reports errors and statistics to these callbacks."""
 
     def __call__(self, on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> Client: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long brokers may take to acknowledge a record, how many bytes may wait for that, and how large what travels
-    together may be: the topic's limit is one for batches.
+    """The time for brokers to acknowledge a record, the maximum bytes that wait for that, and the maximum size of a
+    batch, since the topic's limit applies to batches.
     """
 
     timeout_s: float
@@ -86,8 +86,8 @@ class Bounds:
 
 
 def client_factory(options: ClientOptions, bounds: Bounds) -> ClientFactory:
-    """Makes librdkafka's producers. The bound on what is in flight is the gateway's to keep; the library's own lies
-    above it, so that it is not what refuses a request.
+    """Returns a factory for librdkafka's producers. The gateway limits the bytes in flight itself. The limits of the
+    library's queue are higher, so they are not reached.
     """
     limits: ClientOptions = {
         "message.timeout.ms": int(bounds.timeout_s * 1000),
@@ -105,7 +105,7 @@ def client_factory(options: ClientOptions, bounds: Bounds) -> ClientFactory:
 
 
 class _Batch:
-    """The records of one request, counted down."""
+    """The records of one request. Calls `on_done` when all of them have been delivered or have failed."""
 
     __slots__ = ("_error", "_left", "_lock", "_on_done", "_owner", "_sent")
 
@@ -115,7 +115,7 @@ class _Batch:
         self._sent = owner.clock.now()
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
-        """One of them is there, or has been given up."""
+        """The delivery callback of one record."""
         if error is None:
             kind, time = message.timestamp()
             self._owner.clock.acknowledged(self._sent, time if kind == TIMESTAMP_LOG_APPEND_TIME else None)
@@ -131,14 +131,14 @@ class _Batch:
 
 
 class KafkaProducer:
-    """Puts records into one topic. `on_trouble` is called, by the thread of the deliveries, when no broker is there;
-    that thread compares the clocks, too.
+    """Produces records to one topic. The thread that polls deliveries also compares the clocks, and calls `on_trouble`
+    when no broker can be reached.
     """
 
     def __init__(
         self, make: ClientFactory, topic: str, clock: BrokerClock, on_trouble: Callable[[], None] = lambda: None
     ) -> None:
-        """Raises `KafkaFailed` if the library won't have its options. Connects in the background."""
+        """Raises `KafkaFailed` if an option is invalid. Connects in the background."""
         self._make, self._topic, self.clock, self._on_trouble = make, topic, clock, on_trouble
         self._broker_errors = BrokerErrors(topic, SystemClock())
         self._lock, self._client_lock = threading.Lock(), threading.Lock()
@@ -177,12 +177,14 @@ class KafkaProducer:
         self._thread.join(_PURGE_TIMEOUT_S)
 
     def failed(self, error: KafkaError) -> NotDelivered:
-        """What an error means for the request it belongs to."""
+        """Count an error, and convert it into that of the request that it belongs to."""
         self._count_error(error)
-        return NotDelivered(f"Kafka did not take it: {error.str()}")
+        return NotDelivered(f"Kafka did not accept it: {error.str()}")
 
     def _produce(self, records: Sequence[Record], on_delivery: Callable[..., None]) -> tuple[int, NotDelivered | None]:
-        """How many the client has taken, and why no more. None goes to a client that nobody listens to any more."""
+        """Produce records. Returns how many the client has accepted, and why it has not accepted the others. A client
+        that has been replaced gets no records, since its deliveries are no longer polled.
+        """
         handed = 0
         with self._client_lock:
             if self._closed:
@@ -198,7 +200,7 @@ class KafkaProducer:
                     )
                     handed += 1
             except BufferError:
-                return handed, NotDelivered("too many records wait for Kafka already")
+                return handed, NotDelivered("the producer's queue is full")
             except KafkaException as failure:
                 return handed, self.failed(error_of(failure))
         return handed, None
@@ -225,12 +227,12 @@ class KafkaProducer:
             self._counts = replace(self._counts, retries=self._retries_of_old_clients + retries)
 
     def _poll_deliveries(self) -> None:
-        """The thread: take in deliveries, and put another client in the place of one that is of no more use."""
+        """The body of the thread: polls deliveries, and replaces a client that needs renewal."""
         while not (self._closed and len(self._client) == 0):
             try:
                 self._client.poll(_POLL_S)
             except KafkaException as failure:
-                # The library raises what is final for the client here, instead of reporting it to `error_cb`.
+                # The library raises errors that are fatal for the client here, instead of calling `error_cb`.
                 self._on_error(error_of(failure))
             if self._needs_renewal and not self._closed:
                 self._replace()
@@ -239,18 +241,18 @@ class KafkaProducer:
         try:
             new = self._new_client()
         except StrandlineError as error:
-            _LOG.error("Kafka's client can't be made again", reason=str(error))
+            _LOG.error("Kafka's client can't be created again", reason=str(error))
             return
         with self._client_lock:
             old, self._client, self._needs_renewal = self._client, new, False
         with self._lock:
             self._retries_of_old_clients = self._counts.retries
             self._counts = replace(self._counts, renewals=self._counts.renewals + 1)
-        _LOG.warning("Kafka's client was of no more use, and another one has taken its place", topic=self._topic)
+        _LOG.warning("Kafka's client was replaced by a new one", topic=self._topic)
         self._purge(old)
 
     @staticmethod
     def _purge(client: Client) -> None:
-        """Each record that is left is told as failed, and so is every batch."""
+        """Fail all records that are still queued, and with them their batches."""
         client.purge()
         client.flush(_PURGE_TIMEOUT_S)

@@ -1,7 +1,7 @@
-"""A request's body into records for Kafka: unpack, split by partition, pack. Pure, and done in a thread.
+"""Converts a request's body into records for Kafka: decompress, split by partition, compress. Pure; runs in a thread.
 
-The hot path is compiled code that lets go of the interpreter: snappy, the kernels that split, snappy again. A request
-that comes out as it was, as all do where there is one partition, is passed on without being packed again.
+The hot path is compiled code that releases the GIL: snappy, the splitting kernels, and snappy again. A request that is
+not changed by the split, as with a single partition, is not compressed again.
 """
 
 import time
@@ -41,8 +41,8 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Series that are not taken: why, in a word for counters and in words for people, how many, and the first one. With
-    `samples` it is so many of their samples that are not.
+    """Series that are not accepted: the reason as a label value and as a text, the number of series, and the first one.
+    If `samples` is set, only this number of their samples is not accepted.
     """
 
     reason: str
@@ -59,7 +59,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class StageSeconds:
-    """Seconds of CPU."""
+    """Seconds of CPU time by stage."""
 
     unpack: float
     split: float
@@ -68,8 +68,8 @@ class StageSeconds:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A request in records, and what none of them holds. `held` is how many series the request had, and `shortened` how
-    many of these lost some of their samples and not all.
+    """The records of a request, and what they don't contain. `held` is the number of series in the request, and
+    `shortened` the number of these that lost some of their samples, but not all.
     """
 
     records: tuple[Record, ...]
@@ -87,13 +87,13 @@ class Packed:
 
     @property
     def has_out_of_range_samples(self) -> bool:
-        """Whether samples were left out for their time."""
+        """Whether samples were dropped because of their time."""
         return any(one.samples is not None for one in self.dropped)
 
 
 def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange = ALL_TIMES) -> Packed:
-    """Samples outside of `times` are left out. Raises `BadBlock` or `BadRequest` for what
-    will never be taken, of which nothing may be written.
+    """Convert a body. Samples outside of `times` are dropped. Raises `BadBlock` or `BadRequest` for a body that will
+    never be accepted, and of which nothing may be written.
     """
     began = time.thread_time()
     request = decompress(body, limit=options.limits.record_bytes)
@@ -106,7 +106,7 @@ def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange
             remedy="Send fewer series in a request, or raise gateway.max_series",
         )
     was_split = time.thread_time()
-    # A block may be longer than what it holds; such a one is packed better.
+    # A snappy block may be longer than its content. It is then compressed again.
     is_whole = len(split.parts) == 1 and split.parts[0].body is request and len(body) <= len(request)
     records = tuple(Record(part.partition, body if is_whole else compress(part.body)) for part in split.parts)
     packed = time.thread_time()
@@ -127,17 +127,17 @@ def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange
 
 
 def loss_error(packed: Packed) -> StrandlineError:
-    """What a client is told that sent something which is not taken."""
+    """The error for a client that has sent series or samples that are not accepted."""
     lost = packed.held - packed.series - packed.without_samples
     rest = f"{'the other ' if lost else ''}{packed.series} are written" if packed.series else "nothing was written"
-    shortened = min(packed.shortened, packed.series)  # Some may have been dropped for their labels after all.
+    shortened = min(packed.shortened, packed.series)  # Some of them may also have been dropped for their labels.
     without = f", {shortened} without some of their samples" if shortened else ""
     return BadRequest(f"{lost} series dropped, {rest}{without}: {'; '.join(map(str, packed.dropped))}")
 
 
 @dataclass(frozen=True, slots=True)
 class _SplitRequest:
-    """A request that was split, as `Packed` tells of it."""
+    """A split request. The fields are those of `Packed`."""
 
     split: Split
     dropped: tuple[Dropped, ...]
@@ -156,7 +156,7 @@ def _split(request: bytes, partitions: int, options: GatewayOptions, times: Time
     try:
         split = split_again()
     except SeriesTooLarge:
-        # Nothing else of the request may be lost by that.
+        # Drop only these series, and split again.
         request, large = _without_large(request, options.max_record)
         split = split_again()
     held = _series_in(split) + split.without_samples + sum(split.skipped.series.values())
@@ -172,7 +172,7 @@ def _series_in(split: Split) -> int:
 
 
 def _without_out_of_range(request: bytes, times: TimeRange) -> tuple[bytes, tuple[Dropped, ...], int]:
-    """The request without samples outside of these times, word of these, and how many series lack only some."""
+    """The request without samples outside of these times, what was dropped, and how many series lost only some."""
     data, out = np.frombuffer(request, dtype=np.uint8), np.empty(len(request), dtype=np.uint8)
     counts, spans = np.zeros((len(_OUT_OF_RANGE), 2), dtype=np.int64), np.zeros((len(_OUT_OF_RANGE), 2), dtype=np.int64)
     size, shortened = drop_out_of_range(data, times.first, times.last, out, counts, spans)
@@ -187,7 +187,7 @@ def _without_out_of_range(request: bytes, times: TimeRange) -> tuple[bytes, tupl
 
 
 def _without_large(request: bytes, max_bytes: int) -> tuple[bytes, tuple[Dropped, ...]]:
-    """The request without series whose fields take more than `most` bytes, and word of these."""
+    """The request without series whose fields are longer than `max_bytes`, and what was dropped."""
     spans = np.empty((len(request) // max_bytes + 1, 2), dtype=np.int64)
     found = spans[: find_large(np.frombuffer(request, dtype=np.uint8), max_bytes, spans)].tolist()
     kept, at = [], 0

@@ -1,4 +1,4 @@
-"""The gateway's life: it listens, serves until it is told to stop, finishes what it has begun, and ends."""
+"""The life of the gateway's process: listen, serve until a signal, finish the requests in progress, and end."""
 
 import asyncio
 import os
@@ -32,8 +32,9 @@ _STATUS_INTERVAL_S = 0.5
 class Service:
     """How the gateway is served.
 
-    `on_listening` is called once requests are answered. `reload` reads the settings anew for SIGHUP: tokens and the
-    certificate are taken from them. `environ` says whether systemd listens. `status_file` None for none.
+    `on_listening` is called when the server accepts requests. `reload` reads the settings again on SIGHUP, from which
+    the tokens and the certificate are used. `environ` has systemd's variables, if there are any. `status_file` is None
+    for no status file.
     """
 
     settings: Settings
@@ -56,12 +57,12 @@ _RELOADED = (
 
 
 class UnsafeReload(Fatal):
-    """Settings that must not be followed while the gateway runs."""
+    """Reloaded settings that are not valid for the running gateway."""
 
 
 async def serve(gateway: Gateway, service: Service) -> None:
-    """Serve until SIGTERM or SIGINT; then take no more requests, finish those that are there within
-    `gateway.timeout`, and return. A second signal ends the process at once.
+    """Serve until SIGTERM or SIGINT. Then accept no more requests, finish those in progress within `gateway.timeout`,
+    and return. A second signal ends the process immediately.
     """
     settings, stop = service.settings, asyncio.Event()
     limit_s = settings.gateway.timeout.seconds
@@ -93,7 +94,7 @@ async def serve(gateway: Gateway, service: Service) -> None:
 async def _serve_until(
     stop: asyncio.Event, gateway: Gateway, service: Service, bound: BoundAddress, notices: GatewayNotices
 ) -> None:
-    """Serve; meanwhile tell whoever watches how it is."""
+    """Serve until `stop` is set, and write the status file meanwhile."""
     status = GatewayStatusFile(service.status_file, gateway, bound.url) if service.status_file is not None else None
     if status is not None:
         status.write()
@@ -110,14 +111,15 @@ async def _serve_until(
 
 
 def reloaded_http(running: HttpSettings, read: HttpSettings) -> HttpSettings:
-    """The tokens and the certificate that were read, at the address that is still listened on. Raises `UnsafeReload`
-    where that would stand open.
+    """The running settings with the tokens and the certificate of the new ones. Raises `UnsafeReload` if the current
+    address would then be unprotected.
     """
     taken = running.model_copy(update={name: getattr(read, name) for name in _RELOADED})
     if next(taken.findings(), None) is not None:
         raise UnsafeReload(
-            f"the new tokens and certificate don't fit {running.gateway_address}, which is listened on until a restart",
-            remedy="Restart the gateway to have it listen on the new address, or give the tokens that this one needs",
+            f"the new tokens and certificate are not sufficient for {running.gateway_address}, the address in use "
+            "until a restart",
+            remedy="Restart the gateway to listen on the new address, or set the tokens that this address requires",
         )
     return taken
 
@@ -127,7 +129,7 @@ def _handle_signals(stop: asyncio.Event, server: HttpServer, service: Service) -
 
     def ending(number: signal.Signals) -> None:
         if stop.is_set():
-            # As though nobody had listened to it.
+            # End as if the signal had not been handled.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         stop.set()
@@ -138,9 +140,9 @@ def _handle_signals(stop: asyncio.Event, server: HttpServer, service: Service) -
         try:
             server.reload(reloaded_http(service.settings.http, service.reload().http))
         except StrandlineError as error:
-            _LOG.error("the settings are not loaded anew, and what held before goes on", reason=str(error))
+            _LOG.error("settings not reloaded; the previous ones remain in use", reason=str(error))
         else:
-            _LOG.info("settings loaded anew: tokens and certificate")
+            _LOG.info("settings reloaded: tokens and certificate")
 
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, ending, number)

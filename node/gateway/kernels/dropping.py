@@ -1,7 +1,7 @@
-"""Finding series that are not taken. Only requests that hold one come this way, so that it costs the others nothing.
+"""Finds the series and samples that are not accepted. Runs only for requests that contain some.
 
-What is given has been walked before and is sound; it is read as hostile all the same, and the walk ends at the first
-field that is not.
+The request has been parsed before and is well-formed. These kernels check it nevertheless, and stop at the first
+malformed field.
 """
 
 import numpy as np
@@ -14,15 +14,16 @@ from strandline.wire.kernels.split import copy_bytes
 from strandline.wire.kernels.walk import TAG_SAMPLE, TAG_SERIES, read_sample
 
 TOO_OLD, TOO_FAR_AHEAD = 0, 1
-# Places of what is counted for each of the two: samples, and series that have some.
+# Indices of the two counts for each of them: samples, and series with such samples.
 SAMPLES, SERIES = 0, 1
 
 
 @njit(cache=True, nogil=True)
 def find_large(data, max_bytes, spans):
-    """Where the fields of series lie that take more than `max_bytes` bytes: how many, as rows (start, end) of `spans`.
+    """Find series whose fields are longer than `max_bytes`. Fills rows (start, end) of `spans`, and returns their
+    number.
 
-    `spans` must have a row for every `max_bytes` bytes.
+    `spans` must have one row for every `max_bytes` bytes of the request.
     """
     base = np.int64(data.ctypes.data)
     at, end, found = base, base + len(data), 0
@@ -42,9 +43,9 @@ def find_large(data, max_bytes, spans):
 
 @njit(cache=True, nogil=True)
 def find_dropped(data, limits, kinds, spans):
-    """Find the first series that is dropped for each verdict, until `kinds` verdicts have theirs.
+    """Find the first dropped series of each verdict, until `kinds` verdicts are found.
 
-    `spans` has a row (start, end) for each verdict, which stays as it is where there is none.
+    `spans` has a row (start, end) for each verdict. Rows of verdicts without a series are not changed.
     """
     max_labels, max_name, max_value = limits
     labels = np.empty((MAX_LABELS, 4), dtype=np.int64)
@@ -73,9 +74,9 @@ def find_dropped(data, limits, kinds, spans):
 
 @njit(cache=True)
 def _count_out_of_range(at, end, min_time, max_time, found):
-    """Count the samples of a series that lie before `min_time` or behind `max_time`, into two places of `found`.
+    """Count the samples of a series before `min_time` and after `max_time` into the two elements of `found`.
 
-    Gives (bytes that their fields take, number of the others), or the first as -1 for what is not sound.
+    Returns (bytes of their fields, number of other samples). The bytes are -1 if the series is malformed.
     """
     found[:] = 0
     taken, others = 0, 0
@@ -106,7 +107,9 @@ def _count_out_of_range(at, end, min_time, max_time, found):
 
 @njit(cache=True)
 def _write_in_range(to, at, end, length, min_time, max_time):
-    """Write a series' field without its out_of_range samples, so that its content has `length` bytes; where it ends."""
+    """Write a series' field, with a content of `length` bytes, without the samples that are out of range. Returns the
+    address of its end.
+    """
     store_u8(to, np.uint8(TAG_SERIES))
     to += 1
     while length >= 0x80:
@@ -133,12 +136,12 @@ def _write_in_range(to, at, end, length, min_time, max_time):
 
 @njit(cache=True, nogil=True)
 def drop_out_of_range(data, min_time, max_time, out, counts, spans):
-    """Write a request to `out`, which is as long as `data`, without samples that lie before `min_time` or behind
-    `max_time`, and without series that have no other.
+    """Write a request to `out`, which is as long as `data`, without samples before `min_time` or after `max_time`, and
+    without series that have only such samples.
 
-    Gives (how many bytes were written, how many series lost some of their samples and not all). `counts` has two places
-    for each of the two kinds, and `spans` a row with the first series of each. What is not sound is copied as it is,
-    with all that follows.
+    Returns (written bytes, number of series that lost some of their samples but not all). `counts` has two counts for
+    each of the two kinds, and `spans` a row with the first series of each. From the first malformed field on, the rest
+    of the request is copied unchanged.
     """
     base, to = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     first = to
