@@ -44,13 +44,13 @@ def refused(**values: Any) -> list[tuple[str, Finding]]:
         ("flush_interval", 3600, "is not a duration"),
         ("flush_interval", "500ms", "is below 1s"),
         ("flush_interval", "2d", "is above 1d"),
-        ("flush_interval", "7m", "neither divides an hour nor is it whole hours that divide a day"),
-        ("flush_interval", "90m", "neither divides an hour nor is it whole hours that divide a day"),
-        ("flush_interval", "5h", "neither divides an hour nor is it whole hours that divide a day"),
-        ("flush_interval", "16h", "neither divides an hour nor is it whole hours that divide a day"),
+        ("flush_interval", "7m", "divides neither an hour nor, as a number of hours, a day"),
+        ("flush_interval", "90m", "divides neither an hour nor, as a number of hours, a day"),
+        ("flush_interval", "5h", "divides neither an hour nor, as a number of hours, a day"),
+        ("flush_interval", "16h", "divides neither an hour nor, as a number of hours, a day"),
         ("groups", 0, "is not between 1 and 256"),
         ("groups", 257, "is not between 1 and 256"),
-        ("groups", 16.0, "is not a whole number"),
+        ("groups", 16.0, "is not an integer"),
         ("grace", "", "is not a duration"),
         ("grace", "-1s", "is not a duration"),
         ("retention", "", "is not a duration"),
@@ -197,7 +197,7 @@ def test_a_manifest_that_would_have_too_many_rows_is_refused(
     ((found, finding),) = refused(**values)
     assert (found, finding.what) == (
         setting,
-        f"makes {rows} manifest rows a shard, and 500,000 is the most: {made_of}",
+        f"makes {rows} manifest rows per shard, and the maximum is 500,000: {made_of}",
     )
     assert finding.remedy == f"Raise flush_interval, or lower groups, retention or {lower}"
 
@@ -208,7 +208,7 @@ def test_a_manifest_may_have_half_a_million_rows_and_no_more() -> None:
     DatasetSettings(**values, retention="249998s")
     ((setting, finding),) = refused(**values, retention="249999s")
     assert setting == "flush_interval"
-    assert finding.what.startswith("makes 500,002 manifest rows a shard")
+    assert finding.what.startswith("makes 500,002 manifest rows per shard")
     # What is not a whole bucket has a row all the same.
     refused(**values, retention="249998001ms")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.node.settings import Duration, Settings, SettingsError, load_settings
-from strandline.node.settings.dataset import MOST_ROWS
+from strandline.node.settings.dataset import MAX_ROWS
 from strandline.node.settings.location import key_lines
 from strandline.node.settings.sources import is_table, section_models
 
@@ -105,4 +105,4 @@ def test_the_intervals_that_the_comment_names_are_those_that_hold() -> None:
 
 
 def test_the_most_rows_that_a_comment_names_are_those_that_hold() -> None:
-    assert f"{MOST_ROWS:,} rows" in comment("dataset", "history")
+    assert f"{MAX_ROWS:,} rows" in comment("dataset", "history")

@@ -161,26 +161,26 @@ kafka_heap = "1m"
         ("STRANDLINE_STACK_JAVA_HOME", "(hidden)", "environment variable STRANDLINE_STACK_JAVA_HOME"),
     ]
     assert [(problem.what, problem.remedy) for problem in found] == [
-        ("is not one of the known words", 'One of debug, info, warning, error. Did you mean "error"?'),
+        ("is not one of the allowed values", 'One of debug, info, warning, error. Did you mean "error"?'),
         (
             "names a server without a port",
             'A list such as ["host-1:9092", "host-2:9092"], or the same as one text with commas',
         ),
-        ("is not a duration", 'Write a whole number and one of ms, s, m, h, d, such as "30s" or "5m"'),
+        ("is not a duration", 'Write an integer and one of ms, s, m, h, d, such as "30s" or "5m"'),
         ("is set by Strandline: every reader is read_committed", "Leave it out"),
-        ("is not between 1 and 65535", "A whole number from 1 to 65535"),
+        ("is not between 1 and 65535", "An integer from 1 to 65535"),
         ("is not a keyspace's name", "At most 48 of a-z, 0-9 and _, a letter first"),
-        ("is no setting", 'Did you mean "local_datacenter"?'),
+        ("is not a setting", 'Did you mean "local_datacenter"?'),
         (
             "is not a Spark master",
             'Such as "local[*]", "local[4]", "spark://host:7077", "yarn" or "k8s://https://host:443"',
         ),
         ("is below 256m", "At least 256m"),
-        ("is no section", 'Did you mean "spark"?'),
+        ("is not a section", 'Did you mean "spark"?'),
         ("is needed with security_protocol SASL_SSL", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
         ("is needed with security_protocol SASL_SSL", "The path of a file"),
         ("is the same port as kafka_port", "Another port, or 0 for any free one"),
-        ("has one underscore behind the section", 'Did you mean "STRANDLINE_STACK__JAVA_HOME"?'),
+        ("has only one underscore after the section", 'Did you mean "STRANDLINE_STACK__JAVA_HOME"?'),
     ]
 
 
@@ -202,7 +202,7 @@ def test_the_error_is_fatal_counts_as_wrong_usage_and_tells_all_in_its_text(file
         load_settings(file, {})
     assert raised.value.exit_code == ExitCode.USAGE
     assert raised.value.message == "2 settings are wrong"
-    assert "log.level (strandline.toml line 2) is not one of the known words. One of debug," in str(raised.value)
+    assert "log.level (strandline.toml line 2) is not one of the allowed values. One of debug," in str(raised.value)
     assert "log.format (strandline.toml line 3)" in str(raised.value)
 
 

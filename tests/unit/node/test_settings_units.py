@@ -43,8 +43,8 @@ def test_what_has_no_unit_or_no_whole_number_is_no_size(text: object) -> None:
 
 
 def test_the_hint_names_every_unit_and_an_example() -> None:
-    assert Duration.hint() == 'Write a whole number and one of ms, s, m, h, d, such as "30s" or "5m"'
-    assert ByteSize.hint() == 'Write a whole number and one of k, m, g, t, such as "512m" or "1g"'
+    assert Duration.hint() == 'Write an integer and one of ms, s, m, h, d, such as "30s" or "5m"'
+    assert ByteSize.hint() == 'Write an integer and one of k, m, g, t, such as "512m" or "1g"'
 
 
 @given(st.integers(0, 10**12))
