@@ -75,7 +75,10 @@ def test_nonsense_is_refused(name: str, nonsense: object, what: str) -> None:
 
 def test_an_interval_that_does_not_fit_the_day_is_told_which_do() -> None:
     ((_, finding),) = refused(flush_interval="45m")
-    assert finding.remedy == "A part of an hour, such as 5m, 15m or 30m, or one of 1h, 2h, 3h, 4h, 6h, 8h, 12h and 1d"
+    assert (
+        finding.remedy
+        == "A duration that divides an hour, such as 5m, 15m or 30m, or one of 1h, 2h, 3h, 4h, 6h, 8h, 12h and 1d"
+    )
 
 
 @pytest.mark.parametrize("hours", [1, 2, 3, 4, 6, 8, 12, 24])

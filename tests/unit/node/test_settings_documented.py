@@ -100,7 +100,7 @@ def test_the_intervals_that_the_comment_names_are_those_that_hold() -> None:
         if written in intervals:
             load_one("dataset", "flush_interval", written)
         else:
-            with pytest.raises(SettingsError, match="nor is it whole hours that divide a day"):
+            with pytest.raises(SettingsError, match="nor, as a number of hours, a day"):
                 load_one("dataset", "flush_interval", written)
 
 
