@@ -72,8 +72,8 @@ def test_it_counts_as_a_dictionary_would(sent: list[Sample], found: list[Sample]
 def test_a_ledger_has_every_sample_of_the_requests() -> None:
     ledger = Ledger()
     body = compress(encode_request([Series([("a", "b")], [(1, 1.0), (2, 2.0)]), Series([("a", "c")], [(1, 3.0)])]))
-    assert ledger.acknowledged(body) == 3
-    assert ledger.acknowledged(body) == 3
+    assert ledger.add(body) == 3
+    assert ledger.add(body) == 3
     kept = ledger.samples()
     assert kept.time.tolist() == [1, 2, 1] * 2
     assert kept.value.tolist() == [1.0, 2.0, 3.0] * 2
@@ -81,4 +81,4 @@ def test_a_ledger_has_every_sample_of_the_requests() -> None:
 
 
 def test_an_empty_ledger_is_exact_with_nothing() -> None:
-    assert compare(Ledger().samples(), Samples.together([])).is_exact
+    assert compare(Ledger().samples(), Samples.concatenate([])).is_exact
