@@ -35,7 +35,7 @@ from strandline.node.bench.query_servers import (
     peer_launch,
     peer_program,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 from strandline.node.bench.stored_load import StoredKeys, StoredLoad
 from strandline.node.bulk.adding import add_job
@@ -234,7 +234,7 @@ class ExportBench:
         if planned is None:
             raise NotExported(f"nothing of {selector} is stored")
         job = add_job(settings, board, planned, self._clock)
-        kind = ExportKind(lambda: cast("Store", _Lent(store)), self._clock)
+        kind = ExportKind(lambda: cast("Store", _UnclosedStore(store)), self._clock)
         BulkWorker(board, {EXPORT: kind}, self._clock, "bench").run_until_done(job.job)
         ended = board.job(job.job)
         status = JobStatus.of(ended, board.parts(ended))
@@ -263,7 +263,7 @@ class ExportBench:
                     _ask(server, "POST", "/api/v1/import", body)
             _ask(server, "GET", "/internal/force_flush")
             if server.pid is not None:
-                wait_until_quiet(server.pids, self._clock)
+                wait_until_idle(server.pids, self._clock)
         with self._steps.step(f"Exporting from {server.name}"):
             first = self._start // 1000
             path = f"/api/v1/export?match[]={quote(_SELECTOR)}&start={first}&end={first + _DAY // 1000}"
@@ -296,7 +296,7 @@ def _count_samples(body: bytes) -> int:
     return sum(line.rpartition(b'"timestamps":')[2].count(b",") + 1 for line in body.splitlines() if line)
 
 
-class _Lent:
+class _UnclosedStore:
     """A store that stays open when its borrower closes it."""
 
     def __init__(self, store: Store) -> None:

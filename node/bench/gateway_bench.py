@@ -34,7 +34,7 @@ HEADERS = {
 }
 _WARM_UP = 100
 _DISTINCT = 200
-_LONGEST_S = 600
+_TIMEOUT_S = 600
 _FLEET = 50
 """How many requests one scrape of the fleet makes."""
 
@@ -142,13 +142,13 @@ class GatewayBench:
                 url = f"{process.listening()}/api/v1/write"
             with self._steps.step("Warming up"):
                 send_all(url, list(islice(cycle(bodies), _WARM_UP)), load.connections)
-                before = process.wait_for("it has answered", _has_written(_WARM_UP * load.series), _LONGEST_S)
+                before = process.wait_for("it has answered", _has_written(_WARM_UP * load.series), _TIMEOUT_S)
             with self._steps.step("Writing") as step:
                 began = time.perf_counter()
                 times = send_all(url, list(islice(cycle(bodies), load.requests)), load.connections)
                 seconds = time.perf_counter() - began
                 wanted = (_WARM_UP + load.requests) * load.series
-                after = process.wait_for("it has answered", _has_written(wanted), _LONGEST_S)
+                after = process.wait_for("it has answered", _has_written(wanted), _TIMEOUT_S)
                 report = self._report(before, after, seconds, times)
                 step.note = f"{report.samples_per_cpu_second:,.0f} samples a CPU-second"
             process.terminate()
@@ -204,10 +204,10 @@ def _send(url: str, bodies: Sequence[bytes]) -> list[float]:
             began = time.perf_counter()
             connection.request("POST", where.path, body, HEADERS)
             answer = connection.getresponse()
-            said = answer.read()
+            text = answer.read()
             times.append(time.perf_counter() - began)
             if answer.status != http.HTTPStatus.NO_CONTENT:
-                raise NotWritten(f"{url} answered {answer.status}: {said[:300].decode(errors='replace').strip()}")
+                raise NotWritten(f"{url} answered {answer.status}: {text[:300].decode(errors='replace').strip()}")
     except (OSError, http.client.HTTPException) as error:
         raise NotWritten(f"{url} does not answer: {error!r}") from error
     finally:

@@ -35,6 +35,6 @@ class GatewayProcess(WatchedCommand):
         """The URL at which it answers, once it does."""
         return str(self.wait_for("it listens", lambda one: bool(one["url"]), timeout=60)["url"])
 
-    def said(self) -> str:
+    def output(self) -> str:
         """What it printed."""
         return self._printed.read_text(encoding="utf-8", errors="replace")

@@ -41,7 +41,7 @@ from strandline.store.bulk_jobs import BulkJobState
 from strandline.store.sqlite import open_sqlite_store
 
 _DATASET = "bench"
-_STORED_S = 3_600.0
+_STORED_TIMEOUT_S = 3_600.0
 _SMALL = ImportLoad(10_000, 100)
 # What shards and peer are given first: a JVM that has just been started compiles for a while.
 _WARM_UP = ImportLoad(200_000, 100_000)
@@ -99,7 +99,7 @@ class ImportBench:
                 with self._steps.step("Starting Spark"):
                     self._runner = opened.enter_context(_spark_runner(settings, self._clock))
             self._warm_up(board, settings, shards, peer)
-            figures = tuple(self._measured(board, settings, one, shards, peer) for one in self._load.formats)
+            figures = tuple(self._measure_format(board, settings, one, shards, peer) for one in self._load.formats)
             command_seconds = self._command(path) if self._parts.shards else None
         remark = PEER_MISSING if self._parts.peer and peer is None else ""
         return ImportBenchReport(self._load, Machine.this(), figures, command_seconds, remark)
@@ -117,7 +117,7 @@ class ImportBench:
             if peer is not None:
                 send_file(peer, SentFile(file, format_, metric), samples, self._clock)
 
-    def _measured(
+    def _measure_format(
         self,
         board: BulkBoard,
         settings: Settings,
@@ -213,10 +213,14 @@ class ImportBench:
         def stored() -> int:
             return sum(int(one.status()["counters"]["stored_samples"]) for one in shards)
 
-        if shards and not wait_until(lambda: stored() >= self._landed, timeout=_STORED_S, clock=self._clock, poll=0.2):
-            raise NotImported(f"shards stored {stored():,} of {self._landed:,} samples within {_STORED_S:.0f} s")
+        if shards and not wait_until(
+            lambda: stored() >= self._landed, timeout=_STORED_TIMEOUT_S, clock=self._clock, poll=0.2
+        ):
+            raise NotImported(
+                f"shards stored {stored():,} of {self._landed:,} samples within {_STORED_TIMEOUT_S:.0f} s"
+            )
         for one in shards:
-            one.wait_for("all is stored", lambda status: status["unstored_buckets"] == 0, _STORED_S)
+            one.wait_for("all is stored", lambda status: status["unstored_buckets"] == 0, _STORED_TIMEOUT_S)
 
     def _sections(self, stack: Stack, dataset: str) -> dict[str, dict[str, object]]:
         found: dict[str, dict[str, object]] = {

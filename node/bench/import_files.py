@@ -9,7 +9,7 @@ from strandline.jobs.importing.spec import Format
 
 FILE_FORMATS = (Format.CSV, Format.OPENMETRICS, Format.JSONL)
 _INTERVAL_MS = 15_000
-_LINES_AT_ONCE = 100_000
+_LINES_PER_WRITE = 100_000
 
 Line = Callable[[str, int, int, float], str]
 
@@ -37,7 +37,7 @@ def write_file(path: Path, format_: Format, load: ImportLoad, metric: str, now: 
     first = now - load.samples // load.series * _INTERVAL_MS
     with path.open("w", encoding="ascii") as file:
         file.write(header)
-        for begin in range(0, load.samples, _LINES_AT_ONCE):
+        for begin in range(0, load.samples, _LINES_PER_WRITE):
             file.write(
                 "".join(
                     line(
@@ -46,7 +46,7 @@ def write_file(path: Path, format_: Format, load: ImportLoad, metric: str, now: 
                         first + row // load.series * _INTERVAL_MS,
                         row * 7919 % 100_000 / 100,
                     )
-                    for row in range(begin, min(load.samples, begin + _LINES_AT_ONCE))
+                    for row in range(begin, min(load.samples, begin + _LINES_PER_WRITE))
                 )
             )
         file.write(footer)

@@ -21,7 +21,7 @@ from strandline.node.bench.query_servers import (
     peer_launch,
     peer_program,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 
 _BLOCK = 1 << 20
@@ -75,7 +75,7 @@ def send_file(peer: Server, file: SentFile, samples: int, clock: Clock) -> PeerI
 def _wait(peer: Server, clock: Clock) -> None:
     """Until it is quiet. Of one that others have started, it is not known what it does."""
     if peer.pid is not None:
-        wait_until_quiet(peer.pids, clock)
+        wait_until_idle(peer.pids, clock)
 
 
 def _post(peer: Server, file: SentFile) -> None:
@@ -101,9 +101,9 @@ def _request(peer: Server, method: str, target: str, body: object = None, header
         try:
             connection.request(method, target, body, headers or {})  # type: ignore[arg-type]
             answer = connection.getresponse()
-            said = answer.read().decode(errors="replace")
+            text = answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
             raise PeerRefused(f"{target} is not answered: {error!r}", remedy="Check that the peer runs") from error
     if answer.status >= http.client.MULTIPLE_CHOICES:
-        raise PeerRefused(f"{target} was answered with {answer.status}: {said[:200]}", remedy="Look at its log")
-    return said
+        raise PeerRefused(f"{target} was answered with {answer.status}: {text[:200]}", remedy="Look at its log")
+    return text

@@ -29,7 +29,7 @@ from strandline.node.steps import Steps
 
 TOPIC = "bench"
 _MINUTE = 60_000
-_LONGEST_S = 1800
+_TIMEOUT_S = 1800
 # An upper bound on what a run takes: the start, then producing and reading at this rate.
 _START_MS, _SAMPLES_A_SECOND = 20_000, 200_000
 _INTERVALS = tuple(minutes * _MINUTE for minutes in (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 240, 480, 1440))
@@ -90,24 +90,24 @@ class IngestBench:
                 begun = process.wait_for("it is active", lambda one: one["phase"] == "active")
             with self._steps.step("Waiting for the next bucket to begin"):
                 self._wait_for_next_bucket()
-            with self._steps.step("New series") as step, process.held_still():
+            with self._steps.step("New series") as step, process.suspended():
                 self._produce(producer, scrapes.next())
             with self._steps.step("Reading new series") as step:
                 went = time.perf_counter()
-                known = process.wait_for("all series are known", self._has_read(1), _LONGEST_S)
+                known = process.wait_for("all series are known", self._has_read(1), _TIMEOUT_S)
                 new = Part.between(begun, known, time.perf_counter() - went)
                 step.note = f"{new.samples_per_second:,.0f} series/s"
-            with self._steps.step("Producing the other scrapes") as step, process.held_still():
+            with self._steps.step("Producing the other scrapes") as step, process.suspended():
                 for scrape in range(1, self._scrapes):
                     self._produce(producer, scrapes.next())
                     step.note = f"{scrape + 1} of {self._scrapes}"
             with self._steps.step("Reading them") as step:
                 went = time.perf_counter()
-                read = process.wait_for("all records are read", self._has_read(self._scrapes), _LONGEST_S)
+                read = process.wait_for("all records are read", self._has_read(self._scrapes), _TIMEOUT_S)
                 self._resident_bytes = read["resident_bytes"]
                 self._buffer_bytes_a_sample = read["buffer"]["memory_bytes"] / max(1, read["buffer"]["samples"])
                 reading_s = time.perf_counter() - went
-            with self._steps.step("Waiting for the bucket to end"), process.held_still():
+            with self._steps.step("Waiting for the bucket to end"), process.suspended():
                 self._wait_for_next_bucket()
                 # Its time is past the end of the bucket.
                 self._produce(producer, iter([Scrapes(1, self._clock.now_ms()).next().__next__()]))
@@ -119,7 +119,7 @@ class IngestBench:
                         one["counters"]["stored_samples"] >= self._series * self._scrapes
                         and one["unstored_buckets"] == 0
                     ),
-                    _LONGEST_S,
+                    _TIMEOUT_S,
                 )
                 steady = Part.between(known, stored, reading_s + time.perf_counter() - went)
                 step.note = f"{steady.samples_per_cpu_second:,.0f} samples a CPU-second"

@@ -13,10 +13,10 @@ LEFT, RIGHT, ABOVE, BELOW = 64, 36, 74, 52
 WIDTH, HEIGHT = 420, 280
 HEAD = 64
 COLOURS = ("#2f6fb3", "#d1603d", "#3d8f5f", "#8a5bb0")
-MARKS = ("circle", "square", "diamond", "triangle")
+MARKERS = ("circle", "square", "diamond", "triangle")
 _TICKS = 5
 # What a letter takes at the most, and a line of letters, at the size that values are written in.
-_LETTER, _LINE = 7.2, 15.0
+_CHARACTER_WIDTH, _LINE_HEIGHT = 7.2, 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class _Drawing:
             path = " ".join(f"{self._x(point.x):.1f},{self._y(point.y):.1f}" for point in line.points)
             yield f'<polyline points="{path}" class="line" stroke="{colour}"/>'
             for point in line.points:
-                yield _mark(number, self._x(point.x), self._y(point.y))
+                yield _marker(number, self._x(point.x), self._y(point.y))
                 self._taken.append(_around(self._x(point.x), self._y(point.y), 8, 8))
         yield from self._values()
 
@@ -148,9 +148,9 @@ class _Drawing:
     def _legend(self) -> Iterator[str]:
         place = self.left + 6
         for number, line in enumerate(self.panel.lines):
-            yield _mark(number, place, self.top - 30)
+            yield _marker(number, place, self.top - 30)
             yield f'<text x="{place + 10:.1f}" y="{self.top - 26}" class="legend">{escape(line.label)}</text>'
-            place += 34 + _LETTER * len(line.label)
+            place += 34 + _CHARACTER_WIDTH * len(line.label)
 
     def _axes(self) -> Iterator[str]:
         right, bottom = self.left + WIDTH, self.top + HEIGHT
@@ -171,20 +171,20 @@ class _Drawing:
     def _values(self) -> Iterator[str]:
         points = ((number, point) for number, line in enumerate(self.panel.lines) for point in line.points)
         for number, point in sorted(points, key=lambda one: (one[1].x, -one[1].y)):
-            said = f"{point.y:.3g}{self.panel.unit}"
-            place = self._free_place(self._x(point.x), self._y(point.y), _LETTER * len(said))
+            text = f"{point.y:.3g}{self.panel.unit}"
+            place = self._free_box(self._x(point.x), self._y(point.y), _CHARACTER_WIDTH * len(text))
             self._taken.append(place)
             x, y = (place.left + place.right) / 2, place.bottom - 4
             colour = COLOURS[number % len(COLOURS)]
-            yield f'<text x="{x:.1f}" y="{y:.1f}" class="value" style="fill: {colour}">{escape(said)}</text>'
+            yield f'<text x="{x:.1f}" y="{y:.1f}" class="value" style="fill: {colour}">{escape(text)}</text>'
 
-    def _free_place(self, x: float, y: float, width: float) -> Box:
+    def _free_box(self, x: float, y: float, width: float) -> Box:
         """The nearest place for a value of this width that covers neither another one nor a mark."""
         # To the right of the axes there is room for half of a value.
         room = Box(self.left + 1, self.top - 20, self.left + WIDTH + RIGHT, self.top + HEIGHT)
         return next(
             (place for place in _near(x, y, width) if room.holds(place) and not any(map(place.covers, self._taken))),
-            _around(x, y - 14, width, _LINE),
+            _around(x, y - 14, width, _LINE_HEIGHT),
         )
 
 
@@ -192,21 +192,21 @@ def _near(x: float, y: float, width: float) -> Iterable[Box]:
     """Places around a point: above, below, beside, and then further and further away."""
     for away in range(8):
         for up in (-1, 1):
-            yield _around(x, y + up * (13 + _LINE * away), width, _LINE)
+            yield _around(x, y + up * (13 + _LINE_HEIGHT * away), width, _LINE_HEIGHT)
         for aside in (1, -1):
             for up in (-1, 1):
-                yield _around(x + aside * (width / 2 + 6), y + up * _LINE * away, width, _LINE)
+                yield _around(x + aside * (width / 2 + 6), y + up * _LINE_HEIGHT * away, width, _LINE_HEIGHT)
 
 
 def _around(x: float, y: float, width: float, height: float) -> Box:
     return Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
 
-def _mark(number: int, x: float, y: float) -> str:
+def _marker(number: int, x: float, y: float) -> str:
     """The sign of a line: told apart by shape as well as by colour."""
     colour = COLOURS[number % len(COLOURS)]
     corners: tuple[tuple[float, float], ...]
-    match MARKS[number % len(MARKS)]:
+    match MARKERS[number % len(MARKERS)]:
         case "circle":
             return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>'
         case "square":

@@ -42,10 +42,10 @@ class Peer:
             for body in bodies:
                 connection.request("POST", path, body, _HEADERS)
                 answer = connection.getresponse()
-                said = answer.read()
+                text = answer.read()
                 if answer.status >= 300:
                     raise PeerRefused(
-                        f"{self._url} answered {answer.status}: {said[:200].decode(errors='replace')}",
+                        f"{self._url} answered {answer.status}: {text[:200].decode(errors='replace')}",
                         remedy="Give the URL that takes remote-write requests, such as http://localhost:8428/api/v1/write",
                     )
         except (OSError, http.client.HTTPException) as error:

@@ -35,14 +35,14 @@ def bar_chart(title: str, subtitle: str, bars: Sequence[Bar]) -> str:
     for number, bar in enumerate(bars):
         y = top + ROW * number
         end = x(bar.milliseconds)
-        said = _duration(bar.milliseconds) + (f" · {bar.note}" if bar.note else "")
+        text = _duration(bar.milliseconds) + (f" · {bar.note}" if bar.note else "")
         lines.append(f'<text x="{MARGIN + LABELS - 10}" y="{y + 14}" class="label">{escape(bar.label)}</text>')
         lines.append(
             f'<rect x="{MARGIN + LABELS}" y="{y}" width="{end - MARGIN - LABELS:.1f}" height="18" class="bar"/>'
         )
         inside = end > MARGIN + LABELS + BARS * 0.62
         place, kind = (end - 6, "inside") if inside else (end + 6, "outside")
-        lines.append(f'<text x="{place:.1f}" y="{y + 14}" class="{kind}">{escape(said)}</text>')
+        lines.append(f'<text x="{place:.1f}" y="{y + 14}" class="{kind}">{escape(text)}</text>')
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-size="13"
   font-family="DejaVu Sans, Helvetica, Arial, sans-serif">
 <style>

@@ -15,7 +15,7 @@ def spark_cpu_seconds() -> float:
     """Of the JVM of this process' Spark session, and of all below it: executors, and their Python processes. 0 without
     a session.
     """
-    return sum(map(_tree_seconds, spark_drivers()))
+    return sum(map(_tree_cpu_seconds, spark_drivers()))
 
 
 def spark_drivers() -> list[int]:
@@ -23,8 +23,8 @@ def spark_drivers() -> list[int]:
     return [pid for pid in _children(os.getpid()) if b"SparkSubmit" in _command(pid)]
 
 
-def _tree_seconds(pid: int) -> float:
-    return _seconds(pid) + sum(_tree_seconds(child) for child in _children(pid))
+def _tree_cpu_seconds(pid: int) -> float:
+    return _seconds(pid) + sum(_tree_cpu_seconds(child) for child in _children(pid))
 
 
 def _children(parent: int) -> Iterator[int]:

@@ -16,13 +16,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from strandline.clock import Clock, SystemClock, wait_until
-from strandline.node.bench.load_figures import LoadReport, memory_of, speed_of
+from strandline.node.bench.load_report import LoadReport, memory_of, speed_of
 from strandline.node.bench.machine import Machine
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.promql_answers import check_agreement, check_count, series_in
 from strandline.node.bench.promql_fleet import PromqlScrapes
 from strandline.node.bench.promql_load import KafkaPartition, LoadOptions, LoadTarget, PromqlLoad
-from strandline.node.bench.promql_queries import ALIGNED_S, QUERIES, AskedRange, PromqlQuery, ranges, scaling_queries
+from strandline.node.bench.promql_queries import ALIGNED_S, QUERIES, PromqlQuery, QueryRange, ranges, scaling_queries
 from strandline.node.bench.promql_report import Cost, PromqlReport, QueryCost
 from strandline.node.bench.promql_servers import (
     MeasuredServer,
@@ -42,7 +42,7 @@ from strandline.node.bench.query_servers import (
     peer_launch,
     peer_program,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 from strandline.node.bench.replay_bench import fill_partition_at
 from strandline.node.bench.scrapes import INTERVAL_MS
@@ -61,10 +61,10 @@ _BACK_S = 150
 # Steps lie beside whole minutes, where those of subqueries are: Prometheus 2 takes one exactly at the earlier end of a
 # window, Prometheus 3 and we don't.
 _ASIDE_S = 30
-_READ_WITHIN_S = 3600.0
+_READ_TIMEOUT_S = 3600.0
 # A query is measured for so long on all servers together, unless that would be less than the least number of requests.
 _MEASURED_S = 6.0
-_MOST_REQUESTS = 200
+_MAX_REQUESTS = 200
 _WARM_UP = 2
 _COUNTS = re.compile(
     r"^strandline_(ingested|stored|unstored)_(?:samples_total|buckets)\{[^}]*\} ([0-9.e+]+)$", re.MULTILINE
@@ -115,10 +115,10 @@ class PromqlBench:
         self._produce(stack, peers, topic)
         with self._node(stack, topic) as node:
             samples, stored = self._wait_until_read(node.server)
-            notes = self._quiet([node, *peers])
+            notes = self._wait_until_idle([node, *peers])
             load = os.getloadavg()[0]
             idle = MemoryPeak(node.server).idle
-            queries, scaling = self.measured(node, peers)
+            queries, scaling = self.measure(node, peers)
             rises = {name: max(0, most - idle.get(name, 0)) for name, most in self._highest.items()}
             under_load = self._under_load(stack, topic, node.server)
         if self._options.peers and not peers:
@@ -145,7 +145,7 @@ class PromqlBench:
         )
         return PromqlLoad(self._options.load, target, self._taken, self._folder, self._clock).run(self._steps)
 
-    def measured(
+    def measure(
         self, node: MeasuredServer, peers: Sequence[MeasuredServer]
     ) -> tuple[tuple[QueryCost, ...], tuple[QueryCost, ...]]:
         """Measure servers that have the data: the queries over each range, and one query over more and more."""
@@ -155,22 +155,22 @@ class PromqlBench:
         for share, expression in scaling_queries():
             scaling.append(self._cost(PromqlQuery("sum by (job)", expression), asked[0], share, [node, *peers]))
         for hours in (self._options.hours / 4, self._options.hours) if len(asked) > 1 else ():
-            longer = AskedRange(hours, asked[0].steps, self._end)
+            longer = QueryRange(hours, asked[0].steps, self._end)
             scaling.append(self._cost(PromqlQuery("sum by (job)", expression), longer, 1.0, [node, *peers]))
         return tuple(queries), tuple(scaling)
 
     def _cost(
-        self, query: PromqlQuery, asked: AskedRange, share: float, servers: Sequence[MeasuredServer]
+        self, query: PromqlQuery, asked: QueryRange, share: float, servers: Sequence[MeasuredServer]
     ) -> QueryCost:
         target = asked.target(query.expression)
         with ExitStack() as connections, self._steps.step(f"{query.what}, {asked.hours:g} h") as step:
             links = [connections.enter_context(closing(one.server.connect())) for one in servers]
-            results = self._compared(query, target, servers, links)
+            results = self._compare(query, target, servers, links)
             began = self._clock.monotonic()
             for _ in range(_WARM_UP):
                 for link in links:
                     link.get(target)
-            turns = self._turns((self._clock.monotonic() - began) / _WARM_UP)
+            turns = self._request_count((self._clock.monotonic() - began) / _WARM_UP)
             peaks = [MemoryPeak(one.server) for one in servers]
             spent: list[float | None] = [0.0 for _ in servers]
             times: list[list[float]] = [[] for _ in servers]
@@ -199,11 +199,11 @@ class PromqlBench:
             tuple(costs[1:]),
         )
 
-    def _turns(self, seconds: float) -> int:
+    def _request_count(self, seconds: float) -> int:
         """How many times each server is asked, if asking all of them once takes so long."""
-        return max(self._options.requests, min(_MOST_REQUESTS, int(_MEASURED_S / max(seconds, 1e-6))))
+        return max(self._options.requests, min(_MAX_REQUESTS, int(_MEASURED_S / max(seconds, 1e-6))))
 
-    def _compared(
+    def _compare(
         self,
         query: PromqlQuery,
         target: str,
@@ -216,7 +216,7 @@ class PromqlBench:
             answer = link.get(target)
             answers.append(series_in(answer.status, answer.body, query.expression, one.name))
         for peer, theirs in zip(servers[1:], answers[1:], strict=True):
-            if query.is_particular and not peer.is_prometheus:
+            if query.differs_on_victoria_metrics and not peer.is_prometheus:
                 # Ties and ranks may differ as values do.
                 if not query.expression.startswith("topk"):
                     check_count(query.expression, len(answers[0]), len(theirs), peer.name)
@@ -305,15 +305,15 @@ class PromqlBench:
                 step.note = f"{found['ingested']:,} of {wanted:,}"
                 return found["ingested"] >= wanted and not found["unstored"]
 
-            if not wait_until(is_there, timeout=_READ_WITHIN_S, clock=self._clock, poll=0.25):
-                raise ServerEnded(f"the node has read {step.note} samples after {_READ_WITHIN_S:g} s")
+            if not wait_until(is_there, timeout=_READ_TIMEOUT_S, clock=self._clock, poll=0.25):
+                raise ServerEnded(f"the node has read {step.note} samples after {_READ_TIMEOUT_S:g} s")
             self._read_speed = speed_of(read, wanted)
         return found["ingested"], found["stored"]
 
-    def _quiet(self, servers: Sequence[MeasuredServer]) -> tuple[str, ...]:
+    def _wait_until_idle(self, servers: Sequence[MeasuredServer]) -> tuple[str, ...]:
         # Cassandra as well: its JVM compiles for some seconds after the load, in CPU time that queries would get.
         with self._steps.step("Waiting until all servers are idle") as step:
-            if wait_until_quiet([pid for one in servers for pid in one.pids], self._clock):
+            if wait_until_idle([pid for one in servers for pid in one.pids], self._clock):
                 return ()
             step.note = "in vain"
         return ("A server was still busy with something else.",)

@@ -61,20 +61,20 @@ class PromqlScrapes:
     def __init__(self, series: int, first_time: int) -> None:
         self._first_time = first_time
         self._targets = max(1, series // SERIES_A_TARGET)
-        self._chance = np.random.default_rng(21)
-        chance, targets = self._chance, self._targets
+        self._rng = np.random.default_rng(21)
+        rng, targets = self._rng, self._targets
         self._groups = [range(at, min(at + _TARGETS_A_RECORD, targets)) for at in range(0, targets, _TARGETS_A_RECORD)]
         self._templates = [_template(group, first_time) for group in self._groups]
-        self._offset = chance.integers(_MARGIN_MS, INTERVAL_MS - _MARGIN_MS, targets)
+        self._offset = rng.integers(_MARGIN_MS, INTERVAL_MS - _MARGIN_MS, targets)
         counts = np.array([_COUNTERS + _POOLS + len(_BOUNDS) * histograms_of(one) + 3 for one in range(targets)])
         self._target_of = np.repeat(np.arange(targets), counts)
         self._first = np.append(0, np.cumsum(counts))
         self.series = len(self._target_of)
         """How many there are."""
-        self._rates = 10.0 ** chance.uniform(-1, 3, (targets, _COUNTERS))
+        self._rates = 10.0 ** rng.uniform(-1, 3, (targets, _COUNTERS))
         self._counters = np.zeros((targets, _COUNTERS))
-        self._gauges = np.round(chance.uniform(1e6, 1e9, (targets, _POOLS)))
-        self._weights = chance.uniform(0, 5, (2 * targets, len(_BOUNDS)))
+        self._gauges = np.round(rng.uniform(1e6, 1e9, (targets, _POOLS)))
+        self._weights = rng.uniform(0, 5, (2 * targets, len(_BOUNDS)))
         self._buckets = np.zeros((2 * targets, len(_BOUNDS)))
         self._calls = np.zeros((targets, 2))
         self._taken = 0
@@ -95,14 +95,14 @@ class PromqlScrapes:
             yield compress(template.filled(times[self._target_of[part]], values[part]))
 
     def _advance(self) -> None:
-        chance = self._chance
-        self._counters += chance.poisson(self._rates)
-        moved = chance.integers(0, 2, self._gauges.shape)
-        self._gauges = np.abs(self._gauges + np.round(chance.normal(0, 1e5, self._gauges.shape)) * moved)
-        self._buckets += np.cumsum(chance.poisson(self._weights), axis=1)
-        calls = chance.poisson(40.0, self._targets)
+        rng = self._rng
+        self._counters += rng.poisson(self._rates)
+        moved = rng.integers(0, 2, self._gauges.shape)
+        self._gauges = np.abs(self._gauges + np.round(rng.normal(0, 1e5, self._gauges.shape)) * moved)
+        self._buckets += np.cumsum(rng.poisson(self._weights), axis=1)
+        calls = rng.poisson(40.0, self._targets)
         self._calls[:, 0] += calls
-        self._calls[:, 1] += chance.binomial(calls, 0.02)
+        self._calls[:, 1] += rng.binomial(calls, 0.02)
 
     def _values(self) -> F64s:
         """Of all series, target by target."""

@@ -13,17 +13,17 @@ ALIGNED_S = 360
 
 @dataclass(frozen=True, slots=True)
 class PromqlQuery:
-    """One query. `is_particular`: its answer differs on VictoriaMetrics, whose `rate` looks at the sample before the
-    window, too, and does not extrapolate, and whose `max_over_time` keeps the metric's name.
+    """One query. `differs_on_victoria_metrics`: its answer differs on VictoriaMetrics, whose `rate` looks at the sample
+    before the window, too, and does not extrapolate, and whose `max_over_time` keeps the metric's name.
     """
 
     what: str
     expression: str
-    is_particular: bool = True
+    differs_on_victoria_metrics: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRange:
+class QueryRange:
     """The steps of range queries, in seconds."""
 
     hours: float
@@ -44,10 +44,10 @@ class AskedRange:
         return "/api/v1/query_range?" + urlencode(named)
 
 
-def ranges(hours: int, end: int) -> tuple[AskedRange, ...]:
+def ranges(hours: int, end: int) -> tuple[QueryRange, ...]:
     """An hour at 60 steps and, of more hours, all of them at 240."""
-    short = AskedRange(1, 60, end)
-    return (short,) if hours == 1 else (short, AskedRange(hours, 240, end))
+    short = QueryRange(1, 60, end)
+    return (short,) if hours == 1 else (short, QueryRange(hours, 240, end))
 
 
 _COUNTER, _RATE = "app_requests_total", "rate(app_requests_total[5m])"
@@ -64,11 +64,13 @@ QUERIES: Sequence[PromqlQuery] = (
         "histogram_quantile(0.99, sum by (le, job) (rate(app_request_seconds_bucket[5m])))",
     ),
     PromqlQuery("max_over_time[1h]", "max_over_time(app_memory_bytes[1h])"),
-    PromqlQuery("quantile by (job)", "quantile by (job) (0.9, app_memory_bytes)", is_particular=False),
+    PromqlQuery("quantile by (job)", "quantile by (job) (0.9, app_memory_bytes)", differs_on_victoria_metrics=False),
     PromqlQuery("errors / calls", _ERRORS),
-    PromqlQuery("join", f"{_COUNTER} * on (instance) group_left (version) app_build_info", is_particular=False),
+    PromqlQuery(
+        "join", f"{_COUNTER} * on (instance) group_left (version) app_build_info", differs_on_victoria_metrics=False
+    ),
     PromqlQuery("subquery", f"max_over_time(sum({_RATE})[1h:1m])"),
-    PromqlQuery("count", f"count({_COUNTER})", is_particular=False),
+    PromqlQuery("count", f"count({_COUNTER})", differs_on_victoria_metrics=False),
 )
 
 

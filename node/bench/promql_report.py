@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from strandline.node.bench.line_chart import Line, Panel, Point, line_charts
-from strandline.node.bench.load_figures import LoadReport, ProcessMemory
+from strandline.node.bench.load_report import LoadReport, ProcessMemory
 from strandline.node.bench.machine import MIB, Machine
 from strandline.node.output import Block, Table
 

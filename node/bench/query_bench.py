@@ -18,8 +18,8 @@ from strandline.errors import ExitCode, Fatal
 from strandline.node.bench.machine import Machine
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.query_fleet import bodies, wider_labels_of
-from strandline.node.bench.query_lookups import Asked, Lookup, lookups
-from strandline.node.bench.query_report import LookupFigures, QueryReport, Taken
+from strandline.node.bench.query_lookups import Lookup, LookupScope, lookups
+from strandline.node.bench.query_report import LookupCost, LookupFigures, QueryReport
 from strandline.node.bench.query_servers import (
     LOOPBACK,
     PEER_MISSING,
@@ -29,7 +29,7 @@ from strandline.node.bench.query_servers import (
     peer_launch,
     peer_program,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 from strandline.node.bench.replay_bench import fill_partition
 from strandline.node.bench.timed_connection import TimedConnection
@@ -40,10 +40,10 @@ from strandline.node.steps import Step, Steps
 
 TOPIC = "bench"
 _HOUR_S = 3600
-_KNOWN_WITHIN_S = 1800.0
+_KNOWN_TIMEOUT_S = 1800.0
 # A look-up is measured for so long, but with no more than so many times the requests that were asked for.
 _MEASURED_S = 15.0
-_MORE = 50
+_MAX_REQUEST_FACTOR = 50
 # Before each request: what a server does behind its answer should not fall into the time of the other one.
 _PAUSE_S = 0.0005
 
@@ -78,12 +78,12 @@ class QueryOptions:
         """How many requests do not count. A JVM compiles what runs often, and goes on doing so for some hundreds."""
         return self.requests
 
-    def turns(self, seconds: float) -> int:
+    def request_count(self, seconds: float) -> int:
         """How many requests count, if the warm-up took so long. Of few quick ones the slowest in a hundred would tell
         more about what else the machine does than about the servers.
         """
         in_time = int(self.warm_up * _MEASURED_S / max(seconds, 1e-9))
-        return max(self.requests, min(in_time, _MORE * self.requests))
+        return max(self.requests, min(in_time, _MAX_REQUEST_FACTOR * self.requests))
 
 
 class QueryBench:
@@ -106,17 +106,17 @@ class QueryBench:
                 stack = servers.enter_context(Stack.start(options))
             node = servers.enter_context(self._node(stack))
             self._wait_until_known(node)
-            return self.measured(node, peer)
+            return self.measure(node, peer)
 
-    def measured(self, node: Server, peer: Server | None) -> QueryReport:
+    def measure(self, node: Server, peer: Server | None) -> QueryReport:
         """Measure servers that have the data."""
         options, both = self._options, [node] + ([peer] if peer is not None else [])
         with self._steps.step("Waiting until nothing is merged any more") as step:
-            quiet = wait_until_quiet([pid for one in both for pid in one.pids], self._clock)
+            quiet = wait_until_idle([pid for one in both for pid in one.pids], self._clock)
             step.note = "" if quiet else "in vain"
-        asked = Asked(options.series, self._time_s - _HOUR_S, self._time_s + _HOUR_S)
+        scope = LookupScope(options.series, self._time_s - _HOUR_S, self._time_s + _HOUR_S)
         figures = []
-        for lookup in lookups(asked):
+        for lookup in lookups(scope):
             with ExitStack() as connections, self._steps.step(f"Looking up: {lookup.what}") as step:
                 # New ones each time: some servers end a connection after a while.
                 links = [connections.enter_context(closing(server.connect())) for server in both]
@@ -136,23 +136,23 @@ class QueryBench:
     ) -> LookupFigures:
         began = self._clock.monotonic()
         for turn in range(-self._options.warm_up, 0):
-            self._asked_of_each(lookup.request(turn), links, turn)
-        turns = self._options.turns(self._clock.monotonic() - began)
+            self._ask_each(lookup.request(turn), links, turn)
+        turns = self._options.request_count(self._clock.monotonic() - began)
         times: list[list[float]] = [[] for _ in links]
         before, found = [server.cpu_seconds() for server in servers], 0
         for turn in range(turns):
-            answers, found = self._asked_of_each(lookup.request(turn), links, turn)
+            answers, found = self._ask_each(lookup.request(turn), links, turn)
             for kept, milliseconds in zip(times, answers, strict=True):
                 kept.append(milliseconds)
         spent = [
             None if one is None else (server.cpu_seconds() or one) - one
             for server, one in zip(servers, before, strict=True)
         ]
-        taken = [Taken.of(*each) for each in zip(times, spent, strict=True)]
+        taken = [LookupCost.of(*each) for each in zip(times, spent, strict=True)]
         step.note = " against ".join(f"{each.p50_ms:.2f} ms" for each in taken)
         return LookupFigures(lookup.what, turns, found, taken[0], taken[1] if len(taken) > 1 else None)
 
-    def _asked_of_each(self, target: str, links: Sequence[TimedConnection], turn: int) -> tuple[list[float], int]:
+    def _ask_each(self, target: str, links: Sequence[TimedConnection], turn: int) -> tuple[list[float], int]:
         """How long each took, and how many results there are. Each goes first in every other turn."""
         times, counts = [0.0] * len(links), [0] * len(links)
         for place in range(len(links)) if turn % 2 == 0 else reversed(range(len(links))):
@@ -220,8 +220,8 @@ class QueryBench:
                 step.note = f"{known:,} of {series:,}"
                 return known == series
 
-            if not wait_until(all_known, timeout=_KNOWN_WITHIN_S, clock=self._clock, poll=1.0):
-                raise LookupFailed(f"the node knows {known:,} series of {series:,} after {_KNOWN_WITHIN_S:g} s")
+            if not wait_until(all_known, timeout=_KNOWN_TIMEOUT_S, clock=self._clock, poll=1.0):
+                raise LookupFailed(f"the node knows {known:,} series of {series:,} after {_KNOWN_TIMEOUT_S:g} s")
 
     def _settings(self, stack: Stack, port: int) -> dict[str, dict[str, object]]:
         return {

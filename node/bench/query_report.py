@@ -8,7 +8,7 @@ from strandline.node.output import Block, Table
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LookupCost:
     """How long requests took, and what CPU time one took of the server, its threads and processes included; in
     milliseconds. CPU time is None for a server whose process is not known. It depends less than the others on what else
     a machine does, and is counted in hundredths of a second for all requests together.
@@ -19,7 +19,7 @@ class Taken:
     cpu_ms: float | None
 
     @classmethod
-    def of(cls, times: list[float], cpu_seconds: float | None) -> "Taken":
+    def of(cls, times: list[float], cpu_seconds: float | None) -> "LookupCost":
         """The middle one, and the one that one in a hundred is above."""
         ordered = sorted(times)
         middle, high = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
@@ -37,8 +37,8 @@ class LookupFigures:
     what: str
     requests: int
     found: int
-    strandline: Taken
-    peer: Taken | None
+    strandline: LookupCost
+    peer: LookupCost | None
 
     def row(self) -> tuple[str, ...]:
         """What is above 1 in the last two columns is quicker here."""

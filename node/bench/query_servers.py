@@ -20,12 +20,12 @@ PEER_PROGRAM = "victoria-metrics"
 PEER_MISSING = (
     f"{PEER_PROGRAM} is not installed, so that there is nothing beside: `sudo apt-get install {PEER_PROGRAM}`"
 )
-_START_S = 300.0
-_QUIET_SHARE = 0.05
-# In looks, two seconds apart: an index is merged some seconds after the last new series came.
-_QUIET_LOOKS = 8
-_QUIET_WITHIN_S = 120.0
-_ENDS_WITHIN_S = 60.0
+_START_TIMEOUT_S = 300.0
+_IDLE_SHARE = 0.05
+# In idle_polls, two seconds apart: an index is merged some seconds after the last new series came.
+_IDLE_POLLS = 8
+_IDLE_TIMEOUT_S = 120.0
+_STOP_TIMEOUT_S = 60.0
 
 
 class ServerEnded(Fatal):
@@ -78,15 +78,15 @@ class Launch:
 @contextmanager
 def running(launch: Launch, clock: Clock) -> Iterator[Server]:
     """A server's process, once it is ready. It has ended afterwards."""
-    with launch.log.open("ab") as said:
-        process = subprocess.Popen(tethered(list(launch.command)), stdout=said, stderr=said)
+    with launch.log.open("ab") as log:
+        process = subprocess.Popen(tethered(list(launch.command)), stdout=log, stderr=log)
     try:
         _wait_until_ready(launch, process, clock)
         yield Server(launch.name, LOOPBACK, launch.port, process.pid)
     finally:
         process.terminate()
         try:
-            process.wait(_ENDS_WITHIN_S)
+            process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -117,22 +117,22 @@ def peer_program() -> str | None:
     return shutil.which(PEER_PROGRAM)
 
 
-def wait_until_quiet(pids: Sequence[int], clock: Clock) -> bool:
+def wait_until_idle(pids: Sequence[int], clock: Clock) -> bool:
     """Until servers' processes have done what they do after data came in, such as merging and compiling; whether that
     came to an end.
     """
-    before, at, looks = sum(map(cpu_seconds, pids)), clock.monotonic(), 0
+    before, at, idle_polls = sum(map(cpu_seconds, pids)), clock.monotonic(), 0
 
-    def is_quiet() -> bool:
-        nonlocal before, at, looks
+    def is_idle() -> bool:
+        nonlocal before, at, idle_polls
         spent, now = sum(map(cpu_seconds, pids)), clock.monotonic()
         share = (spent - before) / max(0.001, now - at)
         before, at = spent, now
-        looks = looks + 1 if share < _QUIET_SHARE * len(pids) else 0
-        return looks >= _QUIET_LOOKS
+        idle_polls = idle_polls + 1 if share < _IDLE_SHARE * len(pids) else 0
+        return idle_polls >= _IDLE_POLLS
 
     clock.sleep(2.0)
-    return wait_until(is_quiet, timeout=_QUIET_WITHIN_S, clock=clock, poll=2.0)
+    return wait_until(is_idle, timeout=_IDLE_TIMEOUT_S, clock=clock, poll=2.0)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -161,8 +161,12 @@ def _wait_until_ready(launch: Launch, process: subprocess.Popen[bytes], clock: C
             return connection.get(launch.ready).status == 200
         return False
 
-    in_time = wait_until(answers, timeout=_START_S, clock=clock, poll=0.2)
+    in_time = wait_until(answers, timeout=_START_TIMEOUT_S, clock=clock, poll=0.2)
     if process.poll() is not None or not in_time:
         lines = launch.log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
-        how = f"ended with {process.returncode}" if process.poll() is not None else f"is not ready after {_START_S:g} s"
+        how = (
+            f"ended with {process.returncode}"
+            if process.poll() is not None
+            else f"is not ready after {_START_TIMEOUT_S:g} s"
+        )
         raise ServerEnded(f"{launch.name} {how}", remedy="It said:\n" + "\n".join(lines))

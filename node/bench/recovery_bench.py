@@ -48,11 +48,11 @@ from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
 # Fewer than these are measured once: a part of them would tell nothing.
-LEAST_SERIES_SPLIT, LEAST_LAG_SPLIT = 100_000, 1_000
-MOST_LAG_SERIES = 100_000
+MIN_SERIES_TO_SPLIT, MIN_LAG_TO_SPLIT = 100_000, 1_000
+MAX_LAG_SERIES = 100_000
 _KEPT_MS = 2 * 3_600_000
-_LONGEST_S = 1800
-_LOOK_AT_MEMORY_S = 1.0
+_TIMEOUT_S = 1800
+_MEMORY_POLL_S = 1.0
 # What a shard says whose local copy is missing.
 _LOADS = "the index is loaded from the store"
 
@@ -74,20 +74,20 @@ class RecoveryOptions:
 
     def series_steps(self) -> tuple[int, ...]:
         """How many series the starts of the index part have."""
-        if self.series < LEAST_SERIES_SPLIT:
+        if self.series < MIN_SERIES_TO_SPLIT:
             return (self.series,)
         return self.series // 10, self.series // 3, self.series
 
     def lag_steps(self) -> tuple[int, ...]:
         """How many records are missed before the starts of the lag part."""
-        if self.lag < LEAST_LAG_SPLIT:
+        if self.lag < MIN_LAG_TO_SPLIT:
             return (self.lag,)
         return self.lag // 4, self.lag // 2, self.lag
 
     @property
     def lag_series(self) -> int:
         """How many series the missed records are of. All records are equally full."""
-        most = min(self.series, MOST_LAG_SERIES)
+        most = min(self.series, MAX_LAG_SERIES)
         return most if most < SERIES_A_RECORD else most // SERIES_A_RECORD * SERIES_A_RECORD
 
     @property
@@ -120,7 +120,7 @@ class Deployment:
         while (now := self._clock.now_ms()) < over:
             self._clock.sleep((over - now) / 1000)
 
-    def forget_copy(self) -> None:
+    def delete_local_copy(self) -> None:
         """As a new disk would be."""
         shutil.rmtree(self._folder / "data")
 
@@ -187,10 +187,10 @@ class StartedShard:
 
         def is_active(status: Status) -> bool:
             step.note, step.fraction = status["phase"], status["fraction"]
-            self._look_at_workers()
+            self._sample_worker_memory()
             return bool(status["phase"] == "active")
 
-        status = self._process.wait_for("it is active", is_active, _LONGEST_S)
+        status = self._process.wait_for("it is active", is_active, _TIMEOUT_S)
         start = Start.of(
             self._spawned,
             status["entered"],
@@ -202,7 +202,7 @@ class StartedShard:
 
     def wait_for(self, what: str, condition: Callable[[Status], bool]) -> float:
         """Seconds from its start until something held, to half a second."""
-        status = self._process.wait_for(what, condition, _LONGEST_S)
+        status = self._process.wait_for(what, condition, _TIMEOUT_S)
         return float(status["written_at"] - self._spawned) / 1000
 
     def check_keys(self, series: int) -> None:
@@ -211,8 +211,8 @@ class StartedShard:
         if known != series:
             raise WrongStart(f"the shard knows {known} series after its start, of {series}")
 
-    def _look_at_workers(self) -> None:
-        if self._clock.monotonic() - self._looked >= _LOOK_AT_MEMORY_S:
+    def _sample_worker_memory(self) -> None:
+        if self._clock.monotonic() - self._looked >= _MEMORY_POLL_S:
             self._looked = self._clock.monotonic()
             self.workers_peak_bytes = max(self.workers_peak_bytes, descendants_bytes(self._process.pid))
 
@@ -252,7 +252,7 @@ class RecoveryBench:
             deployment = self._deployment(stack, f"{prefix}-index-{series}")
             self._store_series(deployment, Scrapes(series, self._clock.now_ms() - INTERVAL_MS).next(), series)
             found.append(self._index_start(deployment, series, "warm"))
-            deployment.forget_copy()
+            deployment.delete_local_copy()
             found.append(self._index_start(deployment, series, "cold"))
         return found
 

@@ -45,26 +45,26 @@ class Scrapes:
 
     def __init__(self, series: int, first_time: int) -> None:
         self._templates = [_template(request, count) for request, count in requests(series, first_time)]
-        self._chance = np.random.default_rng(11)
-        kinds = self._chance.integers(0, 10, series)
+        self._rng = np.random.default_rng(11)
+        kinds = self._rng.integers(0, 10, series)
         self._is_counter, self._is_gauge = kinds < 5, (kinds >= 5) & (kinds < 9)
         # As many quiet ones as busy ones, whatever that means.
-        self._rates = 10.0 ** self._chance.uniform(-1, 3, int(self._is_counter.sum()))
-        self._values = self._chance.integers(0, 1_000_000, series).astype(np.float64)
+        self._rates = 10.0 ** self._rng.uniform(-1, 3, int(self._is_counter.sum()))
+        self._values = self._rng.integers(0, 1_000_000, series).astype(np.float64)
         targets = np.arange(series) // SHARED_BY_1K
-        moments = self._chance.integers(0, INTERVAL_MS, int(targets[-1]) + 1)
+        moments = self._rng.integers(0, INTERVAL_MS, int(targets[-1]) + 1)
         self._offsets = first_time + moments[targets]
         self._has_jitter = targets % 2 == 0
         self._taken = 0
 
     def next(self) -> Iterator[bytes]:
         """The bodies of the next scrape, compressed."""
-        chance, series = self._chance, len(self._values)
-        self._values[self._is_counter] += chance.poisson(self._rates)
+        rng, series = self._rng, len(self._values)
+        self._values[self._is_counter] += rng.poisson(self._rates)
         gauges = int(self._is_gauge.sum())
-        steps = chance.normal(0, 5, gauges) * chance.integers(0, 2, gauges)
+        steps = rng.normal(0, 5, gauges) * rng.integers(0, 2, gauges)
         self._values[self._is_gauge] = np.round(self._values[self._is_gauge] + steps, 2)
-        jitter = np.where(self._has_jitter, chance.integers(0, 5, series), 0)
+        jitter = np.where(self._has_jitter, rng.integers(0, 5, series), 0)
         times = self._offsets + self._taken * INTERVAL_MS + jitter
         self._taken += 1
         first = 0

@@ -18,7 +18,7 @@ class ShardProcess(WatchedCommand):
         )
 
     @contextmanager
-    def held_still(self) -> Iterator[None]:
+    def suspended(self) -> Iterator[None]:
         """Stop its clock, as it were: it does nothing inside, and goes on afterwards."""
         self.send(signal.SIGSTOP)
         try:

@@ -32,14 +32,14 @@ class TableGrowth:
 
 def grow_table(keys: int, *, clock: Callable[[], float] = time.perf_counter) -> TableGrowth:
     """Let a table grow to so many keys from nothing, batch by batch as ingestion does; `clock` counts seconds."""
-    chance = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     table = KeyTable()
     # Kernels are compiled, or loaded, at their first call.
-    table.assign(*_random_keys(chance, _WARM_UP_KEYS), next_row=0, most=_WARM_UP_KEYS)
+    table.assign(*_random_keys(rng, _WARM_UP_KEYS), next_row=0, most=_WARM_UP_KEYS)
     table = KeyTable()
     growths, longest = 0, (0.0, 0.0, 1)
     while len(table) < keys:
-        low, high = _random_keys(chance, min(KEYS_A_BATCH, keys - len(table)))
+        low, high = _random_keys(rng, min(KEYS_A_BATCH, keys - len(table)))
         size_before = table.nbytes
         began, cpu_began = clock(), time.thread_time()
         table.assign(low, high, next_row=len(table), most=keys)
@@ -51,5 +51,5 @@ def grow_table(keys: int, *, clock: Callable[[], float] = time.perf_counter) -> 
     return TableGrowth(growths, keys_then, pause_ms, cpu_ms, pause_ms * 1_000_000 / keys_then, BOUND_MS_A_MILLION_KEYS)
 
 
-def _random_keys(chance: np.random.Generator, count: int) -> tuple[U64s, U64s]:
-    return chance.integers(0, 2**64, count, dtype=np.uint64), chance.integers(0, 2**64, count, dtype=np.uint64)
+def _random_keys(rng: np.random.Generator, count: int) -> tuple[U64s, U64s]:
+    return rng.integers(0, 2**64, count, dtype=np.uint64), rng.integers(0, 2**64, count, dtype=np.uint64)

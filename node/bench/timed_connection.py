@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from strandline.errors import Fatal
 
-_AT_ONCE = 1 << 20
+_RECEIVE_BYTES = 1 << 20
 _HEAD_END = b"\r\n\r\n"
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 
@@ -74,7 +74,7 @@ class TimedConnection:
         is_whole = True
         # An answer without a body has the last chunk directly behind its head.
         while not received.endswith(_LAST_CHUNK, head - 2):
-            if kept is not None and len(received) - head > max(_AT_ONCE, kept):
+            if kept is not None and len(received) - head > max(_RECEIVE_BYTES, kept):
                 del received[head:-kept]
                 is_whole = False
             self._take(received)
@@ -82,7 +82,7 @@ class TimedConnection:
 
     def _take(self, received: bytearray) -> None:
         try:
-            part = self._socket.recv(_AT_ONCE)
+            part = self._socket.recv(_RECEIVE_BYTES)
         except OSError as error:
             raise NotAnswered(f"{self._host} did not answer: {error}") from error
         if not part:

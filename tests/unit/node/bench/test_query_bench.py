@@ -31,7 +31,7 @@ from strandline.node.bench.query_servers import (
     free_port,
     peer_launch,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 from strandline.node.steps import LineSteps
 
@@ -84,7 +84,7 @@ class Pair:
 
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
-    monkeypatch.setattr(query_bench, "wait_until_quiet", lambda *_: True)
+    monkeypatch.setattr(query_bench, "wait_until_idle", lambda *_: True)
     made = Pair(tmp_path)
     with ExitStack() as ending:
         for one in (made.node, made.peer):
@@ -97,7 +97,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
 
 
 def test_both_are_asked_the_same_in_turn_over_one_connection_a_look_up(pair: Pair) -> None:
-    report = pair.bench.measured(pair.server(pair.node), pair.server(pair.peer))
+    report = pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
     assert pair.node.asked == pair.peer.asked
     asked = [pair.options.warm_up + figures.requests for figures in report.lookups]
     assert len(pair.node.asked) == sum(asked)
@@ -114,7 +114,7 @@ def test_both_are_asked_the_same_in_turn_over_one_connection_a_look_up(pair: Pai
 
 
 def test_all_requests_are_about_the_same_time(pair: Pair) -> None:
-    pair.bench.measured(pair.server(pair.node), pair.server(pair.peer))
+    pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
     ranges = {
         (parameters["start"][0], parameters["end"][0])
         for parameters in (parse_qs(urlsplit(path).query) for path in pair.node.asked)
@@ -125,17 +125,17 @@ def test_all_requests_are_about_the_same_time(pair: Pair) -> None:
 def test_another_number_of_results_fails_the_run(pair: Pair) -> None:
     pair.peer.results = 4
     with pytest.raises(DifferentAnswers, match="has 3 results on the node and 4 on the peer"):
-        pair.bench.measured(pair.server(pair.node), pair.server(pair.peer))
+        pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
 
 
 def test_an_error_fails_the_run(pair: Pair) -> None:
     pair.node.status = 503
     with pytest.raises(LookupFailed, match="was answered with 503"):
-        pair.bench.measured(pair.server(pair.node), None)
+        pair.bench.measure(pair.server(pair.node), None)
 
 
 def test_without_a_peer_the_node_is_measured_alone_and_the_peer_named_as_missing(pair: Pair) -> None:
-    report = pair.bench.measured(pair.server(pair.node), None)
+    report = pair.bench.measure(pair.server(pair.node), None)
     assert (report.peer, report.note) == (None, PEER_MISSING)
     assert "apt-get install victoria-metrics" in report.note
     assert all(figures.peer is None for figures in report.lookups)
@@ -194,15 +194,15 @@ def test_the_peer_listens_on_loopback_and_keeps_its_data_in_its_folder(tmp_path:
 
 
 def test_servers_are_quiet_when_they_have_used_hardly_any_cpu_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = query_servers._QUIET_LOOKS
-    told = [0.0, 1.0, *[2.5] * looks, 3.0, *[3.0 + 0.01 * look for look in range(1, looks + 1)], 9.9]
+    polls = query_servers._IDLE_POLLS
+    told = [0.0, 1.0, *[2.5] * polls, 3.0, *[3.0 + 0.01 * look for look in range(1, polls + 1)], 9.9]
     clock, spent = ManualClock(), iter(told)
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: next(spent))
-    assert wait_until_quiet([1], clock)
+    assert wait_until_idle([1], clock)
     assert next(spent) == 9.9, "one merge came after a pause that was too short"
 
 
 def test_servers_that_never_rest_are_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: clock.monotonic())
-    assert not wait_until_quiet([1], clock)
+    assert not wait_until_idle([1], clock)

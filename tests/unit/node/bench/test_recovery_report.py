@@ -117,8 +117,8 @@ def test_a_part_that_was_not_run_has_no_table() -> None:
 def test_the_picture_has_a_line_for_each_kind_of_start() -> None:
     picture = REPORT.picture()
     assert picture.count("<polyline") == 5
-    for said in ("direct", "spark, from its start", "spark jobs, session warm", "with the local copy", "20 s"):
-        assert f">{said}</text>" in picture
+    for text in ("direct", "spark, from its start", "spark jobs, session warm", "with the local copy", "20 s"):
+        assert f">{text}</text>" in picture
 
 
 def test_the_picture_of_one_part_has_only_that() -> None:

@@ -56,10 +56,10 @@ def is_active(status: Status) -> bool:
 def test_it_is_the_command_for_its_shard_with_its_settings_and_its_status_file(start: Start, tmp_path: Path) -> None:
     process = start("print(json.dumps(sys.argv[1:]))", extra=("--accept-loss", "5"))
     assert process.wait() == 0
-    said = json.loads(process.log_text())
-    assert said[0] == sys.executable
-    assert Path(said[1]).name == "strandline"
-    assert said[2:] == [
+    text = json.loads(process.log_text())
+    assert text[0] == sys.executable
+    assert Path(text[1]).name == "strandline"
+    assert text[2:] == [
         *("shard", "3", "--config", str(tmp_path / "settings.toml")),
         *("--accept-loss", "5", "--status-file", str(tmp_path / "shard-3.json")),
     ]
@@ -164,7 +164,7 @@ def test_it_stands_still_while_it_is_held_and_goes_on_afterwards(start: Start) -
     process = start(ENDS + WAITS)
     process.wait_for("it is active", is_active)
 
-    @process.held_still()
+    @process.suspended()
     def fail_while_held() -> None:
         assert wait_until(lambda: state_of(process) == "T", timeout=60, clock=SystemClock(), poll=0.001)
         raise KeyError

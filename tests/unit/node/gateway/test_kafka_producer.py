@@ -161,7 +161,7 @@ def test_a_full_queue_fails_the_batch_after_what_was_handed_over_is_settled() ->
     assert made.deliveries.told == []
     made.clients[0].holding = False
     (error,) = made.told()
-    assert "too many records wait" in str(error)
+    assert "the producer's queue is full" in str(error)
     made.producer.close(1)
 
 

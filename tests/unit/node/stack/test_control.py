@@ -189,7 +189,7 @@ def test_stack_that_somebody_else_starts_is_waited_for(folder: StateFolder) -> N
     with far:
         keeper = subprocess.Popen(keeper_of_stand_ins(far.fileno(), StandIns()), pass_fds=(far.fileno(),))
     near.send(options_message(options(folder.root)))
-    assert eventually(folder.held)
+    assert eventually(folder.is_held)
     # Its start goes on while ours waits; it is not up before it has been answered.
     near.send({"type": "keep"})
 

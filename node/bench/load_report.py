@@ -1,6 +1,7 @@
 """What came of queries that were asked while a shard ingested: answers, errors, and how far reading fell behind.
 
-All of it is computed from what was noted during the run: an `Asked` for each query and a `Look` for each second.
+All of it is computed from what was noted during the run: an `QueryOutcome` for each query and a `ProgressSample` for
+each second.
 """
 
 import re
@@ -14,7 +15,7 @@ from strandline.node.output import Block, Table
 
 # A refusal that names what to change: a setting of the node, or a parameter of the request.
 _LIMIT = re.compile(r"\b(query|http)\.[a-z_]+|\btimeout=")
-_LONGEST_TEXT = 200
+_MAX_TEXT = 200
 _ROWS = 12
 
 
@@ -23,7 +24,7 @@ class LoadFailed(Fatal):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryOutcome:
     """One query, and what came of it. `error` is its text; `has_warnings` belongs to an answer."""
 
     what: str
@@ -44,7 +45,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ProgressSample:
     """How far writing and reading were: records written and read since the load began, samples that the shard ingested
     in all, and the seconds since the load began.
     """
@@ -125,7 +126,7 @@ class LoadReport:
     memory: tuple[ProcessMemory, ...]
 
     @property
-    def most_behind(self) -> Lag:
+    def max_lag(self) -> Lag:
         """The greatest lag while clients asked."""
         return max(self.lags, key=lambda one: one.behind_s)
 
@@ -140,7 +141,7 @@ class LoadReport:
 
     def blocks(self) -> Iterator[Block]:
         """The figures as lines and tables."""
-        most, last = self.most_behind, self.lags[-1]
+        most, last = self.max_lag, self.lags[-1]
         read = "not in time" if self.read_all_s is None else f"{self.read_all_s:.1f} s"
         yield (
             f"{self.clients} clients for {self.seconds:.0f} s, while {self.written_speed:,.0f} samples/s were written "
@@ -159,7 +160,9 @@ class LoadReport:
             rows = ((str(one.status), one.error, f"{one.count:,}") for one in self.refusals)
             yield Table(("status", "error", "count"), tuple(rows))
         yield ""
-        rows = ((f"{one.seconds:.0f}", f"{one.records:,}", f"{one.behind_s:.1f}") for one in thinned(self.lags, _ROWS))
+        rows = (
+            (f"{one.seconds:.0f}", f"{one.records:,}", f"{one.behind_s:.1f}") for one in downsampled(self.lags, _ROWS)
+        )
         yield Table(("second", "lag in records", "lag in seconds"), tuple(rows))
 
 
@@ -177,10 +180,10 @@ def records_due(seconds: float, records_a_second: float, total: int) -> int:
     return min(total, int(seconds * records_a_second))
 
 
-def lags_of(looks: Sequence[Look], written_at: Sequence[float]) -> tuple[Lag, ...]:
+def lags_of(progress: Sequence[ProgressSample], written_at: Sequence[float]) -> tuple[Lag, ...]:
     """The lag at each look. `written_at` has the seconds at which each record was written."""
     found = []
-    for look in looks:
+    for look in progress:
         # What was written while the position was asked for is read, but not counted as written.
         records = max(0, look.written - look.read)
         behind = look.seconds - written_at[look.read] if records else 0.0
@@ -188,13 +191,13 @@ def lags_of(looks: Sequence[Look], written_at: Sequence[float]) -> tuple[Lag, ..
     return tuple(found)
 
 
-def ingested_speed(looks: Sequence[Look]) -> float:
+def ingested_speed(progress: Sequence[ProgressSample]) -> float:
     """Samples a second from the first look to the last."""
-    first, last = looks[0], looks[-1]
+    first, last = progress[0], progress[-1]
     return (last.ingested - first.ingested) / max(last.seconds - first.seconds, 1e-3)
 
 
-def latencies_of(whats: Sequence[str], asked: Sequence[Asked]) -> tuple[Latencies, ...]:
+def latencies_of(whats: Sequence[str], asked: Sequence[QueryOutcome]) -> tuple[Latencies, ...]:
     """Of each query, in the order of the names."""
     found = []
     for what in whats:
@@ -204,13 +207,13 @@ def latencies_of(whats: Sequence[str], asked: Sequence[Asked]) -> tuple[Latencie
     return tuple(found)
 
 
-def refusals_of(asked: Sequence[Asked]) -> tuple[Refusal, ...]:
+def refusals_of(asked: Sequence[QueryOutcome]) -> tuple[Refusal, ...]:
     """By status and text, the most frequent first."""
-    counts = Counter((one.status, one.error[:_LONGEST_TEXT], one.names_a_limit) for one in asked if not one.is_answer)
+    counts = Counter((one.status, one.error[:_MAX_TEXT], one.names_a_limit) for one in asked if not one.is_answer)
     return tuple(Refusal(status, error, count, named) for (status, error, named), count in counts.most_common())
 
 
-def thinned(lags: Sequence[Lag], most: int) -> tuple[Lag, ...]:
+def downsampled(lags: Sequence[Lag], most: int) -> tuple[Lag, ...]:
     """About `most` of them at equal distances, the last one included."""
     every = max(1, -(-len(lags) // most))
     return tuple(reversed(lags[::-1][::every]))
