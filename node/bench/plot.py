@@ -1,4 +1,4 @@
-"""A picture of times: one bar each, on a logarithmic scale, as SVG that needs nothing but a browser."""
+"""A bar chart of times with a logarithmic scale, as stand-alone SVG."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ ROW, LABELS, BARS, MARGIN = 26, 330, 520, 20
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What took how long, and what else is to be said of it."""
+    """One time with its label, and an optional note."""
 
     label: str
     milliseconds: float
@@ -18,7 +18,7 @@ class Bar:
 
 
 def bar_chart(title: str, subtitle: str, bars: Sequence[Bar]) -> str:
-    """The chart. Every power of ten from below the shortest bar to above the longest has a line."""
+    """The chart. It has a grid line for each power of ten from below the shortest bar to above the longest."""
     shortest, longest = min(bar.milliseconds for bar in bars), max(bar.milliseconds for bar in bars)
     low, high = math.floor(math.log10(shortest)) - 0.3, math.ceil(math.log10(longest) + 0.001)
     width, top = LABELS + BARS + 2 * MARGIN, 78

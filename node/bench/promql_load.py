@@ -1,8 +1,7 @@
-"""Clients that ask all PromQL queries in turn while the shard ingests at half of its speed.
+"""Clients that send all PromQL queries in turn while the shard ingests at half of its maximum speed.
 
-The scrapes go on behind those that are there already, with the same series, as close together as the speed demands.
-Their records are made beforehand. Queries ask for the hour up to the newest scrape, so that they read what is being
-written.
+New scrapes follow the existing ones, with the same series, and at the interval that results from the speed. Their
+records are generated in advance. Queries are for the hour up to the newest scrape, so they read the new samples.
 """
 
 import json
@@ -41,7 +40,7 @@ _SHARE = 0.5
 _TIMEOUT = "30s"
 _POLL_S = 1.0
 _PACE_S = 0.005
-# What is kept of an answer: its errors, or the warnings at its end.
+# The bytes of an answer that are kept: enough for an error, or for the warnings at its end.
 _KEPT = 4096
 _JOIN_S = 150.0
 _READ_TIMEOUT_S = 120.0
@@ -50,7 +49,7 @@ _FIGURE = re.compile(r"^strandline_(position_offset|ingested_samples_total)\{[^}
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How many clients ask, and for how long."""
+    """The number of clients, and the duration."""
 
     clients: int
     seconds: float = 60.0
@@ -64,7 +63,7 @@ class Log(Protocol):
         ...
 
     def flush(self) -> None:
-        """Return when all of them are there. Raises `NotProduced`."""
+        """Wait until all records are in Kafka. Raises `NotProduced`."""
         ...
 
 
@@ -88,7 +87,7 @@ class KafkaPartition:
 
     def flush(self) -> None:
         if self._producer.flush(_READ_TIMEOUT_S) or self._refused:
-            raise NotProduced(f"Kafka did not take all records: {self._refused[:1] or 'no answer in time'}")
+            raise NotProduced(f"Kafka did not accept all records: {self._refused[:1] or 'no answer in time'}")
 
     def _delivered(self, error: object, _message: object) -> None:
         if error is not None:
@@ -97,7 +96,7 @@ class KafkaPartition:
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """Where records go, where clients ask, how many records the partition has, and how fast the shard read those."""
+    """The partition for the records, the node for queries, the partition's current end, and the shard's read speed."""
 
     log: Log
     node: Server
@@ -111,7 +110,7 @@ class PromqlLoad:
     def __init__(
         self, options: LoadOptions, target: LoadTarget, scrapes: PromqlScrapes, folder: Path, clock: Clock
     ) -> None:
-        """`scrapes` have been taken up to the newest one that the shard has."""
+        """`scrapes` must be at the scrape after the newest one that the shard has."""
         self._options, self._target, self._scrapes, self._clock = options, target, scrapes, clock
         self._speed = _SHARE * target.read_speed
         self._records = PreparedRecords(folder / "records")
@@ -121,7 +120,7 @@ class PromqlLoad:
         self._began = 0.0
 
     def run(self, steps: Steps) -> LoadReport:
-        """Make the records, and let everything run. Raises what writing raised."""
+        """Generate the records, and run the load. Raises errors of the writing thread."""
         with steps.step("Making records for the load") as step:
             self._records.fill(self._bodies(step))
         peak = MemoryPeak(self._target.node)
@@ -145,7 +144,7 @@ class PromqlLoad:
         )
 
     def _run_beside(self, link: TimedConnection, step: Step) -> float | None:
-        """How long after the last record all of them were read; None if they were not in time."""
+        """Run the load. Returns the seconds from the last record's write until all were read; None after a timeout."""
         writer = threading.Thread(target=self._write_or_record_failure, daemon=True)
         clients = [threading.Thread(target=self._ask, args=(one,), daemon=True) for one in range(self._options.clients)]
         for thread in (writer, *clients):
@@ -157,7 +156,7 @@ class PromqlLoad:
                 self._clock.sleep(max(0.0, _POLL_S - (self._seconds() - now)))
             self._is_over.set()
             writer.join(_JOIN_S)
-            # Queries that are under way go on meanwhile.
+            # Running queries continue meanwhile.
             read_all_s = self._time_to_read_all(link)
         finally:
             self._is_over.set()
@@ -176,7 +175,7 @@ class PromqlLoad:
         return max(0.0, self._seconds() - self._written_at[-1]) if written else 0.0
 
     def _bodies(self, step: Step) -> Iterator[bytes]:
-        """Scrapes at such a distance that they make up the speed."""
+        """The bodies of scrapes, at the interval that results from the speed."""
         distance = 1000 * self._scrapes.series / self._speed
         count = max(1, round(1000 * self._options.seconds / distance))
         for number in range(count):
@@ -203,7 +202,7 @@ class PromqlLoad:
         log.flush()
 
     def _ask(self, number: int) -> None:
-        """One client: each begins with another query."""
+        """One client. Each begins with a different query."""
         link: TimedConnection | None = None
         turn = number
         while not self._is_over.is_set():
@@ -224,7 +223,7 @@ class PromqlLoad:
         return f"{QueryRange(1, 60, end).target(query.expression)}&timeout={_TIMEOUT}"
 
     def _sample_progress(self, link: TimedConnection) -> ProgressSample:
-        # Before it is asked: what takes long here makes nothing look late.
+        # Read before the request, so that a slow response does not increase the lag.
         seconds, written = self._seconds(), len(self._written_at)
         found = dict(_FIGURE.findall(link.get("/metrics").body.decode()))
         read = round(float(found["position_offset"])) - self._target.first_offset
@@ -235,7 +234,7 @@ class PromqlLoad:
 
 
 def outcome_of(query: PromqlQuery, answer: TimedAnswer) -> QueryOutcome:
-    """What came of a query that was answered, with the error's text if there is one."""
+    """The outcome of a query from its response."""
     if answer.status == 200:
         return QueryOutcome(query.what, answer.milliseconds, 200, has_warnings=b'"warnings":[' in answer.body)
     try:

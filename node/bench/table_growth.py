@@ -1,4 +1,4 @@
-"""The key table's growth: for how long ingestion stands still when the table has to move into a larger one."""
+"""Measures the growth of the key table: how long ingestion pauses when the table is copied into a larger one."""
 
 import time
 from collections.abc import Callable
@@ -16,10 +16,10 @@ _WARM_UP_KEYS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class TableGrowth:
-    """The longest pause of all: milliseconds of the clock, and of work, and how many keys there were after it.
+    """The longest pause: its wall time and CPU time in milliseconds, and the number of keys after it.
 
-    A pause is the whole of a call that had to grow the table, its look-ups and new keys included. Where `cpu_ms` is
-    much less than `pause_ms` the machine did other things meanwhile.
+    A pause is the duration of a call that grows the table, including its look-ups and new keys. If `cpu_ms` is much
+    less than `pause_ms`, other processes used the machine.
     """
 
     growths: int
@@ -31,10 +31,10 @@ class TableGrowth:
 
 
 def grow_table(keys: int, *, clock: Callable[[], float] = time.perf_counter) -> TableGrowth:
-    """Let a table grow to so many keys from nothing, batch by batch as ingestion does; `clock` counts seconds."""
+    """Grow an empty table to this number of keys, in batches as in ingestion. `clock` returns seconds."""
     rng = np.random.default_rng(7)
     table = KeyTable()
-    # Kernels are compiled, or loaded, at their first call.
+    # Compiles or loads the kernels.
     table.assign(*_random_keys(rng, _WARM_UP_KEYS), next_row=0, most=_WARM_UP_KEYS)
     table = KeyTable()
     growths, longest = 0, (0.0, 0.0, 1)

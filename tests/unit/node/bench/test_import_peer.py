@@ -91,7 +91,7 @@ def test_each_format_goes_to_its_own_path_and_only_the_header_is_left_out(peer: 
 
 def test_a_peer_that_does_not_take_all_samples_is_no_comparison(peer: Peer, tmp_path: Path) -> None:
     peer.loses = 2
-    with pytest.raises(PeerRefused, match="took 4 of 6 samples"):
+    with pytest.raises(PeerRefused, match="accepted 4 of 6 samples"):
         sent(peer, tmp_path, Format.CSV)
 
 

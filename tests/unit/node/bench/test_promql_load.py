@@ -133,8 +133,8 @@ def test_a_report_has_speeds_lags_memory_latencies_and_errors() -> None:
     lines = [block for block in report(asked("sum", 1.0, 503, FULL)).blocks() if isinstance(block, str)]
     tables = [block for block in report(asked("sum", 1.0, 503, FULL)).blocks() if not isinstance(block, str)]
     assert "2 clients for 60 s, while 500 samples/s were written and 499 read" in lines[0]
-    assert "at most 2.5 s (30 records), 0.2 s (5 records) at the end; all was read 0.5 s after" in lines[1]
-    assert lines[3] == "memory at most: front 0 MB above 50 MB; shard 0 30 MB above 100 MB"
+    assert "at most 2.5 s (30 records), 0.2 s (5 records) at the end; all were read 0.5 s after" in lines[1]
+    assert lines[3] == "peak memory: front 0 MB above 50 MB; shard 0 30 MB above 100 MB"
     assert tables[0].rows[0] == ("sum", "2", "1", "30", "30")
     assert tables[1].rows == (("503", FULL, "1"),)
     assert tables[2].rows[-1] == ("2", "5", "0.2")

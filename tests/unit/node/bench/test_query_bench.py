@@ -181,7 +181,7 @@ def test_a_server_runs_from_ready_to_the_end_of_the_block(tmp_path: Path) -> Non
 def test_a_server_that_ends_is_told_with_what_it_said(tmp_path: Path) -> None:
     script = "import sys; sys.exit('no disk')"
     launch = Launch("it", (sys.executable, "-c", script), free_port(), "/ready", tmp_path / "log")
-    with pytest.raises(ServerEnded, match="it ended with 1") as told, running(launch, SystemClock()):
+    with pytest.raises(ServerEnded, match="it ended with exit code 1") as told, running(launch, SystemClock()):
         pass
     assert "no disk" in told.value.remedy
 
