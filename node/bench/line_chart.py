@@ -146,11 +146,11 @@ class _Drawing:
         return self.top + HEIGHT * (1 - value / self._y_ticks[-1])
 
     def _legend(self) -> Iterator[str]:
-        place = self.left + 6
+        x = self.left + 6
         for number, line in enumerate(self.panel.lines):
-            yield _marker(number, place, self.top - 30)
-            yield f'<text x="{place + 10:.1f}" y="{self.top - 26}" class="legend">{escape(line.label)}</text>'
-            place += 34 + _CHARACTER_WIDTH * len(line.label)
+            yield _marker(number, x, self.top - 30)
+            yield f'<text x="{x + 10:.1f}" y="{self.top - 26}" class="legend">{escape(line.label)}</text>'
+            x += 34 + _CHARACTER_WIDTH * len(line.label)
 
     def _axes(self) -> Iterator[str]:
         right, bottom = self.left + WIDTH, self.top + HEIGHT

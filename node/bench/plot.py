@@ -29,9 +29,9 @@ def bar_chart(title: str, subtitle: str, bars: Sequence[Bar]) -> str:
 
     lines = []
     for power in range(math.ceil(low), high + 1):
-        place = x(10.0**power)
-        lines.append(f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{top - 8}" y2="{height - 32}" class="grid"/>')
-        lines.append(f'<text x="{place:.1f}" y="{height - 14}" class="tick">{_duration(10.0**power)}</text>')
+        x_line = x(10.0**power)
+        lines.append(f'<line x1="{x_line:.1f}" x2="{x_line:.1f}" y1="{top - 8}" y2="{height - 32}" class="grid"/>')
+        lines.append(f'<text x="{x_line:.1f}" y="{height - 14}" class="tick">{_duration(10.0**power)}</text>')
     for number, bar in enumerate(bars):
         y = top + ROW * number
         end = x(bar.milliseconds)
@@ -41,8 +41,8 @@ def bar_chart(title: str, subtitle: str, bars: Sequence[Bar]) -> str:
             f'<rect x="{MARGIN + LABELS}" y="{y}" width="{end - MARGIN - LABELS:.1f}" height="18" class="bar"/>'
         )
         inside = end > MARGIN + LABELS + BARS * 0.62
-        place, kind = (end - 6, "inside") if inside else (end + 6, "outside")
-        lines.append(f'<text x="{place:.1f}" y="{y + 14}" class="{kind}">{escape(text)}</text>')
+        x_text, kind = (end - 6, "inside") if inside else (end + 6, "outside")
+        lines.append(f'<text x="{x_text:.1f}" y="{y + 14}" class="{kind}">{escape(text)}</text>')
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-size="13"
   font-family="DejaVu Sans, Helvetica, Arial, sans-serif">
 <style>

@@ -172,17 +172,17 @@ class PromqlBench:
             for _ in range(_WARM_UP):
                 for link in links:
                     link.get(target)
-            turns = self._request_count((self._clock.monotonic() - began) / _WARM_UP)
+            requests = self._request_count((self._clock.monotonic() - began) / _WARM_UP)
             peaks = [MemoryPeak(one.server) for one in servers]
             spent: list[float | None] = [0.0 for _ in servers]
             times: list[list[float]] = [[] for _ in servers]
-            for turn in range(turns):
-                for place in range(len(links)) if turn % 2 == 0 else reversed(range(len(links))):
+            for number in range(requests):
+                for index in range(len(links)) if number % 2 == 0 else reversed(range(len(links))):
                     # Measured only during the request: its background work between requests depends on the other
                     # servers.
-                    before = servers[place].cpu_seconds()
-                    times[place].append(links[place].get(target).milliseconds)
-                    spent[place] = _more(spent[place], before, servers[place].cpu_seconds())
+                    before = servers[index].cpu_seconds()
+                    times[index].append(links[index].get(target).milliseconds)
+                    spent[index] = _add_cpu(spent[index], before, servers[index].cpu_seconds())
             for name, rise in peaks[0].rises().items():
                 self._highest[name] = max(self._highest.get(name, 0), peaks[0].idle[name] + rise)
             costs = [
@@ -197,7 +197,7 @@ class PromqlBench:
             asked.steps,
             round(self.series * share),
             results,
-            turns,
+            requests,
             costs[0],
             tuple(costs[1:]),
         )
@@ -359,7 +359,7 @@ def _at(url: str, pid: int | None) -> MeasuredServer:
     return MeasuredServer(server, is_prometheus=not is_victoria)
 
 
-def _more(spent: float | None, before: float | None, now: float | None) -> float | None:
+def _add_cpu(spent: float | None, before: float | None, now: float | None) -> float | None:
     return None if spent is None or before is None or now is None else spent + now - before
 
 

@@ -204,10 +204,10 @@ class PromqlLoad:
     def _ask(self, number: int) -> None:
         """One client. Each begins with a different query."""
         link: TimedConnection | None = None
-        turn = number
+        next_query = number
         while not self._is_over.is_set():
-            query, began = QUERIES[turn % len(QUERIES)], self._clock.monotonic()
-            turn += 1
+            query, began = QUERIES[next_query % len(QUERIES)], self._clock.monotonic()
+            next_query += 1
             try:
                 link = link if link is not None else self._target.node.connect()
                 asked = outcome_of(query, link.get(self._path(query), kept=_KEPT))

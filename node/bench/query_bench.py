@@ -87,7 +87,7 @@ class QueryOptions:
 
 
 class QueryBench:
-    """One run, with servers of its own in a folder of its own."""
+    """One run, with its own servers in its own folder."""
 
     def __init__(self, options: QueryOptions, folder: Path, steps: Steps) -> None:
         self._options, self._folder, self._steps = options, folder, steps
@@ -135,13 +135,13 @@ class QueryBench:
         self, lookup: Lookup, servers: Sequence[Server], links: Sequence[TimedConnection], step: Step
     ) -> LookupFigures:
         began = self._clock.monotonic()
-        for turn in range(-self._options.warm_up, 0):
-            self._ask_each(lookup.request(turn), links, turn)
-        turns = self._options.request_count(self._clock.monotonic() - began)
+        for number in range(-self._options.warm_up, 0):
+            self._ask_each(lookup.request(number), links, number)
+        requests = self._options.request_count(self._clock.monotonic() - began)
         times: list[list[float]] = [[] for _ in links]
         before, found = [server.cpu_seconds() for server in servers], 0
-        for turn in range(turns):
-            answers, found = self._ask_each(lookup.request(turn), links, turn)
+        for number in range(requests):
+            answers, found = self._ask_each(lookup.request(number), links, number)
             for kept, milliseconds in zip(times, answers, strict=True):
                 kept.append(milliseconds)
         spent = [
@@ -150,17 +150,17 @@ class QueryBench:
         ]
         taken = [LookupCost.of(*each) for each in zip(times, spent, strict=True)]
         step.note = " against ".join(f"{each.p50_ms:.2f} ms" for each in taken)
-        return LookupFigures(lookup.what, turns, found, taken[0], taken[1] if len(taken) > 1 else None)
+        return LookupFigures(lookup.what, requests, found, taken[0], taken[1] if len(taken) > 1 else None)
 
-    def _ask_each(self, target: str, links: Sequence[TimedConnection], turn: int) -> tuple[list[float], int]:
+    def _ask_each(self, target: str, links: Sequence[TimedConnection], number: int) -> tuple[list[float], int]:
         """Send a request to each server, alternating which is first. Returns the time of each, and the number of
         results.
         """
         times, counts = [0.0] * len(links), [0] * len(links)
-        for place in range(len(links)) if turn % 2 == 0 else reversed(range(len(links))):
+        for index in range(len(links)) if number % 2 == 0 else reversed(range(len(links))):
             self._clock.sleep(_PAUSE_S)
-            answer = links[place].get(target)
-            times[place], counts[place] = answer.milliseconds, results_in(answer.status, answer.body, target)
+            answer = links[index].get(target)
+            times[index], counts[index] = answer.milliseconds, results_in(answer.status, answer.body, target)
         if len(set(counts)) > 1:
             raise DifferentAnswers(f"{target} has {counts[0]:,} results on the node and {counts[1]:,} on the peer")
         return times, counts[0]

@@ -1,4 +1,5 @@
-"""Creates systemd units from the templates in this folder. Pure, except for reading the templates.
+"""Creates systemd units from the templates in `conf/systemd/`, to which this folder has links. Pure, except for reading
+the templates.
 
 The templates are valid units for an installation in /usr. For other installations, the program's path, the user, and
 the access to home folders are replaced.
