@@ -67,13 +67,13 @@ def refused(**values: Any) -> list[tuple[str, Finding]]:
         ("history", "3651d", "is above 3650d"),
     ],
 )
-def test_nonsense_is_refused(name: str, nonsense: object, what: str) -> None:
+def test_invalid_values_are_refused(name: str, nonsense: object, what: str) -> None:
     ((setting, finding),) = refused(**{name: nonsense})
     assert (setting, finding.what) == (name, what)
     assert finding.remedy
 
 
-def test_an_interval_that_does_not_fit_the_day_is_told_which_do() -> None:
+def test_an_interval_that_does_not_divide_the_day_gets_the_valid_ones_as_remedy() -> None:
     ((_, finding),) = refused(flush_interval="45m")
     assert (
         finding.remedy
@@ -82,7 +82,7 @@ def test_an_interval_that_does_not_fit_the_day_is_told_which_do() -> None:
 
 
 @pytest.mark.parametrize("hours", [1, 2, 3, 4, 6, 8, 12, 24])
-def test_whole_hours_that_divide_a_day_are_intervals(hours: int) -> None:
+def test_hours_that_divide_a_day_are_intervals(hours: int) -> None:
     assert DatasetSettings(flush_interval=f"{hours}h").flush_interval == Duration(hours * HOUR)
 
 

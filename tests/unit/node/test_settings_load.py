@@ -116,7 +116,7 @@ def test_properties_in_the_environment_add_to_those_in_the_file(file: Path) -> N
     assert loaded.origins["kafka.client.queued.min.messages"].where == "strandline.toml line 3"
 
 
-def test_all_problems_are_told_at_once_with_their_places(file: Path) -> None:
+def test_all_problems_are_reported_at_once_with_their_places(file: Path) -> None:
     text = """\
 [log]
 level = "eror"
@@ -196,7 +196,7 @@ def test_a_shard_may_not_be_killed_while_it_waits_for_a_broker(file: Path) -> No
     assert found.what == "is not a duration"
 
 
-def test_the_error_is_fatal_counts_as_wrong_usage_and_tells_all_in_its_text(file: Path) -> None:
+def test_the_error_is_fatal_counts_as_wrong_usage_and_has_all_problems_in_its_text(file: Path) -> None:
     file.write_text("[log]\nlevel = 1\nformat = 2\n", encoding="utf-8")
     with pytest.raises(Fatal) as raised:
         load_settings(file, {})
@@ -267,7 +267,7 @@ def test_a_section_that_is_no_table_is_refused(file: Path, text: str) -> None:
     assert (found.setting, found.where, found.what) == ("log", "strandline.toml line 1", "is not a table")
 
 
-def test_a_file_that_does_not_exist_is_a_problem_that_says_who_named_it(file: Path) -> None:
+def test_a_file_that_does_not_exist_is_a_problem_with_the_name_of_its_source(file: Path) -> None:
     (found,) = problems(None, STRANDLINE_CONFIG=str(file))
     assert (found.setting, found.value_shown) == ("STRANDLINE_CONFIG", str(file))
     assert found.what == "can't be read: No such file or directory"
@@ -289,7 +289,7 @@ def test_a_file_that_does_not_exist_is_a_problem_that_says_who_named_it(file: Pa
         ("a = 1\na = 2\n", "strandline.toml line 2, column 6", "is not TOML: Cannot overwrite a value"),
     ],
 )
-def test_a_syntax_error_is_told_with_line_and_column(file: Path, text: str, where: str, what: str) -> None:
+def test_a_syntax_error_is_reported_with_line_and_column(file: Path, text: str, where: str, what: str) -> None:
     (found,) = problems(file, text)
     assert (found.setting, found.where, found.what) == (str(file), where, what)
 

@@ -118,7 +118,7 @@ def test_every_default_passes_its_own_check() -> None:
         (StackSettings, "state_dir", 7, "is not a path"),
     ],
 )
-def test_nonsense_is_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
+def test_invalid_values_are_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
     (found,) = refused(section, **{name: nonsense})
     assert found[0].split(".")[0] == name
     assert found[1] == what
@@ -383,7 +383,7 @@ def test_a_file_that_may_not_be_opened_is_refused_with_the_reason(
     ]
 
 
-def test_a_file_open_to_others_is_told_how_to_close(tmp_path: Path) -> None:
+def test_a_file_that_others_can_access_gets_the_chmod_command_as_remedy(tmp_path: Path) -> None:
     path = write(tmp_path / "open", "a\nb\n", 0o644)
     with pytest.raises(ValidationError) as raised:
         CassandraSettings(credentials_file=path)

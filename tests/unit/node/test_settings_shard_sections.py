@@ -75,13 +75,13 @@ def refused(section: type[Section], **values: Any) -> list[tuple[str, Finding]]:
         (StoreSettings, "sqlite_file", True, "is not a path"),
     ],
 )
-def test_nonsense_is_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
+def test_invalid_values_are_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
     ((setting, finding),) = refused(section, **{name: nonsense})
     assert (setting, finding.what) == (name, what)
     assert finding.remedy
 
 
-def test_a_first_start_that_is_neither_is_told_both_ways_to_say_it() -> None:
+def test_an_invalid_first_start_gets_both_formats_as_remedy() -> None:
     ((_, finding),) = refused(ShardSettings, first_start="latests")
     assert finding.remedy == (
         'One of earliest, latest; or: Write an integer and one of ms, s, m, h, d, such as "30s" or "5m".'
@@ -134,7 +134,7 @@ def test_a_sqlite_file_is_refused_while_the_store_is_another(tmp_path: Path) -> 
     assert finding.remedy == "Set kind to sqlite, or leave this out"
 
 
-def test_sqlite_s_file_lies_in_the_data_folder_unless_it_is_named(tmp_path: Path) -> None:
+def test_the_sqlite_file_is_in_the_data_folder_by_default(tmp_path: Path) -> None:
     (tmp_path / "there").write_bytes(b"")
     for name in ("there", "to be made"):
         named = StoreSettings(kind="SQLite", sqlite_file=tmp_path / name)

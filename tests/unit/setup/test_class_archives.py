@@ -77,7 +77,7 @@ def test_archives_are_kept_until_a_jar_changes(checkout: Checkout) -> None:
     assert checkout.set_up() == [SPARK]
 
 
-def test_what_can_not_be_archived_is_told_and_starts_without(checkout: Checkout) -> None:
+def test_a_failed_archive_is_reported_and_jvms_start_without_it(checkout: Checkout) -> None:
     checkout.set_up()
     for jar in (checkout.kafka_jar, checkout.spark_jar):
         jar.write_text("another version")

@@ -86,7 +86,7 @@ def test_where_the_cache_has_none_set_up_compiles_those_of_a_node(context: Build
 
 
 @pytest.mark.parametrize("name", ["wire/kernels/walk.py", "conf/python/requirements.lock"])
-def test_other_kernels_or_packages_are_compiled_anew(
+def test_other_kernels_or_packages_are_compiled_again(
     name: str, tested: Path, context: BuildContext, tmp_path: Path
 ) -> None:
     second = make_checkout(tmp_path / "second")

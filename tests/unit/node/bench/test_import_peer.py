@@ -89,7 +89,7 @@ def test_each_format_goes_to_its_own_path_and_only_the_header_is_left_out(peer: 
     assert json.loads(lines.splitlines()[0])["metric"] == {"__name__": "cpu", "host": "host-0", "dc": "dc0"}
 
 
-def test_a_peer_that_does_not_take_all_samples_is_no_comparison(peer: Peer, tmp_path: Path) -> None:
+def test_a_peer_that_does_not_accept_all_samples_is_refused(peer: Peer, tmp_path: Path) -> None:
     peer.loses = 2
     with pytest.raises(PeerRefused, match="accepted 4 of 6 samples"):
         sent(peer, tmp_path, Format.CSV)

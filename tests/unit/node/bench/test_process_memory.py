@@ -48,7 +48,7 @@ def test_the_peak_stays_when_memory_is_given_back() -> None:
         assert 200 * MIB < peak_resident_bytes(pid) < 260 * MIB
 
 
-def test_the_peak_of_whoever_started_it_is_not_its_own() -> None:
+def test_the_peak_of_the_parent_is_not_its_own() -> None:
     here = bytearray(300 * MIB)
     here[::4096] = b"x" * len(here[::4096])
     with running(WAIT) as pid:

@@ -128,7 +128,7 @@ def test_measuring_waits_for_all_processes_whose_cpu_time_counts(
     assert waited_for == [10, 11, 12]
 
 
-def test_all_queries_parse_and_steps_are_whole_seconds() -> None:
+def test_all_queries_parse_and_steps_are_full_seconds() -> None:
     for query in QUERIES:
         parse(query.expression)
     short, long = ranges(24, 1_790_000_280)
@@ -156,12 +156,12 @@ def test_what_differs_is_named(theirs: list[dict[str, object]], text: str) -> No
         check_agreement("q", matrix(1.0, job="a"), theirs, "peer")
 
 
-def test_an_error_of_a_server_is_told() -> None:
+def test_an_error_of_a_server_is_reported() -> None:
     with pytest.raises(PromqlFailed, match="peer answered up with 422: no"):
         series_in(422, b"no", "up", "peer")
 
 
-def test_every_query_is_asked_of_every_server_over_each_range_and_reported(bench: PromqlBench) -> None:
+def test_every_query_is_sent_to_every_server_over_each_range_and_reported(bench: PromqlBench) -> None:
     with ExitStack() as servers:
         node, peer = (servers.enter_context(answering()) for _ in range(2))
         queries, scaling = bench.measure(measure(node, "node"), [measure(peer, "peer")])

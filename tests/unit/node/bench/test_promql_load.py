@@ -69,7 +69,7 @@ def report(*refused: QueryOutcome, read_all_s: float | None = 0.5) -> LoadReport
     )
 
 
-def test_the_speed_of_reading_counts_from_the_last_look_before_it_began_to_the_first_after_it_ended() -> None:
+def test_the_speed_of_reading_counts_from_the_last_poll_before_it_began_to_the_first_after_it_ended() -> None:
     points = [(0.0, 0), (3.0, 0), (4.0, 500), (5.0, 1000), (9.0, 1000)]
     assert speed_of(points, 1000) == 500.0
 
@@ -84,7 +84,7 @@ def test_the_lag_is_the_age_of_the_oldest_record_that_is_not_read() -> None:
     assert lags_of(progress, written_at) == (Lag(3.5, 3, 2.5), Lag(4.0, 0, 0.0))
 
 
-def test_what_is_written_between_the_looks_at_both_sides_is_no_negative_lag() -> None:
+def test_records_written_while_the_position_is_queried_make_no_negative_lag() -> None:
     assert lags_of((ProgressSample(1.0, 2, 3, 0),), [0.1, 0.2, 1.1]) == (Lag(1.0, 0, 0.0),)
 
 
@@ -233,7 +233,7 @@ def node(error: str) -> Iterator[Node]:
 
 
 @pytest.mark.parametrize("error", [LIMIT, "the shard is gone"])
-def test_clients_ask_all_queries_in_turn_while_records_are_written(tmp_path: Path, error: str) -> None:
+def test_clients_send_all_queries_in_turn_while_records_are_written(tmp_path: Path, error: str) -> None:
     scrapes = PromqlScrapes(50, BEGIN)
     list(scrapes.next())
     with node(error) as server:

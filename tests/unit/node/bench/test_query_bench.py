@@ -96,7 +96,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
         yield made
 
 
-def test_both_are_asked_the_same_in_turn_over_one_connection_a_look_up(pair: Pair) -> None:
+def test_both_get_the_same_requests_in_turn_over_one_connection_per_look_up(pair: Pair) -> None:
     report = pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
     assert pair.node.asked == pair.peer.asked
     asked = [pair.options.warm_up + figures.requests for figures in report.lookups]
@@ -141,7 +141,7 @@ def test_without_a_peer_the_node_is_measured_alone_and_the_peer_named_as_missing
     assert all(figures.peer is None for figures in report.lookups)
 
 
-def test_results_are_counted_and_nothing_else_is_taken_for_them() -> None:
+def test_only_results_are_counted() -> None:
     assert results_in(200, b'{"status":"success","data":["a","b"]}', "/x") == 2
     for status, body in ((200, b'{"status":"error"}'), (200, b'{"status":"success","data":{}}'), (500, b"no")):
         with pytest.raises(LookupFailed, match=f"/x was answered with {status}"):
@@ -178,7 +178,7 @@ def test_a_server_runs_from_ready_to_the_end_of_the_block(tmp_path: Path) -> Non
     assert not stat.exists()
 
 
-def test_a_server_that_ends_is_told_with_what_it_said(tmp_path: Path) -> None:
+def test_a_server_that_ends_is_reported_with_its_output(tmp_path: Path) -> None:
     script = "import sys; sys.exit('no disk')"
     launch = Launch("it", (sys.executable, "-c", script), free_port(), "/ready", tmp_path / "log")
     with pytest.raises(ServerEnded, match="it ended with exit code 1") as told, running(launch, SystemClock()):
@@ -193,7 +193,7 @@ def test_the_peer_listens_on_loopback_and_keeps_its_data_in_its_folder(tmp_path:
     assert launch.log.parent == tmp_path
 
 
-def test_servers_are_quiet_when_they_have_used_hardly_any_cpu_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_are_idle_when_they_have_used_hardly_any_cpu_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     polls = query_servers._IDLE_POLLS
     told = [0.0, 1.0, *[2.5] * polls, 3.0, *[3.0 + 0.01 * look for look in range(1, polls + 1)], 9.9]
     clock, spent = ManualClock(), iter(told)

@@ -42,7 +42,7 @@ def test_bodies_hold_each_series_once() -> None:
     assert len(columns.labels(2_499)) > len(expected)
 
 
-def test_a_look_up_with_a_selector_asks_for_another_one_each_time() -> None:
+def test_a_look_up_with_a_selector_uses_a_different_one_each_time() -> None:
     for lookup in lookups(ASKED):
         asked = [parse_qs(urlsplit(lookup.request(turn)).query) for turn in range(60)]
         if "match[]" in asked[0]:
@@ -102,7 +102,7 @@ def test_an_empty_answer_in_chunks_is_one() -> None:
         assert connection.get("/x").body == b""
 
 
-def test_an_answer_that_says_nothing_of_its_length_is_refused() -> None:
+def test_a_response_without_a_length_is_refused() -> None:
     with saying(b"HTTP/1.1 200 OK\r\n\r\n") as connection, pytest.raises(NotAnswered, match="neither Content-Length"):
         connection.get("/x")
 
@@ -176,5 +176,5 @@ def test_the_report_is_json_too() -> None:
         (70.0, 200),
     ],
 )
-def test_quick_look_ups_are_asked_more_often(warm_up_s: float, turns: int) -> None:
+def test_quick_look_ups_get_more_requests(warm_up_s: float, turns: int) -> None:
     assert QueryOptions(1000, requests=200).request_count(warm_up_s) == turns

@@ -64,7 +64,7 @@ def test_what_came_after_the_start_is_no_part_of_it() -> None:
     assert start_of(ENTERED | {"failed": 60_000}) == START
 
 
-def test_phases_and_the_processs_start_make_up_the_whole() -> None:
+def test_phases_and_the_processs_start_make_up_the_total() -> None:
     start = start_of(ENTERED | {"replaying": 11_950})
     parts = (start.process_start, start.acquiring, start.recovering_index, start.replaying, start.catching_up)
     assert sum(parts) == pytest.approx(start.seconds)

@@ -24,7 +24,7 @@ def samples(*given: Sample) -> Samples:
     )
 
 
-def test_what_is_there_once_as_it_was_sent_is_exact() -> None:
+def test_samples_that_are_found_once_and_unchanged_are_exact() -> None:
     sent = samples((1, 10, 1.0), (2, 10, float("nan")), (1, 20, 3.0))
     compared = compare(sent, samples((1, 20, 3.0), (1, 10, 1.0), (2, 10, float("nan"))))
     assert compared == Comparison(acknowledged=3, found=3, lost=0, doubled=0, wrong=0, foreign=0)

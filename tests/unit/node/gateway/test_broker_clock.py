@@ -73,7 +73,7 @@ def test_a_clock_that_leaps_while_a_record_is_on_its_way_compares_nothing(leap: 
 
 
 @pytest.mark.parametrize("leap", [-60 * MINUTE, -2_000, 2_000, 60 * MINUTE])
-def test_a_comparison_is_void_once_the_clock_has_leapt(leap: int) -> None:
+def test_a_comparison_is_invalid_after_the_clock_has_leapt(leap: int) -> None:
     compared = BrokerClock(ManualClock(NOW))
     compared.acknowledged(SENT, NOW)
     assert not compared.disagreement(OwnTime(NOW + 20_000, 20.0))

@@ -108,7 +108,7 @@ NOW = 1_790_000_000_000
 FATAL = KafkaError(KafkaError._FATAL, "out of sequence", fatal=True)
 
 
-def test_a_batch_is_told_once_when_its_last_record_is_there() -> None:
+def test_a_batch_is_reported_once_when_its_last_record_is_acknowledged() -> None:
     made = Made(holding=True)
     made.send(5)
     made.clients[0].holding = False
@@ -173,7 +173,7 @@ def test_a_client_that_refuses_the_first_record_fails_the_batch_at_once() -> Non
 
 
 @pytest.mark.parametrize("how", ["delivery", "refusal", "told"])
-def test_an_error_that_ends_the_client_has_another_take_its_place(how: str) -> None:
+def test_a_fatal_error_of_the_client_leads_to_a_new_client(how: str) -> None:
     match how:
         case "delivery":
             made = Made(outcome=FATAL)
@@ -194,7 +194,7 @@ def test_an_error_that_ends_the_client_has_another_take_its_place(how: str) -> N
     made.producer.close(1)
 
 
-def test_what_the_old_client_still_held_is_told_as_failed() -> None:
+def test_unacknowledged_records_of_the_old_client_are_reported_as_failed() -> None:
     made = Made(holding=True)
     made.send()
     made.producer.renew()
@@ -211,7 +211,7 @@ def test_closing_waits_for_deliveries_and_gives_up_the_rest() -> None:
     assert isinstance(error, NotDelivered)
 
 
-def test_brokers_that_are_all_away_are_told_to_whoever_wants_to_know() -> None:
+def test_an_outage_of_all_brokers_is_reported_to_the_callback() -> None:
     made = Made()
     client = made.clients[0]
     client.events.append(lambda: client.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN)))
@@ -242,7 +242,7 @@ def test_partitions_that_the_client_does_not_know_can_t_be_learnt() -> None:
     made.producer.close(1)
 
 
-def test_options_that_the_library_refuses_are_told_at_once() -> None:
+def test_options_that_the_library_rejects_raise_an_error_at_once() -> None:
     make = client_factory({"bootstrap.servers": "127.0.0.1:1", "no.such.property": 1}, Bounds(20, 1 << 20, 900_000))
     with pytest.raises(KafkaFailed, match=r"no\.such\.property"):
         KafkaProducer(make, "topic", BrokerClock(ManualClock()))
@@ -258,7 +258,7 @@ def test_every_replica_acknowledges_and_no_retry_doubles_a_record_whatever_the_s
     assert (made[0]["acks"], made[0]["enable.idempotence"]) == ("all", True)
 
 
-def test_the_largest_bounds_are_within_what_the_library_takes() -> None:
+def test_the_largest_bounds_are_within_the_librarys_limits() -> None:
     make = client_factory({"bootstrap.servers": "127.0.0.1:1"}, Bounds(600, 64 << 30, 80 << 20))
     make(lambda _: None, lambda _: None)
 

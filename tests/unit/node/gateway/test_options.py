@@ -35,7 +35,7 @@ def test_samples_are_held_to_the_limits_of_the_settings() -> None:
     assert anything.sample_times(now) == TimeRange(EARLIEST + 1, LATEST - 1), "those two are no times"
 
 
-def test_no_record_is_larger_than_shards_take() -> None:
+def test_no_record_is_larger_than_shards_accept() -> None:
     shard = ShardSettings(max_record_size="512k")
     assert gateway_options(Settings(shard=shard)).max_record == 512 << 10
 

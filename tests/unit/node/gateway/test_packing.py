@@ -44,7 +44,7 @@ def test_each_series_goes_to_the_partition_of_its_key() -> None:
         assert partition == partition_of(labels, 7)
 
 
-def test_counts_tell_what_the_records_hold() -> None:
+def test_counts_match_the_content_of_the_records() -> None:
     body = body_of(long_series("a", 10), long_series("b", 5), Series([("c", "d")], []))
     packed = pack(body, 3, OPTIONS)
     assert (packed.series, packed.samples, packed.without_samples) == (2, 15, 1)
@@ -143,7 +143,7 @@ class TestWhatIsDropped:
         (one,) = pack(compress(request.SerializeToString()), 2, OPTIONS).dropped
         assert (one.reason, one.example) == ("not-utf8", r'{a="\ufffd\n"}')
 
-    def test_a_series_too_large_for_a_record_takes_no_other_with_it(self) -> None:
+    def test_a_series_too_large_for_a_record_drops_no_other_series(self) -> None:
         options = GatewayOptions(max_record=5_000)
         packed = pack(body_of(up(1), long_series("giant", 1_000), up(2), long_series("titan", 1_000)), 4, options)
         (one,) = packed.dropped
@@ -151,7 +151,7 @@ class TestWhatIsDropped:
         assert packed.series == packed.samples == 2
         assert [labels for _, labels, _ in decoded({0: [record.value for record in packed.records]})]
 
-    def test_too_large_and_malformed_labels_are_told_apart(self) -> None:
+    def test_too_large_and_malformed_labels_are_distinguished(self) -> None:
         options = GatewayOptions(max_record=5_000)
         packed = pack(body_of(Series([], [(1, 1.0)]), long_series("giant", 1_000), up(1)), 4, options)
         assert {(one.reason, one.series) for one in packed.dropped} == {("no-labels", 1), ("too-large", 1)}
@@ -180,7 +180,7 @@ class TestWhatIsRefused:
         with pytest.raises(BadBlock, match="over the limit"):
             pack(bomb, 1, OPTIONS)
 
-    def test_too_many_series_are_refused_whole(self) -> None:
+    def test_a_request_with_too_many_series_is_refused(self) -> None:
         body = body_of(up(1), up(2), Series([], [(1, 1.0)]))
         assert pack(body, 2, GatewayOptions(max_series=3)).series == 2
         with pytest.raises(BadRequest, match=r"3 series, over the limit of 2"):

@@ -107,7 +107,7 @@ def test_killed_keeper_takes_its_servers_with_it_and_the_next_start_is_not_misle
     assert again.ports == record.ports
 
 
-def test_server_that_dies_takes_the_whole_stack_down_and_is_named(folder: StateFolder) -> None:
+def test_server_that_dies_stops_the_stack_and_is_named(folder: StateFolder) -> None:
     record, _ = start(folder)
     kafka = record.servers[0].process
     assert kafka is not None
@@ -138,7 +138,7 @@ def test_start_that_is_killed_or_interrupted_leaves_nothing(folder: StateFolder,
     assert eventually(lambda: not folder.is_held())
 
 
-def test_keeper_that_nobody_answers_takes_everything_down(folder: StateFolder) -> None:
+def test_keeper_without_an_answer_stops_everything(folder: StateFolder) -> None:
     folder.prepare()
     near, far = Handshake.pair()
     with far:
@@ -157,7 +157,7 @@ def test_keeper_that_nobody_answers_takes_everything_down(folder: StateFolder) -
     assert all(gone(process) for process in processes(record))
 
 
-def test_failure_of_the_keeper_is_told_by_the_start(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_of_the_keeper_is_reported_by_the_start(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, StandIns(cassandra=Manners(exit_code=3, says="java.lang.OutOfMemoryError")))
 
     with pytest.raises(KeeperFailed) as caught:
@@ -170,7 +170,7 @@ def test_failure_of_the_keeper_is_told_by_the_start(folder: StateFolder, monkeyp
     assert not folder.is_held()
 
 
-def test_keeper_that_ends_without_a_word_is_told_with_its_last_lines(
+def test_keeper_that_ends_without_an_error_is_reported_with_its_last_lines(
     folder: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = [sys.executable, "-c", "raise SystemExit('it broke')"]
@@ -183,7 +183,7 @@ def test_keeper_that_ends_without_a_word_is_told_with_its_last_lines(
     assert caught.value.exit_code is ExitCode.FAILED
 
 
-def test_stack_that_somebody_else_starts_is_waited_for(folder: StateFolder) -> None:
+def test_stack_that_another_process_starts_is_waited_for(folder: StateFolder) -> None:
     folder.prepare()
     near, far = Handshake.pair()
     with far:

@@ -77,7 +77,7 @@ def test_argument_file_quotes_what_java_would_split() -> None:
     )
 
 
-def test_jvm_compiles_to_its_best_code_only_when_asked() -> None:
+def test_jvm_uses_c2_only_with_the_option() -> None:
     def arguments(*, optimise: bool) -> list[str]:
         return java.jvm_arguments("1g", temporary=Path("/t"), crash_log=Path("/c"), optimise=optimise)
 

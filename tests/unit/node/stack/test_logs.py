@@ -127,7 +127,7 @@ def test_follow_waits_for_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
     assert len(waited) == 3
 
 
-def test_follow_ends_when_told_and_leaves_nothing_unread(tmp_path: Path) -> None:
+def test_follow_ends_on_request_and_leaves_nothing_unread(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\n")
 

@@ -101,7 +101,7 @@ def test_a_server_that_reuses_addresses_can_listen_on_a_port_that_was_looked_at(
         assert is_listening(port, os.getpid())
 
 
-def test_holder_of_a_free_port_is_nobody_known() -> None:
+def test_holder_of_a_free_port_is_unknown() -> None:
     with taken_port() as port:
         pass
 

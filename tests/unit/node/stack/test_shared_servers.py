@@ -52,7 +52,7 @@ def test_they_end_when_the_run_is_killed(tmp_path: Path, controller: subprocess.
     assert eventually(lambda: all(gone(process) for process in processes))
 
 
-def test_they_have_ended_when_the_run_says_so(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
+def test_they_have_ended_at_the_end_of_the_run(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
     processes = kept(tmp_path, controller)
     end_shared_stack(tmp_path)
     assert all(gone(process) for process in processes)

@@ -89,7 +89,7 @@ def test_exception_in_the_block_stops_the_servers(tmp_path: Path) -> None:
     assert not StateFolder(tmp_path).is_held()
 
 
-def test_steps_are_told_in_order_for_each_server(tmp_path: Path) -> None:
+def test_steps_are_reported_in_order_for_each_server(tmp_path: Path) -> None:
     steps: list[StackStep] = []
 
     with Stack.start(options(tmp_path), build=StandIns(kafka=Manners(prepares=True)), on_step=steps.append):
@@ -134,7 +134,7 @@ def test_cause_from_an_earlier_run_is_not_blamed_again(tmp_path: Path) -> None:
     assert "heap" not in caught.value.message
 
 
-def test_server_that_never_becomes_healthy_is_given_up_and_its_complaint_told(tmp_path: Path) -> None:
+def test_server_that_never_becomes_healthy_is_stopped_and_its_failure_reported(tmp_path: Path) -> None:
     watched = Watched(StandIns(kafka=Manners(answer="sick")))
 
     with pytest.raises(StartTimedOut) as caught:
@@ -180,7 +180,7 @@ def test_server_that_does_not_listen_to_reason_is_killed(tmp_path: Path, monkeyp
     assert watched.all_gone()
 
 
-def test_port_that_is_snatched_before_the_server_binds_it_is_replaced(tmp_path: Path) -> None:
+def test_port_that_another_process_binds_first_is_replaced(tmp_path: Path) -> None:
     attempts = []
 
     with socket.socket() as thief:
@@ -215,7 +215,7 @@ def test_fixed_port_that_is_snatched_is_an_error(tmp_path: Path) -> None:
             Stack.start(options(tmp_path, cassandra_port=port), build=build)
 
 
-def test_second_stack_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_second_stack_in_the_same_folder_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     with Stack.start(options(tmp_path), build=StandIns()) as first:
         with pytest.raises(StackBusy):
             Stack.start(options(tmp_path), build=StandIns())
@@ -247,7 +247,7 @@ def test_waiting_ends_with_an_error_when_a_server_dies(tmp_path: Path) -> None:
     assert eventually(watched.all_gone)
 
 
-def test_waiting_ends_when_it_is_told_to(tmp_path: Path) -> None:
+def test_waiting_ends_when_the_wake_up_descriptor_is_readable(tmp_path: Path) -> None:
     near, far = socket.socketpair()
     with near, far, Stack.start(options(tmp_path), build=StandIns()) as stack:
         far.send(b"!")

@@ -125,7 +125,7 @@ def test_what_would_break_a_unit_is_refused(user: str, program: str) -> None:
         ("/homes/x/strandline", "/usr/lib/jvm", "yes"),
     ],
 )
-def test_home_folders_are_shown_only_to_a_program_that_lies_there(program: str, reads: str, protect: str) -> None:
+def test_home_folders_are_visible_only_to_a_program_in_one(program: str, reads: str, protect: str) -> None:
     target = UnitTarget(Path(program), "u", (Path(reads),))
     assert fill_template("ProtectHome=yes\n", target) == f"ProtectHome={protect}\n"
 
@@ -147,7 +147,7 @@ def test_paths_that_a_service_has_others_for_are_found() -> None:
 
 
 class TestInstalling:
-    def test_what_a_service_could_not_see_is_told(
+    def test_paths_that_a_service_can_not_see_are_reported(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "executable", "/tmp/strandline/bin/python")
@@ -173,7 +173,7 @@ class TestInstalling:
         assert [file["state"] for file in report["files"]] == ["unchanged", "unchanged"]
         assert (installed / NODE).stat().st_mtime_ns == before
 
-    def test_what_somebody_changed_is_replaced_only_with_their_word(
+    def test_changed_units_are_replaced_only_with_confirmation(
         self, installed: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         right = (installed / NODE).read_text()
@@ -188,7 +188,9 @@ class TestInstalling:
         assert (installed / NODE).read_text() == right
         assert sorted(path.name for path in installed.iterdir()) == sorted([NODE, GATEWAY])
 
-    def test_a_place_that_can_t_be_written_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_folder_that_can_t_be_written_is_reported(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         (tmp_path / "etc").write_text("a file")
         assert cli.main(["install-units", "--root", str(tmp_path)]) == ExitCode.FAILED
         assert "can't be written" in capsys.readouterr().err
