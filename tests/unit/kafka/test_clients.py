@@ -1,4 +1,4 @@
-"""How clients of the library are made, and what they may say."""
+"""Creating clients, and what they log."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What makes sense for a dataset: each setting alone, and the lengths of time that lean on each other."""
+"""The validation of a dataset's settings: each alone, and durations that depend on each other."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -90,7 +90,7 @@ def test_hours_that_divide_a_day_are_intervals(hours: int) -> None:
 def test_an_interval_in_minutes_is_accepted_if_buckets_begin_anew_with_every_day_and_hours_are_whole(
     minutes: int,
 ) -> None:
-    """Every hour's end is a bucket's end, or every bucket's end is an hour's; and midnight is one."""
+    """Every hour ends with a bucket, or every bucket ends with an hour, and midnight is the end of a bucket."""
     ends = set(range(0, 24 * 60 + 1, minutes))
     hours = set(range(0, 24 * 60 + 1, 60))
     fits = 24 * 60 in ends and (hours <= ends or ends <= hours)
@@ -206,7 +206,7 @@ def test_a_manifest_that_would_have_too_many_rows_is_refused(
 
 
 def test_a_manifest_may_have_half_a_million_rows_and_no_more() -> None:
-    """With one group a bucket has two rows, so 250,000 buckets of a second are the most."""
+    """With one group a bucket has two rows, so the maximum is 250,000 buckets of a second."""
     values = {"flush_interval": "1s", "grace": "0s", "groups": 1, "history": "0s", "margin": "2s"}
     DatasetSettings(**values, retention="249998s")
     ((setting, finding),) = refused(**values, retention="249999s")

@@ -1,4 +1,4 @@
-"""`conf/strandline.toml` and the models say the same."""
+"""`conf/strandline.toml` agrees with the models."""
 
 import re
 import tomllib
@@ -39,7 +39,7 @@ def test_every_setting_has_a_comment_of_its_own(section: str, name: str) -> None
 
 
 def comment(section: str, name: str) -> str:
-    """What stands above a setting, as one line."""
+    """The comment above a setting, as one line."""
     at = begin = key_lines(TEXT)[f"{section}.{name}"] - 1
     while LINES[begin - 1].startswith("#"):
         begin -= 1

@@ -1,4 +1,4 @@
-"""Loading settings: what wins, what is refused, and how that is said."""
+"""Loading settings: precedence, validation and messages."""
 
 from pathlib import Path
 
@@ -207,7 +207,7 @@ def test_the_error_is_fatal_counts_as_wrong_usage_and_has_all_problems_in_its_te
 
 
 def test_a_wrong_value_gives_no_second_problem_through_its_default(file: Path) -> None:
-    """With the protocol set aside, PLAINTEXT would stand and make the CA file look superfluous."""
+    """Without the invalid protocol, the default PLAINTEXT would make the CA file look unused."""
     found = problems(file, '[kafka]\nsecurity_protocol = "SSSL"\nsasl_mechanism = "PLAIN"\n')
     assert [problem.setting for problem in found] == ["kafka.security_protocol"]
 

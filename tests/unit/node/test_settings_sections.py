@@ -1,4 +1,4 @@
-"""What makes sense for each setting, alone and together with others."""
+"""The validation of each setting, alone and together with others."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
 
 @pytest.fixture
 def pem(tmp_path: Path) -> dict[str, Path]:
-    """Files with a pair that fits, a key in other forms, and a pair that has nothing to do with it."""
+    """Files with a matching key and certificate, the key in other formats, and an unrelated key and certificate."""
     return {
         "certificate": write(tmp_path / "certificate.pem", pem_samples.CERTIFICATE, 0o644),
         "key": write(tmp_path / "key.pem", pem_samples.KEY),
@@ -41,7 +41,7 @@ def pem(tmp_path: Path) -> dict[str, Path]:
 
 
 def refused(section: Callable[..., Section], **values: Any) -> list[tuple[str, str]]:
-    """What is found wrong: setting and complaint."""
+    """The findings: setting and text."""
     with pytest.raises(ValidationError) as raised:
         section(**values)
     return [(each.setting, each.finding.what) for each in located(raised.value)]
@@ -372,7 +372,7 @@ def test_no_token_of_one_file_may_be_in_another(tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_opened_is_refused_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, pem: dict[str, Path]
 ) -> None:
-    """As root every file can be opened, so the refusal comes from a stand-in."""
+    """As root, every file can be opened, so the error is injected."""
 
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")

@@ -1,4 +1,4 @@
-"""What makes sense for shards and the store."""
+"""The validation of the settings of shards and the store."""
 
 from pathlib import Path
 from typing import Any

@@ -20,7 +20,7 @@ echo "$3" >> {asked}
 
 
 class Checkout:
-    """One with Kafka's jars in the cache and Spark's in its environment; its Python writes stand-ins of archives."""
+    """A checkout with Kafka's jars in the cache and Spark's in `.venv`, whose Python writes fake archives."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.asked = folder, folder / "asked"
@@ -44,7 +44,7 @@ class Checkout:
         python.chmod(0o700)
 
     def set_up(self) -> list[str]:
-        """Whose classes were archived anew."""
+        """The names of the archives that were written again."""
         self.asked.write_text("")
         provide_class_archives(self.context, self.folder, self.kafka_jar.parent)
         return self.asked.read_text().split()

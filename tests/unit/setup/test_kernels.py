@@ -23,7 +23,7 @@ def context(tmp_path: Path) -> BuildContext:
 
 
 def make_checkout(folder: Path) -> Path:
-    """A checkout with two kernels, as git leaves it: set up, and nothing compiled."""
+    """A fresh checkout with two kernels, without compiled ones."""
     for name in ("wire/kernels/walk.py", "wire/plain.py", "src/strandline/kernels/words.py"):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The files of `strandline bench import`, as VictoriaMetrics' import API gets them, and the figures as a table."""
+"""Sending the files of `strandline bench import` to VictoriaMetrics' import API, and the results as a table."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ LOAD = ImportLoad(6, 3)
 
 
 class Peer(ThreadingHTTPServer):
-    """Counts the lines of what it gets, as VictoriaMetrics counts rows; comments are none."""
+    """Counts the received lines without comments, as VictoriaMetrics counts rows."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

@@ -1,4 +1,4 @@
-"""The figures of a shard's benchmark."""
+"""The report of `strandline bench ingest`."""
 
 import json
 from dataclasses import asdict, replace

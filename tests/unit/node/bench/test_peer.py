@@ -1,4 +1,4 @@
-"""A peer that takes the same bodies."""
+"""Sending requests to a peer."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 
 class Server(ThreadingHTTPServer):
-    """Notes what it is sent, and answers as it is told."""
+    """Records the requests, and answers as configured."""
 
     daemon_threads = True
 

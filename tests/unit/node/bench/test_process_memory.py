@@ -1,4 +1,4 @@
-"""Memory of processes, as the kernel counts it: here of small programs."""
+"""The memory of small programs, as counted by the kernel."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ child.wait()
 
 @contextmanager
 def running(program: str, *arguments: str) -> Iterator[int]:
-    """A program that has come to where it waits."""
+    """A running program that has reached its final state."""
     command = [sys.executable, "-I", "-S", "-c", f"import sys\n{program}", *arguments]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None

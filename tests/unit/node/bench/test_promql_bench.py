@@ -1,4 +1,4 @@
-"""PromQL that is measured side by side, without real servers."""
+"""`strandline bench promql` without real servers."""
 
 import json
 import threading
@@ -38,7 +38,7 @@ def matrix(*values: float, **labels: str) -> list[dict[str, object]]:
 
 
 class Answering(ThreadingHTTPServer):
-    """Gives every query the same answer, and notes what it was asked."""
+    """Gives every query the same answer, and records the requests."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""What is made of the notes of a load: speeds, lags, latencies and refusals; and a load without real servers."""
+"""The results of a load: speeds, lags, latencies and refusals; and a load without real servers."""
 
 import json
 import threading
@@ -175,7 +175,7 @@ def test_an_error_is_noted_with_its_text_and_an_answer_with_its_warnings() -> No
 
 
 class Node(ThreadingHTTPServer):
-    """Answers queries, the third of each kind with an error, and reads what is written to its log at once."""
+    """Answers queries, every third with an error, and reads records as soon as they are written to its log."""
 
     daemon_threads = True
 
@@ -187,7 +187,7 @@ class Node(ThreadingHTTPServer):
         self.records.append(body)
 
     def flush(self) -> None:
-        """All is there."""
+        """All records are already written."""
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Look-ups that are measured side by side, without real servers."""
+"""`strandline bench query` without real servers."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.unit
 
 
 class Answering(ThreadingHTTPServer):
-    """Gives each look-up a number of results, or an error, and notes what it was asked."""
+    """Answers each look-up with a number of results or an error, and records the requests."""
 
     daemon_threads = True
 
@@ -66,11 +66,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nobody wants to know."""
+        """Nothing is logged."""
 
 
 class Pair:
-    """A node and a peer, as it were, and a bench of them."""
+    """Substitutes for a node and a peer, and a benchmark of them."""
 
     def __init__(self, folder: Path, requests: int = 2) -> None:
         self.order: list[str] = []

@@ -1,4 +1,4 @@
-"""The fleet, the look-ups, the connection and the report of the query bench."""
+"""The fleet, the look-ups, the connection and the report of `strandline bench query`."""
 
 import socket
 import threading
@@ -64,7 +64,7 @@ def test_only_the_values_that_are_too_many_have_a_limit() -> None:
 
 @contextmanager
 def saying(*parts: bytes) -> Iterator[TimedConnection]:
-    """A server that answers every request with the same bytes, in these parts, until nothing comes any more."""
+    """A server that answers every request with the same parts, until the client disconnects."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
 
         def serve() -> None:

@@ -1,4 +1,4 @@
-"""The figures of starts."""
+"""The report of `strandline bench recovery`."""
 
 import json
 from dataclasses import asdict, replace

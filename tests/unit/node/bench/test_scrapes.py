@@ -1,4 +1,4 @@
-"""Scrapes of the imaginary fleet."""
+"""Scrapes of the generated fleet."""
 
 import numpy as np
 import pytest

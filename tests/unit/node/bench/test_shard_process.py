@@ -1,4 +1,4 @@
-"""A shard's process, as benchmarks hold it: here with small programs in its place."""
+"""`ShardProcess`, with small programs in place of a shard."""
 
 import json
 import signal
@@ -34,7 +34,7 @@ WAITS = "\nsay(phase='active')\nwhile True: signal.pause()\n"
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Starts a program in the place of a shard."""
+    """Starts a program in place of a shard."""
     started: list[ShardProcess] = []
 
     def make(program: str, *, extra: tuple[str, ...] = ()) -> ShardProcess:

@@ -1,4 +1,4 @@
-"""Comparing what was acknowledged with what is found."""
+"""Comparing acknowledged samples with the samples found."""
 
 import numpy as np
 import pytest

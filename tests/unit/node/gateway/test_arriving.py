@@ -1,4 +1,4 @@
-"""Requests whose bodies are on the way: what they hold, and what becomes of those that do not come."""
+"""Requests whose bodies are still arriving: the room that they reserve, and bodies that never arrive."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -35,7 +35,7 @@ def run(
 async def announced(
     gateway: GatewayOfATest, length: int, sent: bytes = b"", **headers: str
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A client that announces a body and sends so much of it. It goes away at the end."""
+    """A client that announces a body, sends a part of it, and disconnects at the end."""
     host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     fields = {**HEADERS, "Host": host, "Content-Length": str(length), **headers}
@@ -52,7 +52,7 @@ def in_flight(gateway: GatewayOfATest) -> int:
 
 
 def test_clients_that_announce_much_and_send_nothing_reserve_next_to_nothing() -> None:
-    """Their bodies together would fill all the room four times."""
+    """Their bodies together are four times as large as the limit."""
 
     async def test(gateway: GatewayOfATest) -> None:
         async with AsyncExitStack() as clients:

@@ -1,4 +1,4 @@
-"""Which requests are understood, by their headers."""
+"""Checking the headers of requests."""
 
 import pytest
 

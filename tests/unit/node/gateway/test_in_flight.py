@@ -1,4 +1,4 @@
-"""Room for what waits for Kafka, and the line in front of it."""
+"""The limit of bytes in flight, and its queue."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -187,7 +187,7 @@ class TestBodiesThatArrive:
         run(test)
 
     def test_while_what_has_arrived_waits_for_kafka_the_limit_is_exceeded_by_one_request_at_the_most(self) -> None:
-        """However many requests are on the way, each of which becomes the oldest in its turn."""
+        """For any number of arriving requests, each of which becomes the oldest at some time."""
 
         async def arriving(room: InFlight, whole: list[Reservation]) -> None:
             reservation = await room.reserve(1, LONG)
@@ -228,7 +228,7 @@ class TestBodiesThatArrive:
         run(test)
 
     def test_bodies_that_have_arrived_in_part_do_not_block_each_other(self) -> None:
-        """Together they need more than there is. Each gets through, in the order in which they came."""
+        """Together they exceed the limit. Each is admitted, in the order of arrival."""
 
         async def arriving(room: InFlight, name: int, ended: list[int]) -> None:
             reservation = await room.reserve(10, LONG)

@@ -1,4 +1,4 @@
-"""What the producer makes of its client's errors. With real brokers it is under the contract."""
+"""How the producer handles errors of its client. The contract tests run it with real brokers."""
 
 import json
 import threading
@@ -25,7 +25,7 @@ OnDelivery = Callable[[KafkaError | None, object], None]
 
 @dataclass
 class ScriptedClient:
-    """Does what the test says, and tells deliveries only where it is polled, as the library does."""
+    """A client that the test controls. Like the library, it reports deliveries only when it is polled."""
 
     on_error: Callable[[KafkaError], None]
     on_statistics: Callable[[str], None]
@@ -77,7 +77,7 @@ class ScriptedClient:
 
 
 class Made:
-    """A producer with clients of the test's."""
+    """A producer with clients that the test controls."""
 
     def __init__(self, **script: object) -> None:
         self.clients: list[ScriptedClient] = []

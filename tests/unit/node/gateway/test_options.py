@@ -1,4 +1,4 @@
-"""The gateway's options, of the settings; and when it gives memory back."""
+"""The gateway's options from the settings, and returning memory to the system."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Requests into records: what goes into which, and what is said of the rest."""
+"""Converting requests to records, and reporting what is dropped."""
 
 from typing import Any
 
@@ -201,7 +201,7 @@ class TestLabelsAsText:
         assert text.endswith(", ...}")
 
     def test_no_more_than_the_first_fields_are_looked_at(self) -> None:
-        """There may be millions of them, and others wait."""
+        """There may be millions of fields, and other requests wait."""
         samples = _content(Series([], [(1, 1.0)] * 100))
         assert labels_text(samples + _content(Series([("a", "b")], []))) == "{}"
 
@@ -254,7 +254,7 @@ def test_every_series_is_in_a_record_or_accounted_for(series: list[Series], part
 def test_just_the_samples_outside_of_the_times_are_left_out(
     series: list[Series], partitions: int, first: int, last: int, turned: bool
 ) -> None:
-    """Also of series whose fields stand in another order than usual."""
+    """Also for series whose fields have an unusual order."""
     request = WriteRequest.FromString(encode_request(series))
     message = b"".join(_field(_turned(one) if turned else one.SerializeToString()) for one in request.timeseries)
     whole = pack(compress(message), partitions, OPTIONS)
@@ -273,7 +273,7 @@ def test_just_the_samples_outside_of_the_times_are_left_out(
 
 
 def _turned(series: Any) -> bytes:
-    """The series with its samples in front of its labels."""
+    """The series with its samples before its labels."""
     parts = [type(series)(samples=series.samples), type(series)(labels=series.labels)]
     return b"".join(part.SerializeToString() for part in parts)
 

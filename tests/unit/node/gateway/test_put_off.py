@@ -1,4 +1,4 @@
-"""A request that is put off is told what holds the room."""
+"""The response to a request without room names what uses the room."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is known of the topic, and how that changes."""
+"""Refreshing the state of the topic."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""`POST /api/v1/write` over real HTTP: what is answered when."""
+"""The responses to `POST /api/v1/write` over real HTTP."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
 
 BAD = Series([("a", "1"), ("a", "2")], [(1, 1.0)])
 BOMB = b"\xff\xff\xff\x7f" + bytes(100)
-"""Which says that it holds 256 MB."""
+"""A snappy block whose header announces 256 MB."""
 QUICK = GatewayOptions(timeout_s=0.2)
 
 
@@ -294,7 +294,7 @@ class TestBackPressure:
         run(test, replace(self.OPTIONS, timeout_s=60.0))
 
     def test_it_is_a_503_if_all_waits_for_brokers_that_are_away(self) -> None:
-        """Prometheus drops what was answered with 429, unless it was told not to."""
+        """By default, Prometheus drops requests that were answered with 429."""
 
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True

@@ -1,4 +1,4 @@
-"""A detached stack, with stand-ins for the servers: what stays, and what goes when somebody is killed."""
+"""A detached stack with substitutes for the servers: which processes survive when one of them is killed."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ control.start_detached(options(Path(sys.argv[1])), on_step=lambda _: None, clock
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateFolder]:
-    """A state folder in which no keeper is left behind."""
+    """A state folder whose keeper is ended after the test."""
     use(monkeypatch, StandIns())
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     state = StateFolder(tmp_path / "state")
@@ -150,7 +150,7 @@ def test_keeper_without_an_answer_stops_everything(folder: StateFolder) -> None:
     record = folder.read()
     assert record is not None
 
-    # It is up and has said so, but whoever asked is gone before having taken note.
+    # It is up and has reported it, but the other end closes before it has received that.
     near.close()
 
     assert keeper.wait(PATIENCE) != 0
@@ -190,7 +190,7 @@ def test_stack_that_another_process_starts_is_waited_for(folder: StateFolder) ->
         keeper = subprocess.Popen(keeper_of_stand_ins(far.fileno(), StandIns()), pass_fds=(far.fileno(),))
     near.send(options_message(options(folder.root)))
     assert eventually(folder.is_held)
-    # Its start goes on while ours waits; it is not up before it has been answered.
+    # Its start continues while ours waits. It is not up before it has received the answer.
     near.send({"type": "keep"})
 
     record, started = start(folder)

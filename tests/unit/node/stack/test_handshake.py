@@ -1,4 +1,4 @@
-"""The talk between `stack up` and its keeper."""
+"""The protocol between `stack up` and its keeper."""
 
 from pathlib import Path
 

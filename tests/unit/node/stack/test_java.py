@@ -1,4 +1,4 @@
-"""The right Java, recognised before any server is started."""
+"""Checking the Java version before a server is started."""
 
 from pathlib import Path
 

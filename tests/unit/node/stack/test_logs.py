@@ -1,4 +1,4 @@
-"""Logs: why a server ended, and what its log says."""
+"""Logs: the cause of a server's exit, and reading its log."""
 
 import signal
 from pathlib import Path

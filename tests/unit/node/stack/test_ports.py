@@ -1,4 +1,4 @@
-"""Ports: free, stable from run to run, and with a clear word when one is taken."""
+"""Ports: free, the same from run to run, and with a clear error if one is in use."""
 
 import os
 import socket

@@ -34,7 +34,7 @@ def controller() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def kept(run_folder: Path, controller: subprocess.Popen[bytes]) -> list[ProcessIdentity]:
-    """The keeper and the servers, once they are up."""
+    """The processes of the keeper and the servers, when they are up."""
     folder = state_folder(run_folder)
     command = [sys.executable, "-c", KEEP, str(folder.root), str(controller.pid)]
     keeper = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(TESTS)})

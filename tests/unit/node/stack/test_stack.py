@@ -1,4 +1,4 @@
-"""The pair as one thing: up together, down together, and no process left in any case."""
+"""Both servers are started and stopped together, and no process is ever left."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.unit
 
 
 class Watched:
-    """Stand-ins whose servers and processes the test can ask about afterwards."""
+    """Substitutes whose servers and processes the test can check afterwards."""
 
     def __init__(self, stand_ins: StandIns) -> None:
         self.stand_ins = stand_ins

@@ -1,4 +1,4 @@
-"""The state folder: one stack at a time, records whole or not at all, and nothing removed that is not its own."""
+"""The state folder: one stack at a time, atomic records, and a wipe that removes only its own files."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Status: what is true now, not what was once written."""
+"""The status is the current state, and not the recorded one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A node's and a gateway's talk with systemd, over a real socket."""
+"""The messages of a node and a gateway to systemd, over a real socket."""
 
 import asyncio
 import socket

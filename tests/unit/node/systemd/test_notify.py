@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 def manager(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, socket.socket]]:
-    """systemd's end: the address as it tells it, and the socket."""
+    """systemd's end: the value of $NOTIFY_SOCKET, and the socket."""
     name = f"strandline-test-{uuid4().hex}"
     address = str(tmp_path_factory.mktemp("n") / "notify") if request.param == "path" else f"@{name}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:

@@ -1,4 +1,4 @@
-"""The units for systemd: clean, hardened, and fitted to an installation."""
+"""The systemd units: valid, hardened, and adapted to an installation."""
 
 import json
 import os
