@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from strandline.arrays import run_places
+from strandline.arrays import run_offsets
 from strandline.errors import Fatal
 from strandline.index.kernels.gather import gather_runs
 
@@ -125,7 +125,7 @@ class PartKeyBatch:
     def take(self, indices: NDArray[np.intp]) -> Self:
         """Return the keys at these indices, in their order."""
         starts, ends = self.offsets[indices].astype(np.int64), self.offsets[indices + 1].astype(np.int64)
-        offsets = run_places(ends - starts)
+        offsets = run_offsets(ends - starts)
         keys = np.empty(int(offsets[-1]), dtype=np.uint8)
         gather_runs(self.keys, starts, ends, keys)
         return type(self)(self.part_ids[indices], self.key_hashes[indices], offsets, keys)
@@ -196,7 +196,7 @@ class KeyList:
     def take(self, indices: NDArray[np.intp]) -> Self:
         """Return the keys at these indices, in their order."""
         starts, ends = self.offsets[indices], self.offsets[indices + 1]
-        offsets = run_places(ends - starts)
+        offsets = run_offsets(ends - starts)
         keys = np.empty(int(offsets[-1]), dtype=np.uint8)
         gather_runs(self.keys, starts, ends, keys)
         return type(self)(self.part_ids[indices], offsets, keys)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import I64s, Rows, run_lengths, run_places
+from strandline.arrays import I64s, Rows, run_lengths, run_offsets
 from strandline.index.kernels.gather import gather_runs
 from strandline.index.kernels.key_order import order_by_labels
 
@@ -45,7 +45,7 @@ def in_label_order(keys: KeyBytes) -> KeyBytes:
 def take_keys(keys: KeyBytes, indices: Rows) -> KeyBytes:
     """Return the keys at these indices, in their order."""
     starts, ends = keys.offsets[indices], keys.offsets[indices + 1]
-    offsets = run_places(ends - starts)
+    offsets = run_offsets(ends - starts)
     data = np.empty(int(offsets[-1]), dtype=np.uint8)
     gather_runs(keys.data, starts, ends, data)
     return KeyBytes(offsets, data)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import I64s, Rows, U64s, run_lengths, run_places
+from strandline.arrays import I64s, Rows, U64s, run_lengths, run_offsets
 from strandline.index.kernels.gather import gather_runs
 
 
@@ -82,7 +82,7 @@ class PartKeyBytes:
     def take(self, rows: Rows) -> "PartKeyBytes":
         """Return some of the keys, in this order."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
-        offsets = run_places(ends - starts)
+        offsets = run_offsets(ends - starts)
         keys = np.empty(int(offsets[-1]), dtype=np.uint8)
         gather_runs(self.keys, starts, ends, keys)
         return PartKeyBytes(offsets, keys)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from strandline.disk import full_disk_named
+from strandline.disk import raising_disk_full
 from strandline.index.cardinality import DEFAULT_LIMIT, METRIC_NAME, Cardinality, ValueCardinality, unpack_values
 from strandline.index.documents import KeyList, PartKeyBatch, TermCounts, unpack_ids_and_hashes
 from strandline.index.part_memory import PartMemory
@@ -63,7 +63,7 @@ class PartKeyIndex:
         be opened; damage inside of files may remain undetected. All methods that write raise `DiskFull`.
         """
         classes = java()
-        with full_disk_named(folder):
+        with raising_disk_full(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with java_failures(folder):
             config = classes.writer_config().setRAMBufferSizeMB(float(ram_buffer_mb))

@@ -1,5 +1,6 @@
-"""What everything that talks to Kafka shares: how clients are made, and what their errors mean.
+"""Code that all users of Kafka share: creating clients of librdkafka, and mapping their errors to ours.
 
-In come client options and errors of the library, out go clients and errors of our own tree. It knows neither shards nor
-jobs: which right a refused caller lacks is for the caller to say.
+`clients` creates clients from options, and logs what librdkafka reports outside of requests. `error_mapping` converts a
+`KafkaError` into an error of `errors`, which says whether a retry may succeed. This package knows neither shards nor
+jobs: the caller passes the remedies for missing ACLs, since it knows which rights its client needs.
 """

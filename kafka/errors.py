@@ -1,4 +1,4 @@
-"""Errors of what reads from Kafka or writes to it. They don't need the library, so that twins in memory raise them."""
+"""Errors of readers and writers of Kafka. They don't import librdkafka, so in-memory counterparts can raise them."""
 
 from strandline.errors import Fatal, Retryable
 
@@ -8,20 +8,18 @@ class LogUnreachable(Retryable):
 
 
 class TopicUnfit(Fatal):
-    """There is no such topic or partition, or its settings would break what is promised of it."""
+    """The topic or partition does not exist, or a setting of the topic breaks a guarantee that we give."""
 
 
 class TopicMissing(TopicUnfit):
-    """There is no such topic. For a shard that reads it is final; a start later may find one."""
+    """The topic does not exist. Fatal for the process, but transient: the topic may exist when the process restarts."""
 
-    passing = True
+    transient = True
 
 
 class KafkaRefused(Fatal):
-    """The brokers answered, and will not have us as we are: a wrong password or certificate, or a right that is
-    missing.
-    """
+    """The brokers rejected the client: a wrong password or certificate, or a missing ACL."""
 
 
 class KafkaFailed(Fatal):
-    """The client library itself gave up, for a reason that does not pass."""
+    """The client library failed for a reason that a retry does not fix."""

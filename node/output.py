@@ -155,7 +155,7 @@ class JsonOutput(Output):
             "message": message,
             "remedy": remedy,
             "exit_code": exit_code,
-            "retryable": isinstance(error, StrandlineError) and error.passing,
+            "retryable": isinstance(error, StrandlineError) and error.transient,
             **more,
         }
         self._write({"error": told})

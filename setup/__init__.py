@@ -1,9 +1,11 @@
-"""From an empty Debian machine to a working checkout.
+"""Set-up: turns an empty Debian machine into a working checkout.
 
-In: the pins in `conf/` (Debian packages, Python packages, Maven poms) and the Java sources in `index/pylucene/`. Out:
-a virtual environment at `.venv` with everything in it, and a record of where the jars lie (`installation`). What is
-slow to make is kept in a cache folder outside the checkout, each entry keyed by a hash of what went into it.
+Input: the pins in `conf/` (Debian packages, Python packages, Maven poms) and the Java sources in `index/pylucene/`.
+Output: the virtual environment `.venv` with everything in it, and a record of the paths of the JDK and the jars
+(`installation`). Results that are slow to build are kept in a cache folder outside the checkout (`cache`), keyed by a
+hash of their inputs. `build_context` is what every step gets: the cache, the progress display, the JDK and the
+environment variables.
 
-It runs before anything is installed, so apart from `installation`, which the program reads later, nothing else may
-import it, and it may import nothing but the standard library.
+Set-up runs before anything is installed, so it may import only the standard library and modules that do the same. No
+other package may import it, except for `installation`, which the program reads at run time.
 """

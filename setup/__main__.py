@@ -1,4 +1,4 @@
-"""`python3 -m strandline.setup`: everything but the Debian packages, which `debian.sh` sees to first."""
+"""`python3 -m strandline.setup`: all of set-up except the Debian packages, which `debian.sh` installs before."""
 
 import os
 import sys
@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from strandline.errors import StrandlineError
+from strandline.setup.build_context import create_build_context
 from strandline.setup.class_archives import provide_class_archives
 from strandline.setup.installation import Installation
 from strandline.setup.jars import provide_jars
 from strandline.setup.kernels import compile_kernels, keep_kernels, restore_kernels
 from strandline.setup.python_env import provide_builder, provide_environment, provide_pylucene, provide_wheelhouse
-from strandline.setup.workshop import open_workshop
 
 STEPS = 10
 KEEP_KERNELS = "--keep-kernels"
 
 
 def set_up(checkout: Path, environ: Mapping[str, str]) -> None:
-    """Bring the checkout's `.venv` up to date, building what the cache does not hold."""
-    workshop = open_workshop(STEPS, environ)
-    progress = workshop.progress
+    """Bring the checkout's `.venv` up to date, and build what the cache does not have."""
+    context = create_build_context(STEPS, environ)
+    progress = context.progress
     conf = checkout / "conf"
 
     jars: dict[str, Path] = {}
@@ -32,44 +32,44 @@ def set_up(checkout: Path, environ: Mapping[str, str]) -> None:
         ("spark", "Spark's Kafka source"),
     ):
         with progress.step(title):
-            jars[name] = provide_jars(workshop, name, conf / "maven" / name / "pom.xml")
+            jars[name] = provide_jars(context, name, conf / "maven" / name / "pom.xml")
     with progress.step("Build tools"):
-        builder = provide_builder(workshop, conf / "python" / "builder.lock", conf / "python" / "jcc.lock")
+        builder = provide_builder(context, conf / "python" / "builder.lock", conf / "python" / "jcc.lock")
     with progress.step("PyLucene with our extension"):
-        pylucene = provide_pylucene(workshop, builder, jars["lucene"])
+        pylucene = provide_pylucene(context, builder, jars["lucene"])
     with progress.step("Python packages"):
-        wheelhouse = provide_wheelhouse(workshop, builder, conf / "python" / "requirements.lock")
+        wheelhouse = provide_wheelhouse(context, builder, conf / "python" / "requirements.lock")
     with progress.step("Virtual environment"):
-        installation = Installation(workshop.java_home, jars["kafka"], jars["cassandra"], jars["spark"])
-        provide_environment(workshop, builder, checkout, (wheelhouse, pylucene), installation)
+        installation = Installation(context.java_home, jars["kafka"], jars["cassandra"], jars["spark"])
+        provide_environment(context, builder, checkout, (wheelhouse, pylucene), installation)
     with progress.step("Compiled kernels"):
-        if not restore_kernels(workshop, checkout):
-            compile_kernels(workshop, checkout)
+        if not restore_kernels(context, checkout):
+            compile_kernels(context, checkout)
     with progress.step("Archives of Java classes"):
-        provide_class_archives(workshop, checkout, jars["kafka"])
-    for dropped in workshop.cache.drop_unused():
+        provide_class_archives(context, checkout, jars["kafka"])
+    for dropped in context.cache.drop_unused():
         progress.notice(f"dropped {dropped} from the cache: unused for a long time")
 
 
-def keep_what_was_compiled(checkout: Path, environ: Mapping[str, str]) -> None:
-    """For `make test`, when all tests have passed."""
-    workshop = open_workshop(1, environ)
-    with workshop.progress.step("Compiled kernels"):
-        keep_kernels(workshop, checkout)
+def store_compiled_kernels(checkout: Path, environ: Mapping[str, str]) -> None:
+    """Put the checkout's compiled kernels into the cache. `make test` calls this when all tests have passed."""
+    context = create_build_context(1, environ)
+    with context.progress.step("Compiled kernels"):
+        keep_kernels(context, checkout)
 
 
 def main() -> int:
-    """Set up the checkout that this file lies in."""
+    """Set up the checkout that contains this file."""
     if sys.version_info[:2] != (3, 11):
         found = ".".join(map(str, sys.version_info[:2]))
         print(f"error: Strandline needs Python 3.11, Debian 12's; {sys.executable} is {found}.", file=sys.stderr)
-        print("Name another one with `make PYTHON=/path/to/python3.11 …`", file=sys.stderr)
+        print("Choose another interpreter with `make PYTHON=/path/to/python3.11 …`", file=sys.stderr)
         return 2
     checkout = Path(__file__).resolve().parent.parent
     began = time.monotonic()
     try:
         if sys.argv[1:] == [KEEP_KERNELS]:
-            keep_what_was_compiled(checkout, os.environ)
+            store_compiled_kernels(checkout, os.environ)
             return 0
         set_up(checkout, os.environ)
     except StrandlineError as error:
@@ -78,7 +78,7 @@ def main() -> int:
             print(error.remedy, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("\nset-up was interrupted; what was finished is kept", file=sys.stderr)
+        print("\nset-up was interrupted; the finished steps are kept", file=sys.stderr)
         return 130
     print(f"  Set-up is complete after {time.monotonic() - began:.1f} s.", file=sys.stderr)
     return 0

@@ -1,9 +1,9 @@
-"""The cache folder: entries that are whole or do not exist.
+"""The cache folder of set-up. An entry is either complete or absent.
 
-An entry is a folder named after what it holds and a hash of everything that went into it. It is built beside its
-place, listed file by file with digests, and moved into place by one rename. Before each use the listing is checked
-again, so an entry that was cut off, truncated or altered is built anew and never used. One lock an entry lets any
-number of checkouts set up at the same time: the first builds, the others wait and then find it.
+An entry is a folder whose name has a hash of all inputs. It is built in a temporary folder with a listing of its files
+and their digests, and then renamed to its name. The listing is checked before each use, so a truncated or changed entry
+is never used, but built again. Each entry has a lock, so several checkouts can be set up at the same time: the first
+one builds the entry, and the others wait for it.
 """
 
 import fcntl
@@ -19,13 +19,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-FORMAT = 1  # Raise it when the listing's form changes: every older entry is then left behind.
+FORMAT = 1  # Raise it when the format of the listing changes: older entries are then ignored.
 LISTING = "strandline-entry.json"
 UNUSED_AFTER_DAYS = 60
 
 
 def default_root(environ: Mapping[str, str]) -> Path:
-    """Where the cache lies: `STRANDLINE_CACHE`, else `strandline` in the user's cache folder."""
+    """The cache folder: `STRANDLINE_CACHE`, or `strandline` in the user's cache folder."""
     if chosen := environ.get("STRANDLINE_CACHE"):
         return Path(chosen).expanduser().absolute()
     base = environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -34,14 +34,14 @@ def default_root(environ: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What an entry is made of: its name, and the values and files that decide its content."""
+    """The inputs of an entry: its name, and the values and files that determine its content."""
 
     name: str
     values: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
 
     def key(self) -> str:
-        """A hash of every input. File names count by their last part only: where the checkout lies does not matter."""
+        """A hash of all inputs. Of a file's path only the name counts, so the place of the checkout does not matter."""
         digest = hashlib.sha256(f"{FORMAT}\0{self.name}".encode())
         for value in self.values:
             digest.update(b"\0value\0" + value.encode())
@@ -51,55 +51,55 @@ class Recipe:
 
 
 class Cache:
-    """Entries below one root folder. `notice` is told in plain words what a user may wonder about."""
+    """The entries in one root folder. `notice` is called with texts for the user, such as why a step takes long."""
 
     def __init__(self, root: Path, notice: Callable[[str], None] = lambda _: None) -> None:
         self.root = root
         self._notice = notice
 
     def entry(self, recipe: Recipe, build: Callable[[Path], None]) -> tuple[Path, bool]:
-        """The folder of a whole entry, and whether it had to be built.
+        """The folder of the entry, and whether it was built.
 
-        `build` is given an empty folder to fill. If it raises, nothing of what it did can be found later.
+        `build` gets an empty folder to fill. If it raises, its output is deleted.
         """
         identity = f"{recipe.name}-{recipe.key()}"
-        place = self.root / identity
+        path = self.root / identity
         with self.lock(identity):
-            # Whoever holds the lock is the only builder, so what others left half-built is dead.
+            # The holder of the lock is the only builder, so other builds of this entry were interrupted.
             for leftover in self.root.glob(f"building-{identity}-*"):
                 shutil.rmtree(leftover)
-            fault = find_fault(place)
+            fault = find_fault(path)
             if fault is None:
-                os.utime(place / LISTING)  # The date of last use, by which old entries are dropped.
-                return place, False
-            if place.exists():
+                os.utime(path / LISTING)  # The time of last use, by which unused entries are removed.
+                return path, False
+            if path.exists():
                 self._notice(f"the cache entry {identity} is damaged ({fault}); it is built again")
-            workplace = Path(tempfile.mkdtemp(prefix=f"building-{identity}-", dir=self.root))
+            temporary = Path(tempfile.mkdtemp(prefix=f"building-{identity}-", dir=self.root))
             try:
-                content = workplace / "entry"
+                content = temporary / "entry"
                 content.mkdir()
                 build(content)
                 _write_listing(content)
-                if place.exists():
-                    place.rename(workplace / "damaged")
-                content.rename(place)
+                if path.exists():
+                    path.rename(temporary / "damaged")
+                content.rename(path)
             finally:
-                shutil.rmtree(workplace, ignore_errors=True)
-            return place, True
+                shutil.rmtree(temporary, ignore_errors=True)
+            return path, True
 
     def find(self, recipe: Recipe) -> Path | None:
-        """The folder of a whole entry, or None where there is none: it is not built."""
+        """The folder of the entry, or None if it does not exist or is damaged. It is not built."""
         identity = f"{recipe.name}-{recipe.key()}"
-        place = self.root / identity
+        path = self.root / identity
         with self.lock(identity):
-            if find_fault(place) is not None:
+            if find_fault(path) is not None:
                 return None
-            os.utime(place / LISTING)
-            return place
+            os.utime(path / LISTING)
+            return path
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold a lock of this cache; it ends with the process, however that ends."""
+        """Hold a lock of this cache. The kernel releases it when the process ends in any way."""
         folder = self.root / "locks"
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / name).open("w") as handle:
@@ -111,7 +111,7 @@ class Cache:
             yield
 
     def drop_unused(self, now: float | None = None) -> list[str]:
-        """Remove entries that no set-up has used for a long time; say which."""
+        """Remove entries that have not been used for `UNUSED_AFTER_DAYS`, and return their names."""
         oldest = (time.time() if now is None else now) - UNUSED_AFTER_DAYS * 86_400
         dropped = []
         for listing in sorted(self.root.glob(f"*/{LISTING}")):
@@ -123,17 +123,17 @@ class Cache:
         return dropped
 
 
-def find_fault(place: Path) -> str | None:
-    """Why the entry can't be used, or None if every file that was listed is there, byte for byte."""
-    if not place.is_dir():
-        return "it is not there"
+def find_fault(entry: Path) -> str | None:
+    """Why the entry can't be used; None if every listed file exists with the listed digest."""
+    if not entry.is_dir():
+        return "it does not exist"
     try:
-        listed: dict[str, str] = json.loads((place / LISTING).read_text(encoding="utf-8"))["files"]
+        listed: dict[str, str] = json.loads((entry / LISTING).read_text(encoding="utf-8"))["files"]
     except (OSError, ValueError, KeyError, TypeError):
         return "its listing is missing or unreadable"
     with ThreadPoolExecutor() as pool:
         for name, expected, found in zip(
-            listed, listed.values(), pool.map(_fingerprint, (place / name for name in listed)), strict=True
+            listed, listed.values(), pool.map(_fingerprint, (entry / name for name in listed)), strict=True
         ):
             if found != expected:
                 return f"{name} is {'missing' if found is None else 'altered'}"
@@ -144,14 +144,14 @@ def _write_listing(folder: Path) -> None:
     files = {
         str(path.relative_to(folder)): _fingerprint(path)
         for path in sorted(folder.rglob("*"))
-        # Byte code is written by whoever imports first, so it says nothing about the entry.
+        # Byte code is written by the first process that imports a module, so it is not part of the entry.
         if (path.is_symlink() or path.is_file()) and "__pycache__" not in path.parts
     }
     (folder / LISTING).write_text(json.dumps({"files": files}, indent=0), encoding="utf-8")
 
 
 def _fingerprint(path: Path) -> str | None:
-    """What must not change about a file: its digest, or a link's target; None if it is not there."""
+    """The digest of a file, or the target of a link; None if it does not exist."""
     try:
         if path.is_symlink():
             return f"link {path.readlink()}"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sees to the Debian packages that set-up builds with and, for `test`, those that the tests drive.
-# As root it installs what is missing; otherwise it names that in one line to copy. Nothing is built before.
+# Installs the Debian packages that set-up needs and, with `test`, those that the tests use. A user other than root gets
+# the command that installs the missing packages. This runs before anything is built.
 set -eu
 
 wanted="openjdk-17-jdk-headless maven g++ python3-dev python3-venv"
@@ -11,7 +11,7 @@ case "${1:-run}" in
 esac
 
 if ! command -v dpkg-query >/dev/null; then
-    echo "error: set-up knows Debian 12 and its relatives only: there is no dpkg-query here." >&2
+    echo "error: set-up supports Debian 12 and its derivatives only: dpkg-query was not found." >&2
     echo "Install the equivalents of: $wanted; then run \`make setup-python\`." >&2
     exit 1
 fi
@@ -31,14 +31,14 @@ fi
 
 echo "  Installing Debian packages:$missing" >&2
 log=$(mktemp)
-# Two checkouts may get here at the same time, and only one may hold apt's locks.
+# Only one of two checkouts that are set up at the same time can hold apt's locks.
 exec 9>"${TMPDIR:-/tmp}/strandline-apt.lock"
 flock 9
 # shellcheck disable=SC2086 # The list is meant to be split.
 if ! { apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet \
         --no-install-recommends -o DPkg::Lock::Timeout=600 $missing; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
-    echo "error: apt-get failed; its whole output is in $log" >&2
+    echo "error: apt-get failed; its full output is in $log" >&2
     exit 1
 fi
 rm -f "$log"

@@ -1,7 +1,7 @@
-"""What set-up leaves for the program to find: which Java, and where each server's jars lie.
+"""The installation record: the paths of the JDK and of each server's jars.
 
-Set-up writes one small JSON file into the virtual environment; whatever starts a JVM reads it from there, so nothing
-at run time has to guess paths or look into the cache itself.
+Set-up writes it as a JSON file into the virtual environment. Code that starts a JVM reads it from there, and so does
+not need to know the cache.
 """
 
 import json
@@ -23,7 +23,7 @@ class NotInstalled(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The folders that hold a JDK and the jars of Kafka, Cassandra and Spark's Kafka source."""
+    """The folders of the JDK and of the jars of Kafka, Cassandra and Spark's Kafka source."""
 
     java_home: Path
     kafka_jars: Path
@@ -45,7 +45,7 @@ class Installation:
             ) from error
 
     def save(self, prefix: Path) -> None:
-        """Write the record into the virtual environment at `prefix`, whole or not at all."""
+        """Write the record into the virtual environment at `prefix`, atomically."""
         path = prefix / FILE_NAME
         partial = path.with_suffix(".partial")
         fields = {name: str(getattr(self, name)) for name in self.__slots__}

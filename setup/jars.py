@@ -1,32 +1,32 @@
-"""The jars of each server, resolved by Maven from the pom that pins them."""
+"""Resolves the jars of each server with Maven, from the pom that pins them."""
 
 from pathlib import Path
 
+from strandline.setup.build_context import BuildContext
 from strandline.setup.cache import Recipe
 from strandline.setup.progress import Runner
-from strandline.setup.workshop import Workshop
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
-def provide_jars(workshop: Workshop, name: str, pom: Path) -> Path:
-    """A folder that holds exactly the jars which the pom names and needs at run time."""
+def provide_jars(context: BuildContext, name: str, pom: Path) -> Path:
+    """A folder with exactly the runtime dependencies of the pom."""
 
     def resolve(folder: Path, runner: Runner) -> None:
-        # One local repository for all, and Maven's is not made for two writers. The user's own is left alone.
-        with workshop.cache.lock("maven-repository"):
+        # All poms share one local repository, which is not the user's. Maven does not support concurrent writers.
+        with context.cache.lock("maven-repository"):
             runner.run(
                 [
                     "mvn",
                     "--batch-mode",
                     "--strict-checksums",
                     f"--file={pom}",
-                    f"-Dmaven.repo.local={workshop.cache.root / 'maven-repository'}",
+                    f"-Dmaven.repo.local={context.cache.root / 'maven-repository'}",
                     "-DincludeScope=runtime",
                     f"-DoutputDirectory={folder}",
                     PLUGIN,
                 ],
-                env={**workshop.environ, "JAVA_HOME": str(workshop.java_home)},
+                env={**context.environ, "JAVA_HOME": str(context.java_home)},
             )
 
-    return workshop.entry(Recipe(f"jars-{name}", values=(PLUGIN,), files=(pom,)), "resolving with Maven", resolve)
+    return context.entry(Recipe(f"jars-{name}", values=(PLUGIN,), files=(pom,)), "resolving with Maven", resolve)

@@ -1,4 +1,4 @@
-"""Finding the JDK: Java 17, with a compiler and a libjvm to link against."""
+"""Finds a JDK 17 with a compiler and a libjvm to link with."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ class NoJdk(Fatal):
 
 
 def find_jdk(environ: Mapping[str, str], installed: Path = DEBIAN) -> Path:
-    """The JDK to build and run with: `JAVA_HOME` if that is one of version 17, else one of Debian's."""
+    """The JDK to build and run with: `JAVA_HOME` if that is a JDK 17, or else one of Debian's."""
     tried: list[str] = []
     for home in _candidates(environ, installed):
         fault = find_fault(home)
@@ -25,12 +25,12 @@ def find_jdk(environ: Mapping[str, str], installed: Path = DEBIAN) -> Path:
     seen = "; ".join(tried) or f"nothing in {installed}"
     raise NoJdk(
         f"no JDK {WANTED} was found ({seen})",
-        remedy="Install openjdk-17-jdk-headless, or let JAVA_HOME name a JDK 17",
+        remedy="Install openjdk-17-jdk-headless, or set JAVA_HOME to a JDK 17",
     )
 
 
 def find_fault(home: Path) -> str | None:
-    """Why this folder is no JDK that can be used, or None."""
+    """Why this folder can't be used as the JDK, or None."""
     try:
         release = (home / "release").read_text(encoding="utf-8")
     except OSError:
@@ -45,7 +45,7 @@ def find_fault(home: Path) -> str | None:
 
 
 def version_of(home: Path) -> str:
-    """The full version, as the JDK's own release file has it."""
+    """The full version, from the JDK's release file."""
     match = re.search(r'^JAVA_VERSION="([^"]+)"', (home / "release").read_text(encoding="utf-8"), re.MULTILINE)
     return match[1] if match else "unknown"
 
@@ -53,5 +53,5 @@ def version_of(home: Path) -> str:
 def _candidates(environ: Mapping[str, str], installed: Path) -> Iterable[Path]:
     if chosen := environ.get("JAVA_HOME"):
         yield Path(chosen)
-    # Debian's own name first; its links to it (java-1.17.0-…) come to the same folder.
+    # Debian's links to it (java-1.17.0-…) lead to the same folder.
     yield from sorted(installed.glob("java-17-openjdk-*"))

@@ -1,13 +1,13 @@
-"""Compiled kernels: kept in the cache folder, so that a second checkout need not compile them.
+"""Keeps compiled kernels in the cache folder, so that another checkout does not need to compile them.
 
-numba compiles a kernel at its first call and keeps the machine code in the `__pycache__` beside the source, with a
-digest of that source. It does not notice when a function changes that the kernel has inlined from another module. So
-compiled code counts as valid only for the sources of all kernels together: set-up notes their key, and removes what was
-compiled if a source has changed since.
+numba compiles a kernel at its first call, and stores the machine code in the `__pycache__` next to the source, with a
+digest of that source. It does not detect that a function has changed that the kernel inlines from another module.
+Therefore compiled kernels are valid only for the sources of all kernels together: set-up stores the key of these
+sources in a file (`NOTE`), and deletes all compiled kernels if a source has changed.
 
-`restore_kernels` puts the compiled kernels of the same sources into a checkout. Where the cache has none,
-`compile_kernels` compiles those that a node needs first. `keep_kernels`, after all tests have run, puts all that a
-checkout has compiled into the cache.
+`restore_kernels` copies the compiled kernels of the same sources into a checkout. If the cache has none,
+`compile_kernels` compiles those that a node needs first. `keep_kernels` puts all compiled kernels of a checkout into
+the cache, after all tests have run.
 """
 
 import os
@@ -16,18 +16,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from strandline.setup.build_context import BuildContext
 from strandline.setup.cache import Recipe
-from strandline.setup.workshop import Workshop
 
 NOTE = "strandline-kernels"
 COMPILING = "strandline.node.kernel_compiling"
-"""By name: set-up imports nothing that has to be installed."""
+"""A module of the program, which runs in `.venv`: set-up must not import installed packages."""
 _COMPILED = ("*.nbi", "*.nbc")
 
 
-def restore_kernels(workshop: Workshop, checkout: Path) -> bool:
-    """Remove compiled kernels that may not match the checkout's sources, and copy matching ones from the cache. Whether
-    the checkout has compiled kernels then.
+def restore_kernels(context: BuildContext, checkout: Path) -> bool:
+    """Delete compiled kernels that may not match the checkout's sources, and copy matching ones from the cache. Returns
+    whether the checkout has compiled kernels afterwards.
     """
     recipe = _recipe(checkout)
     note = checkout / ".venv" / NOTE
@@ -35,49 +35,49 @@ def restore_kernels(workshop: Workshop, checkout: Path) -> bool:
         return any(_compiled(checkout))
     for path in _compiled(checkout):
         path.unlink()
-    # Before anything is compiled: a source that changes from here on is newer than the note.
+    # Written before anything is compiled, so that a source that changes later is newer than the note.
     note.write_text(recipe.key(), encoding="utf-8")
-    entry = workshop.cache.find(recipe)
+    entry = context.cache.find(recipe)
     if entry is None:
         return False
-    workshop.progress.working("copying from the cache")
+    context.progress.working("copying from the cache")
     for path in entry.rglob("*"):
         if path.suffix in (".nbi", ".nbc"):
-            place = checkout / path.relative_to(entry).parent / "__pycache__" / path.name
-            place.parent.mkdir(exist_ok=True)
-            # By one rename, so that no process ever loads a part of it.
-            partial = place.with_suffix(f".{os.getpid()}")
+            target = checkout / path.relative_to(entry).parent / "__pycache__" / path.name
+            target.parent.mkdir(exist_ok=True)
+            # Atomically, so that no process loads an incomplete file.
+            partial = target.with_suffix(f".{os.getpid()}")
             shutil.copyfile(path, partial)
-            partial.replace(place)
+            partial.replace(target)
     return True
 
 
-def compile_kernels(workshop: Workshop, checkout: Path) -> None:
+def compile_kernels(context: BuildContext, checkout: Path) -> None:
     """Compile the kernels that a node calls in its first minutes."""
-    workshop.progress.working("compiling for this processor")
+    context.progress.working("compiling for this processor")
     command = [str(checkout / ".venv" / "bin" / "python"), "-m", COMPILING]
-    workshop.runner("kernels").run(command, env=workshop.environ)
+    context.runner("kernels").run(command, env=context.environ)
 
 
-def keep_kernels(workshop: Workshop, checkout: Path) -> None:
-    """Put the compiled kernels into the cache, unless it has some for these sources."""
+def keep_kernels(context: BuildContext, checkout: Path) -> None:
+    """Put the compiled kernels into the cache, unless it already has an entry for these sources."""
     recipe = _recipe(checkout)
     if not _is_valid(checkout, checkout / ".venv" / NOTE, recipe):
         return
 
     def copy(folder: Path) -> None:
-        workshop.progress.working("copying into the cache")
+        context.progress.working("copying into the cache")
         for path in _compiled(checkout):
-            # A cache entry's listing leaves `__pycache__` out.
-            place = folder / path.parent.parent.relative_to(checkout) / path.name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
+            # Not into `__pycache__`, which the listing of a cache entry excludes.
+            target = folder / path.parent.parent.relative_to(checkout) / path.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
 
-    workshop.cache.entry(recipe, copy)
+    context.cache.entry(recipe, copy)
 
 
 def kernel_sources(checkout: Path) -> list[Path]:
-    """Every module that numba compiles something of, or may inline something from."""
+    """Every module with functions that numba compiles or inlines."""
     packages = checkout / "src" / "strandline"
     roots = [packages / "kernels", *(link.resolve() for link in sorted(packages.iterdir()) if link.is_symlink())]
     return sorted(
@@ -93,13 +93,13 @@ def _recipe(checkout: Path) -> Recipe:
 
 
 def _processor() -> str:
-    """What numba compiles for: it keeps code for each kind of processor apart, and so do we."""
+    """The processor model and flags, which determine the code that numba generates."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags"))}))
 
 
 def _is_valid(checkout: Path, note: Path, recipe: Recipe) -> bool:
-    """Whether all that is compiled was compiled since the sources are as they are."""
+    """Whether all compiled kernels were compiled from the current sources."""
     try:
         if note.read_text(encoding="utf-8") != recipe.key():
             return False

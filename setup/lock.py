@@ -1,4 +1,4 @@
-"""`make lock`: write the Python locks again from setup.cfg and the builder's two lists of pins."""
+"""`make lock`: writes the Python lock files from setup.cfg and the builder's two lists of pins."""
 
 import os
 import sys
@@ -7,21 +7,21 @@ from pathlib import Path
 
 from strandline.errors import StrandlineError
 from strandline.index.pylucene.build import jcc_environment
+from strandline.setup.build_context import create_build_context
 from strandline.setup.python_env import UV_CACHE, provide_builder
-from strandline.setup.workshop import open_workshop
 
 
 def write_locks(checkout: Path, environ: Mapping[str, str]) -> None:
-    """Resolve each list of pins to exact versions with hashes."""
-    workshop = open_workshop(4, environ)
+    """Resolve each list of pins to exact versions and hashes."""
+    context = create_build_context(4, environ)
     pins = checkout / "conf" / "python"
-    with workshop.progress.step("Build tools"):
-        builder = provide_builder(workshop, pins / "builder.lock", pins / "jcc.lock")
-    # JCC's own set-up wants to see the JDK before it tells what it depends on.
+    with context.progress.step("Build tools"):
+        builder = provide_builder(context, pins / "builder.lock", pins / "jcc.lock")
+    # JCC's setup.py needs the JDK even to report its dependencies.
     env = {
-        **workshop.environ,
-        **jcc_environment(workshop.java_home),
-        "UV_CACHE_DIR": str(workshop.cache.root / UV_CACHE),
+        **context.environ,
+        **jcc_environment(context.java_home),
+        "UV_CACHE_DIR": str(context.cache.root / UV_CACHE),
     }
     resolve: list[str | Path] = [
         builder.parent / "uv",
@@ -38,9 +38,9 @@ def write_locks(checkout: Path, environ: Mapping[str, str]) -> None:
         (pins / "jcc.in", pins / "jcc.lock", ()),
         (checkout / "setup.cfg", pins / "requirements.lock", ("--extra", "test")),
     ):
-        with workshop.progress.step(lock.name):
-            workshop.progress.working("resolving")
-            workshop.runner("lock").run([*resolve, *extra, source, "--output-file", lock], env=env)
+        with context.progress.step(lock.name):
+            context.progress.working("resolving")
+            context.runner("lock").run([*resolve, *extra, source, "--output-file", lock], env=env)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Set-up's progress: one line a step, with its time; and commands whose output goes to a log.
+"""Prints the progress of set-up, one line for each step, and runs commands whose output goes to a log file.
 
-On a terminal the line of the running step counts its seconds. Elsewhere a step prints a line when it starts to work
-and one when it is done.
+On a terminal, the line of the running step shows its seconds. Elsewhere, a step prints a line when it starts to work
+and a line when it is done.
 """
 
 import subprocess
@@ -21,11 +21,11 @@ Command = Sequence[str | Path]
 
 
 class StepFailed(Fatal):
-    """A command that set-up ran did not succeed; the message has the end of its output."""
+    """A command of set-up failed. The message has the end of its output."""
 
 
 class Progress:
-    """Prints steps as they go by. `step` blocks may not be nested."""
+    """Prints the steps. `step` blocks must not be nested."""
 
     def __init__(self, total: int, stream: TextIO = sys.stderr) -> None:
         self._total = total
@@ -39,7 +39,7 @@ class Progress:
 
     @contextmanager
     def step(self, title: str) -> Iterator["Progress"]:
-        """Run one step. It ends as "ready", unless `working` was called: then as "done"."""
+        """Run one step. It is reported as "done" if `working` was called, and otherwise as "ready"."""
         self._number += 1
         self._title, self._detail, self._began = title, "", time.monotonic()
         self._draw("checking", last=False)
@@ -51,7 +51,7 @@ class Progress:
         self._draw("done" if self._detail else "ready", last=True)
 
     def working(self, detail: str) -> None:
-        """Say that the step is more than a check, and what it does."""
+        """Report that the step does more than check, and what it does."""
         self._detail = detail
         if self._live:
             self._draw(detail, last=False)
@@ -59,12 +59,12 @@ class Progress:
             self._print(f"{self._label()} {detail} …")
 
     def tick(self) -> None:
-        """Let the running line count on."""
+        """Update the seconds of the running step."""
         if self._live:
             self._draw(self._detail or "checking", last=False)
 
     def notice(self, text: str) -> None:
-        """A line of its own that a user should see."""
+        """Print a separate line for the user."""
         if self._live:
             self._stream.write("\r" + " " * self._width + "\r")
         self._print(f"        {text}")
@@ -89,7 +89,7 @@ class Progress:
 
 
 class Runner:
-    """Runs a step's commands; what they print goes to the end of one log file."""
+    """Runs the commands of a step, and appends their output to a log file."""
 
     def __init__(self, log: Path, tick: Callable[[], None] = lambda: None) -> None:
         self.log = log
@@ -97,7 +97,7 @@ class Runner:
         log.parent.mkdir(parents=True, exist_ok=True)
 
     def run(self, command: Command, *, env: Mapping[str, str], cwd: Path | None = None) -> None:
-        """Run a command to its end, or raise `StepFailed` with the last lines that it printed."""
+        """Run a command until it ends. Raises `StepFailed` with the last lines of its output if it fails."""
         with self.log.open("ab") as sink:
             sink.write(f"\n$ {' '.join(map(str, command))}\n".encode())
             sink.flush()
@@ -119,8 +119,8 @@ class Runner:
         if code != 0:
             shown = " ".join([Path(command[0]).name, *map(str, command[1:4])])
             raise StepFailed(
-                f"`{shown} …` ended with {code}:\n{self._tail(start)}",
-                remedy=f"The whole output is in {self.log}",
+                f"`{shown} …` ended with exit code {code}:\n{self._tail(start)}",
+                remedy=f"The full output is in {self.log}",
             )
 
     def _tail(self, start: int) -> str:

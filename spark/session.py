@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline.class_archives import SPARK, archive_options
-from strandline.disk import NO_SPACE, DiskFull, lacks_room
+from strandline.disk import NO_SPACE, DiskFull, is_nearly_full
 from strandline.errors import Fatal
 from strandline.spark.java_options import JAVA_OPTIONS
 from strandline.spark.watching import reason_of
@@ -97,7 +97,7 @@ def spark_session(name: str, properties: Mapping[str, str], *, jars: Path, java_
     except (PySparkException, Py4JError, OSError) as error:
         # A JVM that could not start reports the reason on stderr only.
         scratch = scratch_folder(properties)
-        if lacks_room(scratch) or any(text in str(error) for text in NO_SPACE):
+        if is_nearly_full(scratch) or any(text in str(error) for text in NO_SPACE):
             raise DiskFull(scratch) from error
         raise SparkUnavailable(
             f"Spark can't be started with master {properties['spark.master']}: {reason_of(str(error))}",

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from strandline.arrays import I64s, U64s, run_lengths, run_places
+from strandline.arrays import I64s, U64s, run_lengths, run_offsets
 from strandline.digest import digest
 from strandline.errors import Fatal
 from strandline.store.kernels.order import first_unordered_series, first_unordered_times
@@ -251,7 +251,7 @@ def _open(data: bytes, named: str) -> _Opened:
             f"segment {named} is of kind {magic!r} and version {version}; this program reads {_MAGIC!r} and {VERSION}",
             remedy="Use the version of Strandline that wrote it, or a later one",
         )
-    ends = run_places(np.array(_LENGTHS.unpack_from(data, _CHECKSUM.size + _HEADER.size))) + _SECTIONS_FROM
+    ends = run_offsets(np.array(_LENGTHS.unpack_from(data, _CHECKSUM.size + _HEADER.size))) + _SECTIONS_FROM
     if ends[-1] != len(data):
         raise MalformedSegmentError(f"its sections end at byte {ends[-1]} of {len(data)}")
     sections = [data[start:end] for start, end in pairwise(ends.tolist())]
@@ -289,7 +289,7 @@ def _samples(opened: _Opened, directory: Directory, wanted: Mask, times: TimeRan
     value = values_of(opened.values, directory.counts, opened.odd, chosen)
     kept = chosen.ends > chosen.starts
     metric, key_high, key_low = (hashes[kept] for hashes in (directory.metric, directory.key_high, directory.key_low))
-    return SeriesRun(metric, key_high, key_low, run_places((chosen.ends - chosen.starts)[kept]), chosen.time, value)
+    return SeriesRun(metric, key_high, key_low, run_offsets((chosen.ends - chosen.starts)[kept]), chosen.time, value)
 
 
 def _low_word(data: bytes | npt.NDArray[np.uint8]) -> int:

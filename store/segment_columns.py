@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pcodec import ChunkConfig, DeltaSpec, ModeSpec, standalone
 
-from strandline.arrays import F64s, I64s, U32s, U64s, run_lengths, run_places
+from strandline.arrays import F64s, I64s, U32s, U64s, run_lengths, run_offsets
 from strandline.store.kernels.decimals import MAX_DIGITS, RAW, STALE, to_integers, to_stale_markers, to_values
 from strandline.store.kernels.timetables import copy_runs, find_timetables, number_timetables, restore_times
 from strandline.store.kernels.trends import LEVELS, STEP, find_trends, locate_residuals, write_residuals
@@ -57,7 +57,7 @@ def pack_times(time: I64s, first: I64s) -> tuple[int, list[bytes]]:
     same_as, leader = np.empty(series, dtype=np.uint32), np.empty(series, dtype=np.int64)
     found = find_timetables(time, first, slots, same_as, leader)
     starts, ends = first[leader[:found]], first[leader[:found] + 1]
-    table_first = run_places(ends - starts)
+    table_first = run_offsets(ends - starts)
     table = np.empty(table_first[-1], dtype=np.int64)
     copy_runs(time, starts, ends, table)
     return found, [pack(same_as), pack((ends - starts).astype(np.uint32)), *_pack_trends(table, table_first)]
@@ -71,7 +71,7 @@ def unpack_timetables(sections: Sequence[bytes], series: int, timetables: int) -
         raise MalformedSegmentError("its series and its timetables don't match")
     if not counts.all():
         raise MalformedSegmentError("a series has no samples")
-    return Timetables(of_series, run_places(counts))
+    return Timetables(of_series, run_offsets(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def pack_values(value: F64s, first: I64s) -> tuple[int, list[bytes]]:
     integers, raw = np.empty(samples, dtype=np.int64), np.empty(samples, dtype=np.float64)
     odd_at, odd_bits = np.empty(samples, dtype=np.uint32), np.empty(samples, dtype=np.uint64)
     n_integers, n_raw, n_odd = to_integers(value, first, digits, integers, raw, odd_at, odd_bits)
-    integer_first = run_places(run_lengths(first)[digits != RAW])
+    integer_first = run_offsets(run_lengths(first)[digits != RAW])
     return n_odd, [
         pack(digits),
         pack(odd_at[:n_odd]),
@@ -201,12 +201,12 @@ def _unpack_odd(sections: Sequence[bytes], counts: I64s, odd: int) -> tuple[U32s
 def _put_odd(at: U32s, bits: U64s, counts: I64s, chosen: ChosenTimes, value: F64s) -> None:
     if not len(at):
         return
-    first = run_places(counts)
+    first = run_offsets(counts)
     series = np.searchsorted(first, at, side="right") - 1
     within = at - first[series]
     kept = (chosen.starts[series] <= within) & (within < chosen.ends[series])
     # From a sample's index in its series to its index among the chosen samples.
-    shift = run_places(chosen.ends - chosen.starts)[:-1] - chosen.starts
+    shift = run_offsets(chosen.ends - chosen.starts)[:-1] - chosen.starts
     value.view(np.uint64)[(within + shift[series])[kept]] = bits[kept]
 
 
@@ -262,7 +262,7 @@ def _level_starts(counts: I64s, level: npt.NDArray[np.uint16]) -> I64s:
     """Return where the residuals of each level start, and the total at the end. Level 0 has none."""
     steps = np.bincount(level, weights=counts - 1, minlength=LEVELS + 1).astype(np.int64)
     steps[0] = 0
-    return run_places(steps)
+    return run_offsets(steps)
 
 
 def _by_level(residuals: I64s, level_start: I64s) -> Iterator[I64s]:

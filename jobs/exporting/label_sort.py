@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from strandline.arrays import F64s, I64s, Rows, run_places
-from strandline.disk import full_disk_named
+from strandline.arrays import F64s, I64s, Rows, run_offsets
+from strandline.disk import raising_disk_full
 from strandline.jobs.reading.arrow_batches import SampleColumns
 from strandline.jobs.reading.kernels.labels import copy_series
 from strandline.jobs.reading.series_reading import SLICE_SAMPLES, SeriesSlice
@@ -89,7 +89,7 @@ class LabelSort:
         ranks = part.indices[order]
         self._counts[ranks] += counts
         self._samples += run.samples
-        self._slices.append(_SortedSlice(ranks, run_places(counts), self._keep_or_spill(_Samples(time, value))))
+        self._slices.append(_SortedSlice(ranks, run_offsets(counts), self._keep_or_spill(_Samples(time, value))))
 
     def sorted(self) -> Iterator[SampleColumns]:
         """All samples, ordered by labels and time, in pieces."""
@@ -105,9 +105,9 @@ class LabelSort:
         order = np.argsort(ranks)
         if len(parts) > 1:
             sorted_time, sorted_value = np.empty_like(time), np.empty_like(value)
-            copy_series(order, run_places(counts), time, value, sorted_time, sorted_value)
+            copy_series(order, run_offsets(counts), time, value, sorted_time, sorted_value)
             time, value = sorted_time, sorted_value
-        return SampleColumns(self._series.labels.take(ranks[order]), run_places(counts[order]), time, value)
+        return SampleColumns(self._series.labels.take(ranks[order]), run_offsets(counts[order]), time, value)
 
     def _keep_or_spill(self, samples: _Samples) -> _Samples | _SpilledSamples:
         if self._samples <= self._max_in_memory:
@@ -115,7 +115,7 @@ class LabelSort:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="strandline-export-")
         path = Path(self._folder.name) / f"{len(self._slices)}.slice"
-        with full_disk_named(path), path.open("wb") as file:
+        with raising_disk_full(path), path.open("wb") as file:
             samples.time.tofile(file)
             samples.value.tofile(file)
         return _SpilledSamples(path, len(samples.time))

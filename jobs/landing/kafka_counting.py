@@ -7,9 +7,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from strandline.clock import Clock
 from strandline.jobs.landing.kafka_acls import acl_remedies
-from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.clients import BrokerErrors, ClientOptions, create_client
+from strandline.kafka.error_mapping import error_of, mapped_error
 from strandline.kafka.errors import LogUnreachable
-from strandline.kafka.meaning import error_of, meaning
 from strandline.wire.record_headers import JOB_HEADER, PART_HEADER
 
 _OWN: ClientOptions = {
@@ -26,13 +26,18 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
     """The number of records by part of a job, among the topic's records since a time. Raises `LogUnreachable` and the
     errors of `strandline.kafka.meaning`.
     """
-    chosen = {**options, **_OWN, "group.id": f"strandline-verify-{job}", "error_cb": BrokerErrors(topic, clock).heard}
+    chosen = {
+        **options,
+        **_OWN,
+        "group.id": f"strandline-verify-{job}",
+        "error_cb": BrokerErrors(topic, clock).on_error,
+    }
     what, wanted, found = f"topic {topic} can't be read", job.encode(), Counter[int]()
-    with closing(made(Consumer, chosen)) as consumer:
+    with closing(create_client(Consumer, chosen)) as consumer:
         try:
             known = consumer.list_topics(topic, _TIMEOUT_S).topics[topic]
             if known.error is not None:
-                raise meaning(known.error, what, topic, acl_remedies(topic, None))
+                raise mapped_error(known.error, what, topic, acl_remedies(topic, None))
             partitions = [TopicPartition(topic, number, since_ms) for number in known.partitions]
             consumer.assign(consumer.offsets_for_times(partitions, _TIMEOUT_S))
             at_end = set[int]()
@@ -53,7 +58,7 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public error code in spite of its name
                         at_end.add(message.partition() or 0)
                     else:
-                        raise meaning(error, what, topic, acl_remedies(topic, None))
+                        raise mapped_error(error, what, topic, acl_remedies(topic, None))
         except KafkaException as failure:
-            raise meaning(error_of(failure), what, topic, acl_remedies(topic, None)) from failure
+            raise mapped_error(error_of(failure), what, topic, acl_remedies(topic, None)) from failure
     return found

@@ -21,9 +21,9 @@ from strandline.errors import StrandlineError
 from strandline.jobs.landing.kafka_acls import acl_remedies
 from strandline.jobs.landing.progress import PartIdentity
 from strandline.jobs.landing.transactions import CommittedOffset, OffsetUnstable
-from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.clients import BrokerErrors, ClientOptions, create_client
+from strandline.kafka.error_mapping import error_of, mapped_error
 from strandline.kafka.errors import LogUnreachable
-from strandline.kafka.meaning import error_of, meaning
 
 OFFSET_PARTITION = 0
 """The group's offset is for the topic's first partition, because brokers reject offsets of missing partitions."""
@@ -38,7 +38,7 @@ class KafkaGroups:
 
     def __init__(self, options: ClientOptions, topic: str, clock: Clock) -> None:
         self._topic = topic
-        self._client = made(AdminClient, {**options, "error_cb": BrokerErrors(topic, clock).heard})
+        self._client = create_client(AdminClient, {**options, "error_cb": BrokerErrors(topic, clock).on_error})
         self._closed = False
         self._retention_ms: int | None = None
 
@@ -106,4 +106,4 @@ class KafkaGroups:
             raise LogUnreachable(f"{what}: the brokers have not answered", remedy="Check that they run") from failure
 
     def _explain(self, error: KafkaError, what: str, part: PartIdentity | None) -> StrandlineError:
-        return meaning(error, what, self._topic, acl_remedies(self._topic, part))
+        return mapped_error(error, what, self._topic, acl_remedies(self._topic, part))

@@ -21,9 +21,9 @@ from strandline.jobs.landing.transactions import (
     Record,
     RecordsRefused,
 )
-from strandline.kafka.clients import BrokerErrors, ClientOptions, made
+from strandline.kafka.clients import BrokerErrors, ClientOptions, create_client
+from strandline.kafka.error_mapping import error_of, mapped_error
 from strandline.kafka.errors import KafkaFailed, KafkaRefused, LogUnreachable, TopicUnfit
-from strandline.kafka.meaning import error_of, meaning
 from strandline.wire.record_headers import CHECKED_HEADERS, RecordHeaders
 
 _TUNING: ClientOptions = {
@@ -140,8 +140,8 @@ class KafkaTransactions:
         deadline = self._clock.monotonic() + timeout
         self._groups.require_topic(timeout)
         self._part = part
-        callbacks = {"error_cb": BrokerErrors(self._topic, self._clock).heard}
-        self._producer = made(Producer, {**producer_options(self._options, part), **callbacks})
+        callbacks = {"error_cb": BrokerErrors(self._topic, self._clock).on_error}
+        self._producer = create_client(Producer, {**producer_options(self._options, part), **callbacks})
         what = f"{part} can't be begun"
         with self._explained(what):
             # First, because with this metadata the producer finds its transaction coordinator sooner.
@@ -235,7 +235,7 @@ class KafkaTransactions:
 
     def _metadata_of(self, part: PartIdentity) -> object:
         """The group metadata that the producer needs. The library only offers it for consumers."""
-        with closing(made(Consumer, {**self._options, "group.id": part.name})) as consumer:
+        with closing(create_client(Consumer, {**self._options, "group.id": part.name})) as consumer:
             return consumer.consumer_group_metadata()
 
     def _left(self, deadline: float, what: str) -> float:
@@ -272,4 +272,4 @@ class KafkaTransactions:
             return KafkaFailed(
                 f"{what}: {error.str()}", remedy=f"Raise transaction.max.timeout.ms of the brokers to {_TIMEOUT_MS}"
             )
-        return meaning(error, what, self._topic, acl_remedies(self._topic, self._part))
+        return mapped_error(error, what, self._topic, acl_remedies(self._topic, self._part))

@@ -1,4 +1,4 @@
-"""Opening a local copy in a process of its own, as a restart does: with a cold JVM. Prints the seconds that it took."""
+"""Measures opening a local copy in a new process, with a cold JVM, as at a restart. Prints the seconds."""
 
 import subprocess
 import sys
@@ -13,13 +13,13 @@ from strandline.node.bench.timing import Stopwatch
 
 
 def seconds_to_open(copy: Path, series: int, heap_mb: int) -> float:
-    """Run this module in a new process, and read what it says."""
+    """Run this module in a new process, and return the seconds that it prints."""
     command = [sys.executable, "-m", __name__, str(copy), str(series), str(heap_mb)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def main(copy: Path, series: int, heap_mb: int) -> None:
-    """Open the copy once, from a running JVM to a usable key table."""
+    """Open the copy once. Measures the time from a running JVM to a usable key table."""
     start_vm(heap_mb)
     opening = Stopwatch()
     with opening.running():

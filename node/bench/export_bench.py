@@ -1,8 +1,9 @@
-"""`strandline bench export`: stored samples into Parquet files, by a worker in this process; and a peer beside it.
+"""`strandline bench export`: exports stored samples to Parquet files with a worker in this process, and compares with a
+peer.
 
-What counts is the CPU time of this process, from the plan to the manifest of the day, Cassandra's client included. The
-peer, VictoriaMetrics, gets the same samples and exports them as JSON lines, which is what its export API writes; of it
-the CPU time of its own process counts. The Spark data source may read them, too.
+Measures the CPU time of this process, including Cassandra's client, from the plan to the manifest of the day. The peer,
+VictoriaMetrics, gets the same samples, and exports them as JSON lines with its export API. For it, the CPU time of its
+process is measured. Optionally, the Spark data source reads the samples as well.
 """
 
 import http.client
@@ -35,7 +36,7 @@ from strandline.node.bench.query_servers import (
     peer_launch,
     peer_program,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 from strandline.node.bench.stored_load import StoredKeys, StoredLoad
 from strandline.node.bulk.adding import add_job
@@ -63,12 +64,12 @@ _ONE_SERIES = f'{_SELECTOR}{{host="host-0-0"}}'
 
 
 class NotExported(Fatal):
-    """A job of the bench did not end well, or the peer did not answer."""
+    """A job of the benchmark failed, or the peer did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportLoad:
-    """About so many samples of a day, of so many series with so many labels, in so many shards."""
+    """The load: the samples of one day (approximately), series, labels of each series, and shards."""
 
     samples: int
     series: int = 4_000
@@ -77,14 +78,14 @@ class ExportLoad:
 
     @property
     def samples_an_hour(self) -> int:
-        """Of each series."""
+        """The samples of each series in an hour."""
         return max(1, self.samples // self.series // HOURS_A_DAY)
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFigures:
-    """One exporter. `cpu_seconds` is None where its process is not known, `bytes` where nothing is written, and
-    `peak_bytes` where that is not measured.
+    """The result of one exporter. `cpu_seconds` is None if its process is not known, `bytes` if nothing is written, and
+    `peak_bytes` if it is not measured.
     """
 
     exporter: str
@@ -97,7 +98,7 @@ class ExportFigures:
 
 @dataclass(frozen=True, slots=True)
 class ExportBenchReport:
-    """All figures of one run."""
+    """The results of one run."""
 
     load: ExportLoad
     machine: Machine
@@ -105,7 +106,7 @@ class ExportBenchReport:
     remark: str
 
     def blocks(self) -> Iterator[Block]:
-        """The figures as a table."""
+        """The results as a table."""
         load = self.load
         yield f"{load.samples:,} samples of {load.series:,} series with {load.labels} labels, {load.shards} shards"
         yield str(self.machine)
@@ -127,8 +128,8 @@ class ExportBenchReport:
 
 
 class ExportBench:
-    """One run, with a Cassandra of its own in a folder of its own; with `on_spark` also with a Kafka, since the Spark
-    data source looks at the topic, and with a session.
+    """One run, with its own Cassandra in its own folder. With `on_spark`, also with a Spark session, and with a Kafka,
+    because the Spark data source queries the topic.
     """
 
     def __init__(
@@ -154,11 +155,11 @@ class ExportBench:
                 return self.run_on(store, settings, path)
 
     def run_on(self, store: Store, settings: Settings, path: Path | None = None) -> ExportBenchReport:
-        """Measure with a store in which there is no such dataset. Spark needs the file that the settings are from."""
+        """Measure with a store in which the dataset does not exist yet. Spark needs `path`, the settings file."""
         with self._steps.step("Storing samples"):
             self._fill(store, settings.dataset.name)
         with self._steps.step("Exporting one series first"):
-            # Kernels are loaded, and the client knows its servers.
+            # Loads the kernels and connects the client, before the measurement.
             self._export(store, settings, _ONE_SERIES)
         with self._steps.step("Exporting") as step:
             ours = self._export(store, settings, _SELECTOR)
@@ -178,7 +179,7 @@ class ExportBench:
         }
 
     def _spark(self, settings: Settings, path: Path) -> ExportFigures:
-        # Spark's modules take a second, and the other benches don't need them.
+        # Imported here because loading Spark's modules takes a second, and other benchmarks don't need them.
         from strandline.node.bench.spark_read_bench import source_session, spark_read  # noqa: PLC0415
 
         kafka, partitions = librdkafka_options(settings.kafka), self._load.shards
@@ -222,7 +223,7 @@ class ExportBench:
     def _export(self, store: Store, settings: Settings, selector: str) -> ExportFigures:
         dataset = settings.dataset.name
         to = self._folder / f"out-{len(list(self._folder.iterdir()))}"
-        # The peak is counted from here on.
+        # Resets the peak.
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         began, cpu_began = time.perf_counter(), time.process_time()
         found = {shard: store.manifest(ShardId(dataset, shard)) for shard in range(self._load.shards)}
@@ -232,9 +233,9 @@ class ExportBench:
         planned = export_job(plan_export(store, stored, options, "plan"))
         board = BulkBoard(store, dataset, self._clock)
         if planned is None:
-            raise NotExported(f"nothing of {selector} is stored")
+            raise NotExported(f"no samples of {selector} are stored")
         job = add_job(settings, board, planned, self._clock)
-        kind = ExportKind(lambda: cast("Store", _Lent(store)), self._clock)
+        kind = ExportKind(lambda: cast("Store", _UnclosedStore(store)), self._clock)
         BulkWorker(board, {EXPORT: kind}, self._clock, "bench").run_until_done(job.job)
         ended = board.job(job.job)
         status = JobStatus.of(ended, board.parts(ended))
@@ -263,7 +264,7 @@ class ExportBench:
                     _ask(server, "POST", "/api/v1/import", body)
             _ask(server, "GET", "/internal/force_flush")
             if server.pid is not None:
-                wait_until_quiet(server.pids, self._clock)
+                wait_until_idle(server.pids, self._clock)
         with self._steps.step(f"Exporting from {server.name}"):
             first = self._start // 1000
             path = f"/api/v1/export?match[]={quote(_SELECTOR)}&start={first}&end={first + _DAY // 1000}"
@@ -275,29 +276,29 @@ class ExportBench:
         return ExportFigures(server.name, _count_samples(body), seconds, cpu, len(body), None)
 
     def _json_lines(self, shard: int) -> Iterator[bytes]:
-        """The samples of a shard as the peer takes them, some series at a time."""
+        """The samples of a shard in the peer's import format, in bodies of up to 200 series."""
         series = self._labels(shard)
         each = [self._columns(len(series), hour) for hour in range(HOURS_A_DAY)]
         times = np.concatenate([at.reshape(-1, len(series)) for _, at, _ in each])
         values = np.concatenate([value.reshape(-1, len(series)) for _, _, value in each])
         lines: list[str] = []
-        for place, labels in enumerate(series):
+        for column, labels in enumerate(series):
             metric = ",".join(f'"{name}":"{value}"' for name, value in labels.items())
-            numbers = ",".join(map(str, values[:, place].tolist()))
-            moments = ",".join(map(str, times[:, place].tolist()))
-            lines.append(f'{{"metric":{{{metric}}},"values":[{numbers}],"timestamps":[{moments}]}}')
-            if len(lines) == 200 or place == len(series) - 1:
+            numbers = ",".join(map(str, values[:, column].tolist()))
+            timestamps = ",".join(map(str, times[:, column].tolist()))
+            lines.append(f'{{"metric":{{{metric}}},"values":[{numbers}],"timestamps":[{timestamps}]}}')
+            if len(lines) == 200 or column == len(series) - 1:
                 yield "\n".join(lines).encode()
                 lines = []
 
 
 def _count_samples(body: bytes) -> int:
-    """How many samples there are in JSON lines."""
+    """The number of samples in JSON lines."""
     return sum(line.rpartition(b'"timestamps":')[2].count(b",") + 1 for line in body.splitlines() if line)
 
 
-class _Lent:
-    """A store that stays open when its borrower closes it."""
+class _UnclosedStore:
+    """A store that ignores `close`, so that a worker does not close the benchmark's store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -306,7 +307,7 @@ class _Lent:
         return getattr(self._store, name)
 
     def close(self) -> None:
-        """The lender closes it."""
+        """Does nothing."""
 
 
 def _ask(server: Server, method: str, path: str, body: bytes | None = None) -> bytes:

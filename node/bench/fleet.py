@@ -1,4 +1,4 @@
-"""Series of an imaginary fleet: ten labels each, with values that one, a thousand, ten thousand or all series share."""
+"""Generated series of a fleet of hosts. Each has ten labels, with values that 1, 1,000, 10,000 or all series share."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ SHARED_BY_1K, SHARED_BY_10K = 1_000, 10_000
 
 
 def _label(name: str, value: str) -> bytes:
-    """One encoded label. Requests are put together from these: a million series would take long otherwise."""
+    """One encoded label. Requests are concatenated from these, because encoding a million series would take long."""
     request = encode_request([Series([(name, value)], [])])
     return request[2:]
 
@@ -41,7 +41,7 @@ def records(series: int, time: int) -> Iterator[bytes]:
 
 
 def requests(series: int, time: int) -> Iterator[tuple[bytes, int]]:
-    """The same, not compressed, and how many series each has."""
+    """The same requests uncompressed, each with its number of series."""
     sample = _sample(time)
     fragments: dict[tuple[str, str], bytes] = {}
     for first in range(0, series, SERIES_A_RECORD):
@@ -52,10 +52,10 @@ def requests(series: int, time: int) -> Iterator[tuple[bytes, int]]:
                 fragment = fragments.get(label)
                 if fragment is None:
                     fragment = _label(*label)
-                    if label[0] != "pod":  # No two series share one.
+                    if label[0] != "pod":  # Unique for each series.
                         fragments[label] = fragment
                 encoded.append(fragment)
             body = b"".join(encoded) + sample
-            # Field 1, and the length as a varint of two bytes: a series has between 128 and 16,383.
+            # Field 1, and the length as a varint of two bytes: a series has between 128 and 16,383 bytes.
             parts.append(bytes((0x0A, len(body) & 0x7F | 0x80, len(body) >> 7)) + body)
         yield b"".join(parts), len(parts)

@@ -1,7 +1,7 @@
-"""`strandline bench gateway`: a real gateway process between HTTP clients and a real Kafka.
+"""`strandline bench gateway`: measures a real gateway process between HTTP clients and a real Kafka.
 
-The clients are threads of the bench, so that what they take does not count. Requests are ready before the first is
-sent: scrapes of an imaginary fleet, ten labels a series.
+The clients are threads of the benchmark's process, so their CPU time is not counted. All requests are generated before
+the first one is sent: scrapes of the generated fleet, with ten labels per series.
 """
 
 import http.client
@@ -34,18 +34,18 @@ HEADERS = {
 }
 _WARM_UP = 100
 _DISTINCT = 200
-_LONGEST_S = 600
+_TIMEOUT_S = 600
 _FLEET = 50
-"""How many requests one scrape of the fleet makes."""
+"""The number of requests in one scrape of the fleet."""
 
 
 class NotWritten(Fatal):
-    """The gateway did not take a request."""
+    """The gateway did not accept a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayLoad:
-    """What is sent: so many requests of so many series each, over so many connections, into so many partitions."""
+    """The load: the requests, the series in each, the connections, and the partitions of the topic."""
 
     requests: int
     series: int = SERIES_A_RECORD
@@ -55,7 +55,7 @@ class GatewayLoad:
 
 @dataclass(frozen=True, slots=True)
 class GatewayReport:
-    """All figures of one run. CPU seconds are those of the gateway's process, all of its threads included."""
+    """The results of one run. CPU seconds are those of the gateway's process with all of its threads."""
 
     load: GatewayLoad
     labels_a_series: int
@@ -74,7 +74,7 @@ class GatewayReport:
         return self.samples / self.cpu_seconds
 
     def blocks(self) -> Iterator[Block]:
-        """The figures as tables."""
+        """The results as tables."""
         load = self.load
         yield (
             f"{load.requests:,} requests of {load.series:,} series with {self.labels_a_series} labels,"
@@ -109,7 +109,7 @@ class GatewayReport:
 
 
 class GatewayBench:
-    """One run, with a Kafka of its own in a folder of its own."""
+    """One run, with its own Kafka in its own folder."""
 
     def __init__(self, load: GatewayLoad, folder: Path, steps: Steps) -> None:
         self._load, self._folder, self._steps = load, folder, steps
@@ -124,7 +124,7 @@ class GatewayBench:
             return self.run_on(stack, topic="bench")
 
     def run_on(self, stack: Stack, *, topic: str) -> GatewayReport:
-        """Measure with a Kafka that runs, in a topic that there is not."""
+        """Measure with a running Kafka, in a topic that does not exist yet."""
         load = self._load
         with self._steps.step("Making requests"):
             bodies = request_bodies(load, self._clock.now_ms())
@@ -142,13 +142,13 @@ class GatewayBench:
                 url = f"{process.listening()}/api/v1/write"
             with self._steps.step("Warming up"):
                 send_all(url, list(islice(cycle(bodies), _WARM_UP)), load.connections)
-                before = process.wait_for("it has answered", _has_written(_WARM_UP * load.series), _LONGEST_S)
+                before = process.wait_for("it has answered", _has_written(_WARM_UP * load.series), _TIMEOUT_S)
             with self._steps.step("Writing") as step:
                 began = time.perf_counter()
                 times = send_all(url, list(islice(cycle(bodies), load.requests)), load.connections)
                 seconds = time.perf_counter() - began
                 wanted = (_WARM_UP + load.requests) * load.series
-                after = process.wait_for("it has answered", _has_written(wanted), _LONGEST_S)
+                after = process.wait_for("it has answered", _has_written(wanted), _TIMEOUT_S)
                 report = self._report(before, after, seconds, times)
                 step.note = f"{report.samples_per_cpu_second:,.0f} samples a CPU-second"
             process.terminate()
@@ -175,9 +175,9 @@ class GatewayBench:
 
 
 def request_bodies(load: GatewayLoad, now_ms: int) -> list[bytes]:
-    """Requests to send, over and over."""
+    """The distinct requests, which are sent repeatedly."""
     distinct = min(_DISTINCT, load.requests)
-    # Scrapes come in bodies of a fixed size, or in one that is smaller.
+    # A scrape consists of bodies of a fixed size, or of one smaller body.
     whole, rest = divmod(load.series, SERIES_A_RECORD)
     fleet = load.series * _FLEET if not rest else load.series
     joined = whole + bool(rest)
@@ -190,7 +190,7 @@ def request_bodies(load: GatewayLoad, now_ms: int) -> list[bytes]:
 
 
 def send_all(url: str, bodies: Sequence[bytes], connections: int) -> list[float]:
-    """Send requests, over so many connections at a time; how long each took. Raises `NotWritten`."""
+    """Send requests over several connections. Returns the seconds of each. Raises `NotWritten`."""
     with ThreadPoolExecutor(connections) as threads:
         shares = [threads.submit(_send, url, bodies[first::connections]) for first in range(connections)]
         return [took for share in shares for took in share.result()]
@@ -204,10 +204,10 @@ def _send(url: str, bodies: Sequence[bytes]) -> list[float]:
             began = time.perf_counter()
             connection.request("POST", where.path, body, HEADERS)
             answer = connection.getresponse()
-            said = answer.read()
+            text = answer.read()
             times.append(time.perf_counter() - began)
             if answer.status != http.HTTPStatus.NO_CONTENT:
-                raise NotWritten(f"{url} answered {answer.status}: {said[:300].decode(errors='replace').strip()}")
+                raise NotWritten(f"{url} answered {answer.status}: {text[:300].decode(errors='replace').strip()}")
     except (OSError, http.client.HTTPException) as error:
         raise NotWritten(f"{url} does not answer: {error!r}") from error
     finally:
@@ -216,7 +216,7 @@ def _send(url: str, bodies: Sequence[bytes]) -> list[float]:
 
 
 def _joined(bodies: Sequence[bytes]) -> bytes:
-    """Requests as one: their fields one after the other."""
+    """Merge requests into one by concatenating their fields."""
     if len(bodies) == 1:
         return bodies[0]
     return compress(b"".join(decompress(body, limit=1 << 30) for body in bodies))

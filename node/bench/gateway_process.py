@@ -1,4 +1,4 @@
-"""A real gateway in a process of its own, as benchmarks and system tests run it."""
+"""Runs a real gateway in its own process, for benchmarks and system tests."""
 
 import os
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from strandline.node.own_command import WatchedCommand
 
 
 class GatewayProcess(WatchedCommand):
-    """`strandline gateway`, running. What it says goes to files beside its status."""
+    """A running `strandline gateway`. Its output goes to files next to its status file."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class GatewayProcess(WatchedCommand):
         )
 
     def listening(self) -> str:
-        """The URL at which it answers, once it does."""
+        """Wait until it listens, and return its URL."""
         return str(self.wait_for("it listens", lambda one: bool(one["url"]), timeout=60)["url"])
 
-    def said(self) -> str:
-        """What it printed."""
+    def output(self) -> str:
+        """Its output."""
         return self._printed.read_text(encoding="utf-8", errors="replace")

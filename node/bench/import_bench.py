@@ -1,8 +1,8 @@
-"""`strandline bench import`: files into committed records of a real Kafka, by a worker in this process or on Spark, and
-on into the shards that read them.
+"""`strandline bench import`: imports files to a real Kafka, with a worker in this process or on Spark, and measures the
+shards that read the records.
 
-What counts is CPU time: that of this process while the worker runs, Kafka's client included, and of Spark's processes,
-and that of the shards' processes until all of it is stored. The same files go to VictoriaMetrics in the same run.
+Measures CPU time: that of this process while the worker runs, including Kafka's client, that of Spark's processes, and
+that of the shards' processes until everything is stored. The same files are sent to VictoriaMetrics in the same run.
 """
 
 import time
@@ -41,22 +41,22 @@ from strandline.store.bulk_jobs import BulkJobState
 from strandline.store.sqlite import open_sqlite_store
 
 _DATASET = "bench"
-_STORED_S = 3_600.0
+_STORED_TIMEOUT_S = 3_600.0
 _SMALL = ImportLoad(10_000, 100)
-# What shards and peer are given first: a JVM that has just been started compiles for a while.
+# Sent to the shards and the peer before the measurement, because a JVM compiles for a while after its start.
 _WARM_UP = ImportLoad(200_000, 100_000)
 # A file of about 1 MB.
 _COMMAND_LOAD = ImportLoad(30_000, 300)
 
 
 class NotImported(Fatal):
-    """A job of the bench did not end well."""
+    """A job of the benchmark failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchParts:
-    """What is measured beside the worker: shards that read what it lands, and a peer, at a URL or started. `on_spark`:
-    the worker runs its parts on Spark, in a session that has done a job before.
+    """What is measured in addition to the worker: shards that read the records, and a peer, which is started or at a
+    URL. `on_spark`: the worker runs its parts on Spark, in a warm session.
     """
 
     shards: bool = True
@@ -66,7 +66,7 @@ class BenchParts:
 
 
 class ImportBench:
-    """One run, with servers of its own in a folder of its own. Jobs are kept in a SQLite file."""
+    """One run, with its own servers in its own folder. Jobs are stored in a SQLite file."""
 
     def __init__(self, load: ImportLoad, folder: Path, steps: Steps, parts: BenchParts | None = None) -> None:
         self._load, self._folder, self._steps = load, folder, steps
@@ -85,7 +85,7 @@ class ImportBench:
             return self.run_on(stack)
 
     def run_on(self, stack: Stack, dataset: str = _DATASET) -> ImportBenchReport:
-        """Measure with servers that run, in a topic that there is not."""
+        """Measure with running servers, in a topic that does not exist yet."""
         path = write_settings(self._folder / "import.toml", self._sections(stack, dataset))
         settings = load_settings(path, {})
         kafka = librdkafka_options(settings.kafka)
@@ -99,7 +99,7 @@ class ImportBench:
                 with self._steps.step("Starting Spark"):
                     self._runner = opened.enter_context(_spark_runner(settings, self._clock))
             self._warm_up(board, settings, shards, peer)
-            figures = tuple(self._measured(board, settings, one, shards, peer) for one in self._load.formats)
+            figures = tuple(self._measure_format(board, settings, one, shards, peer) for one in self._load.formats)
             command_seconds = self._command(path) if self._parts.shards else None
         remark = PEER_MISSING if self._parts.peer and peer is None else ""
         return ImportBenchReport(self._load, Machine.this(), figures, command_seconds, remark)
@@ -117,7 +117,7 @@ class ImportBench:
             if peer is not None:
                 send_file(peer, SentFile(file, format_, metric), samples, self._clock)
 
-    def _measured(
+    def _measure_format(
         self,
         board: BulkBoard,
         settings: Settings,
@@ -127,7 +127,7 @@ class ImportBench:
     ) -> FormatFigures:
         now, metric = self._clock.now_ms(), f"bench_{format_.value}"
         with self._steps.step(f"Writing a {format_} file"):
-            # A small one first: kernels are loaded, and the client knows its brokers.
+            # A small file is imported first, to load the kernels and connect the client.
             small = write_file(self._folder / "small", format_, _SMALL, "warm_up", now)
             file = write_file(self._folder / "file", format_, self._load, metric, now)
         with self._steps.step(f"Importing {format_}") as step:
@@ -168,8 +168,8 @@ class ImportBench:
         return status
 
     def _command(self, settings: Path) -> float:
-        """How long the command takes for a file of 1 MB, in a process of its own; the best of three, since the first
-        one may have to read its modules from the disk.
+        """The seconds that the command takes for a file of 1 MB, in its own process: the best of three runs, since the
+        first one may have to read its modules from the disk.
         """
         with self._steps.step("Importing 1 MB by the command") as step:
             file = write_file(self._folder / "1mb.csv", Format.CSV, _COMMAND_LOAD, "command", self._clock.now_ms())
@@ -190,7 +190,7 @@ class ImportBench:
 
     @contextmanager
     def _shards(self, settings: Path) -> Iterator[list[ShardProcess]]:
-        """A process for each partition's shard, all of them active."""
+        """Start a process for each partition's shard, and wait until all are active."""
         with ExitStack() as opened, self._steps.step("Starting shards"):
             shards = []
             for number in range(self._load.partitions):
@@ -208,20 +208,24 @@ class ImportBench:
             yield peer
 
     def _wait_until_stored(self, shards: Sequence[ShardProcess]) -> None:
-        """Until shards have stored all that was imported. Its samples differ, so that none replaces another."""
+        """Wait until the shards have stored all imported samples, which are all different."""
 
         def stored() -> int:
             return sum(int(one.status()["counters"]["stored_samples"]) for one in shards)
 
-        if shards and not wait_until(lambda: stored() >= self._landed, timeout=_STORED_S, clock=self._clock, poll=0.2):
-            raise NotImported(f"shards stored {stored():,} of {self._landed:,} samples within {_STORED_S:.0f} s")
+        if shards and not wait_until(
+            lambda: stored() >= self._landed, timeout=_STORED_TIMEOUT_S, clock=self._clock, poll=0.2
+        ):
+            raise NotImported(
+                f"shards stored {stored():,} of {self._landed:,} samples within {_STORED_TIMEOUT_S:.0f} s"
+            )
         for one in shards:
-            one.wait_for("all is stored", lambda status: status["unstored_buckets"] == 0, _STORED_S)
+            one.wait_for("all is stored", lambda status: status["unstored_buckets"] == 0, _STORED_TIMEOUT_S)
 
     def _sections(self, stack: Stack, dataset: str) -> dict[str, dict[str, object]]:
         found: dict[str, dict[str, object]] = {
             "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
-            # Buckets are short, so that what a shard has read is soon stored.
+            # Buckets are short, so that samples are stored soon.
             "dataset": {
                 "name": dataset,
                 "flush_interval": "30s",
@@ -250,7 +254,7 @@ class ImportBench:
 
 @contextmanager
 def _spark_runner(settings: Settings, clock: Clock) -> Iterator[PartRunner]:
-    # Spark's modules take a second, and the other benches don't need them.
+    # Imported here because loading Spark's modules takes a second, and other benchmarks don't need them.
     from strandline.node.bulk.spark_running import spark_runner  # noqa: PLC0415
 
     with spark_runner(settings, clock) as runner:
@@ -258,7 +262,7 @@ def _spark_runner(settings: Settings, clock: Clock) -> Iterator[PartRunner]:
 
 
 def _worker_cpu_seconds() -> float:
-    """Of the worker: this process, and Spark's."""
+    """The CPU time of the worker: of this process, and of Spark's processes."""
     return time.process_time() + spark_cpu_seconds()
 
 

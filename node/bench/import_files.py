@@ -1,4 +1,4 @@
-"""The files that `strandline bench import` imports: scrapes of many series, one sample a line."""
+"""Writes the files for `strandline bench import`: scrapes of many series, with one sample per line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from strandline.jobs.importing.spec import Format
 
 FILE_FORMATS = (Format.CSV, Format.OPENMETRICS, Format.JSONL)
 _INTERVAL_MS = 15_000
-_LINES_AT_ONCE = 100_000
+_LINES_PER_WRITE = 100_000
 
 Line = Callable[[str, int, int, float], str]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportLoad:
-    """So many samples of so many series, in files of these formats, into so many partitions."""
+    """The load: the samples, the series, the file formats, and the partitions of the topic."""
 
     samples: int
     series: int = 4_000
@@ -25,19 +25,19 @@ class ImportLoad:
 
 
 def mapping_of(format_: Format, metric: str) -> Mapping[str, Any]:
-    """How a file of a format is to be read."""
+    """The mapping for a file of this format."""
     if format_ is not Format.CSV:
         return {}
     return {"metric": metric, "value": "usage", "time": {"column": "at", "unit": "ms"}, "labels": ["host", "dc"]}
 
 
 def write_file(path: Path, format_: Format, load: ImportLoad, metric: str, now: int) -> Path:
-    """A file with the load's samples of a metric, scrape by scrape up to now."""
+    """Write a file with the load's samples of a metric, scrape by scrape until `now`."""
     header, line, footer = _LINES[format_]
     first = now - load.samples // load.series * _INTERVAL_MS
     with path.open("w", encoding="ascii") as file:
         file.write(header)
-        for begin in range(0, load.samples, _LINES_AT_ONCE):
+        for begin in range(0, load.samples, _LINES_PER_WRITE):
             file.write(
                 "".join(
                     line(
@@ -46,7 +46,7 @@ def write_file(path: Path, format_: Format, load: ImportLoad, metric: str, now: 
                         first + row // load.series * _INTERVAL_MS,
                         row * 7919 % 100_000 / 100,
                     )
-                    for row in range(begin, min(load.samples, begin + _LINES_AT_ONCE))
+                    for row in range(begin, min(load.samples, begin + _LINES_PER_WRITE))
                 )
             )
         file.write(footer)
@@ -54,7 +54,7 @@ def write_file(path: Path, format_: Format, load: ImportLoad, metric: str, now: 
 
 
 def header_bytes(format_: Format) -> int:
-    """How long the line with a file's column names is."""
+    """The length of the line with the column names."""
     return len(_LINES[format_][0]) if format_ is Format.CSV else 0
 
 

@@ -1,4 +1,4 @@
-"""The same files sent to VictoriaMetrics' import API, with what its process spends on them until it is quiet again."""
+"""Sends the files to VictoriaMetrics' import API, and measures the CPU time of its process until it is idle again."""
 
 import http.client
 import re
@@ -21,7 +21,7 @@ from strandline.node.bench.query_servers import (
     peer_launch,
     peer_program,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 
 _BLOCK = 1 << 20
@@ -41,7 +41,7 @@ class SentFile:
 
 @contextmanager
 def import_peer(folder: Path, url: str | None, clock: Clock) -> Iterator[Server | None]:
-    """A peer at a URL, or one that is started; None if there is none to be started."""
+    """The peer at `url`, or one that is started; None if it is not installed."""
     program = peer_program()
     if url is not None:
         where = urlsplit(url)
@@ -56,7 +56,7 @@ def import_peer(folder: Path, url: str | None, clock: Clock) -> Iterator[Server 
 
 
 def send_file(peer: Server, file: SentFile, samples: int, clock: Clock) -> PeerImport:
-    """Send a file in one request. CPU time counts until what was sent is flushed and merged. Raises `PeerRefused`."""
+    """Send a file in one request. CPU time counts until the samples are merged. Raises `PeerRefused`."""
     _wait(peer, clock)
     inserted, cpu_before, began = _inserted(peer), peer.cpu_seconds(), time.perf_counter()
     _post(peer, file)
@@ -66,22 +66,22 @@ def send_file(peer: Server, file: SentFile, samples: int, clock: Clock) -> PeerI
     cpu_after = peer.cpu_seconds()
     found = _inserted(peer) - inserted
     if found != samples:
-        raise PeerRefused(f"{peer.name} took {found:,.0f} of {samples:,} samples", remedy="Look at its log")
+        raise PeerRefused(f"{peer.name} accepted {found:,.0f} of {samples:,} samples", remedy="See its log")
     if cpu_before is None or cpu_sent is None or cpu_after is None:
         return PeerImport(seconds, None, None)
     return PeerImport(seconds, cpu_sent - cpu_before, cpu_after - cpu_before)
 
 
 def _wait(peer: Server, clock: Clock) -> None:
-    """Until it is quiet. Of one that others have started, it is not known what it does."""
+    """Wait until the peer is idle, if its process is known."""
     if peer.pid is not None:
-        wait_until_quiet(peer.pids, clock)
+        wait_until_idle(peer.pids, clock)
 
 
 def _post(peer: Server, file: SentFile) -> None:
     target = {
         Format.CSV: f"/api/v1/import/csv?format=1:time:unix_ms,2:label:host,3:label:dc,4:metric:{file.metric}",
-        # Times in seconds are known there as OpenMetrics'.
+        # Accepts OpenMetrics, with times in seconds.
         Format.OPENMETRICS: "/api/v1/import/prometheus",
         Format.JSONL: "/api/v1/import",
     }[file.format]
@@ -101,9 +101,9 @@ def _request(peer: Server, method: str, target: str, body: object = None, header
         try:
             connection.request(method, target, body, headers or {})  # type: ignore[arg-type]
             answer = connection.getresponse()
-            said = answer.read().decode(errors="replace")
+            text = answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
-            raise PeerRefused(f"{target} is not answered: {error!r}", remedy="Check that the peer runs") from error
+            raise PeerRefused(f"the peer does not answer {target}: {error!r}", remedy="Check that it runs") from error
     if answer.status >= http.client.MULTIPLE_CHOICES:
-        raise PeerRefused(f"{target} was answered with {answer.status}: {said[:200]}", remedy="Look at its log")
-    return said
+        raise PeerRefused(f"{target} was answered with {answer.status}: {text[:200]}", remedy="See the peer's log")
+    return text

@@ -1,4 +1,4 @@
-"""The figures of `strandline bench import`, as values and as tables."""
+"""The results of `strandline bench import`, as values and as tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from strandline.node.output import Block, Table
 
 @dataclass(frozen=True, slots=True)
 class PeerImport:
-    """What a peer took for a file: seconds until it had answered, its CPU time until then, and until it had flushed and
-    merged what it got; None where its process is not known.
+    """A peer's import of a file: the seconds until its response, its CPU time until then, and its CPU time until it had
+    flushed and merged the samples. CPU times are None if its process is not known.
     """
 
     seconds: float
@@ -21,8 +21,8 @@ class PeerImport:
 
 @dataclass(frozen=True, slots=True)
 class FormatFigures:
-    """One format. CPU seconds are those of the worker's process and of the shards' until all is stored; `seconds` are
-    those until all records are committed. `shards_cpu_seconds` is None where no shards ran.
+    """The result of one format. `seconds` is the time until all records are committed, and `cpu_seconds` the worker's
+    CPU time. `shards_cpu_seconds` is the CPU time of the shards until everything is stored; None if no shards ran.
     """
 
     format: str
@@ -40,14 +40,14 @@ class FormatFigures:
 
     @property
     def end_to_end_per_cpu_second(self) -> float | None:
-        """With the shards."""
+        """Samples per CPU second of the worker and the shards."""
         if self.shards_cpu_seconds is None:
             return None
         return self.samples / (self.cpu_seconds + self.shards_cpu_seconds)
 
     @property
     def peer_per_cpu_second(self) -> float | None:
-        """Of the peer, its flush included."""
+        """Samples per CPU second of the peer, including its flush."""
         if self.peer is None or self.peer.cpu_seconds is None:
             return None
         return self.samples / self.peer.cpu_seconds
@@ -55,7 +55,7 @@ class FormatFigures:
 
 @dataclass(frozen=True, slots=True)
 class ImportBenchReport:
-    """All figures of one run. `command_seconds` is how long the whole command took for a CSV file of 1 MB."""
+    """The results of one run. `command_seconds` is the time of the complete command for a CSV file of 1 MB."""
 
     load: ImportLoad
     machine: Machine
@@ -64,7 +64,7 @@ class ImportBenchReport:
     remark: str = ""
 
     def blocks(self) -> Iterator[Block]:
-        """The figures as a table."""
+        """The results as a table."""
         load = self.load
         yield f"{load.samples:,} samples of {load.series:,} series, {load.partitions} partitions"
         yield str(self.machine)
@@ -96,7 +96,7 @@ class ImportBenchReport:
         )
         yield Table(columns, rows)
         if self.command_seconds is not None:
-            yield f"`strandline job import` of 1 MB of CSV took {self.command_seconds:.2f} s, its start included."
+            yield f"`strandline job import` of 1 MB of CSV took {self.command_seconds:.2f} s, including its start."
         if self.remark:
             yield self.remark
 

@@ -1,4 +1,4 @@
-"""`strandline bench index`: the part-key index at a given number of series."""
+"""`strandline bench index`: measures the part-key index with a given number of series."""
 
 import os
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ BUDGET = RegexBudget(max_terms=10_000_000, max_ms=60_000)
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A thing that is done once for all keys."""
+    """An operation that is run once for all keys."""
 
     what: str
     seconds: float
@@ -41,7 +41,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes a key: of the table, the columns and the bitmaps in Python, and of the Java heap. Resident: of all."""
+    """Bytes per key: of the table, the columns and the bitmaps in Python, of the Java heap, and all resident memory."""
 
     table: float
     columns: float
@@ -52,7 +52,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class IndexBenchReport:
-    """All figures of one run."""
+    """The results of one run."""
 
     series: int
     labels_a_series: int
@@ -65,7 +65,7 @@ class IndexBenchReport:
     bucket_bytes_a_key: float
 
     def blocks(self) -> Iterator[Block]:
-        """The figures as tables."""
+        """The results as tables."""
         yield f"{self.series:,} series, {self.labels_a_series} labels each, {self.samples_a_record:,} samples a record"
         yield str(self.machine)
         yield ""
@@ -95,13 +95,13 @@ class IndexBenchReport:
         )
         yield ""
         parts = (("key table", self.memory.table), ("columns", self.memory.columns), ("bitmaps", self.memory.bitmaps))
-        rows = (*parts, ("Java heap", self.memory.java_heap), ("resident, all in all", self.memory.resident))
+        rows = (*parts, ("Java heap", self.memory.java_heap), ("resident, in total", self.memory.resident))
         yield Table(("memory", "bytes a key"), tuple((what, f"{size:.1f}") for what, size in rows))
         yield f"A stored index bucket with every key takes {self.bucket_bytes_a_key:.1f} bytes a key."
 
 
 class IndexBench:
-    """One run in a folder of its own, with the JVM that the process has, or one with so large a heap."""
+    """One run in its own folder. Uses the JVM of the process, or starts one with a heap of `heap_mb`."""
 
     def __init__(self, series: int, folder: Path, steps: Steps, heap_mb: int = DEFAULT_HEAP_MB) -> None:
         self._series = series
@@ -164,7 +164,7 @@ class IndexBench:
     def _look_up(self, lucene: PartKeyIndex) -> tuple[Latency, ...]:
         one = dict(labels_of(self._series // 2))
         ten_hosts = "|".join(dict(labels_of(number * 1000))["instance"].replace(".", "\\\\.") for number in range(10))
-        # Another one each time: Lucene remembers what an expression found.
+        # A different one each time, because Lucene caches the result of an expression.
         suffixes = (f'{{pod=~".*{dict(labels_of(number))["pod"][-9:]}"}}' for number in range(self._series))
         with self._steps.step("Looking up"):
             found = [
@@ -205,7 +205,7 @@ class IndexBench:
 
     @staticmethod
     def _find(lucene: PartKeyIndex, selector: str) -> int:
-        """A look-up as a client's: from the selector's text to the bitmap in hand."""
+        """A look-up as for a client: from the selector's text to the bitmap."""
         return len(lucene.search(to_query(parse_selector(selector), BUDGET)))
 
     def _memory(self, index: ShardIndex, resident_before: int) -> Memory:

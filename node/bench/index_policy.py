@@ -1,4 +1,4 @@
-"""The policy and the identity under which the index is measured."""
+"""The bucket policy and the identity of the local copy for `strandline bench index`."""
 
 from strandline.index.local_copy import CopyIdentity
 from strandline.index.policy import BucketPolicy

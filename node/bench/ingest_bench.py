@@ -1,9 +1,9 @@
-"""`strandline bench ingest`: a real shard process between a real Kafka and a real Cassandra.
+"""`strandline bench ingest`: measures a real shard process between a real Kafka and a real Cassandra.
 
-All records are in Kafka before the shard may read them, so that it never waits for the bench. First comes one scrape of
-series that nobody has seen, then the others, then a record that closes the bucket, which is stored whole. A bucket ends
-only when its time has come, so a run begins with a bucket, whose length follows from the number of samples, and the
-shard is held still until that is over.
+All records are in Kafka before the shard may read them, so that it never waits for the benchmark. First it reads one
+scrape of new series, then the other scrapes, and then a record that closes the bucket, which is stored completely. A
+bucket closes only when its time is over. So a run begins at the start of a bucket, whose length depends on the number
+of samples, and the shard is suspended until the bucket's end.
 """
 
 import time
@@ -29,8 +29,8 @@ from strandline.node.steps import Steps
 
 TOPIC = "bench"
 _MINUTE = 60_000
-_LONGEST_S = 1800
-# An upper bound on what a run takes: the start, then producing and reading at this rate.
+_TIMEOUT_S = 1800
+# An upper bound of a run's duration: the start, then producing and reading at this rate.
 _START_MS, _SAMPLES_A_SECOND = 20_000, 200_000
 _INTERVALS = tuple(minutes * _MINUTE for minutes in (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 240, 480, 1440))
 
@@ -42,11 +42,11 @@ def interval_for(samples: int) -> int:
 
 
 class NotProduced(Fatal):
-    """Kafka did not take a record."""
+    """Kafka did not accept a record."""
 
 
 class IngestBench:
-    """One run, with servers of its own in a folder of its own."""
+    """One run, with its own servers in its own folder."""
 
     def __init__(self, series: int, scrapes: int, folder: Path, steps: Steps, peer: Peer | None) -> None:
         self._series, self._scrapes, self._folder, self._steps, self._peer = series, scrapes, folder, steps, peer
@@ -90,26 +90,26 @@ class IngestBench:
                 begun = process.wait_for("it is active", lambda one: one["phase"] == "active")
             with self._steps.step("Waiting for the next bucket to begin"):
                 self._wait_for_next_bucket()
-            with self._steps.step("New series") as step, process.held_still():
+            with self._steps.step("New series") as step, process.suspended():
                 self._produce(producer, scrapes.next())
             with self._steps.step("Reading new series") as step:
                 went = time.perf_counter()
-                known = process.wait_for("all series are known", self._has_read(1), _LONGEST_S)
+                known = process.wait_for("all series are known", self._has_read(1), _TIMEOUT_S)
                 new = Part.between(begun, known, time.perf_counter() - went)
                 step.note = f"{new.samples_per_second:,.0f} series/s"
-            with self._steps.step("Producing the other scrapes") as step, process.held_still():
+            with self._steps.step("Producing the other scrapes") as step, process.suspended():
                 for scrape in range(1, self._scrapes):
                     self._produce(producer, scrapes.next())
                     step.note = f"{scrape + 1} of {self._scrapes}"
             with self._steps.step("Reading them") as step:
                 went = time.perf_counter()
-                read = process.wait_for("all records are read", self._has_read(self._scrapes), _LONGEST_S)
+                read = process.wait_for("all records are read", self._has_read(self._scrapes), _TIMEOUT_S)
                 self._resident_bytes = read["resident_bytes"]
                 self._buffer_bytes_a_sample = read["buffer"]["memory_bytes"] / max(1, read["buffer"]["samples"])
                 reading_s = time.perf_counter() - went
-            with self._steps.step("Waiting for the bucket to end"), process.held_still():
+            with self._steps.step("Waiting for the bucket to end"), process.suspended():
                 self._wait_for_next_bucket()
-                # Its time is past the end of the bucket.
+                # Its record time is after the end of the bucket.
                 self._produce(producer, iter([Scrapes(1, self._clock.now_ms()).next().__next__()]))
             with self._steps.step("Storing them") as step:
                 went = time.perf_counter()
@@ -119,7 +119,7 @@ class IngestBench:
                         one["counters"]["stored_samples"] >= self._series * self._scrapes
                         and one["unstored_buckets"] == 0
                     ),
-                    _LONGEST_S,
+                    _TIMEOUT_S,
                 )
                 steady = Part.between(known, stored, reading_s + time.perf_counter() - went)
                 step.note = f"{steady.samples_per_cpu_second:,.0f} samples a CPU-second"
@@ -161,7 +161,7 @@ class IngestBench:
                     producer.poll(0.1)
             producer.poll(0)
         if producer.flush(60) or failed:
-            raise NotProduced(f"Kafka did not take all records: {failed[:1] or 'no answer in 60 s'}")
+            raise NotProduced(f"Kafka did not accept all records: {failed[:1] or 'no answer in 60 s'}")
 
     def _make_topic(self, stack: Stack) -> None:
         settings = {

@@ -1,4 +1,4 @@
-"""The figures of `strandline bench ingest`, as values and as tables."""
+"""The results of `strandline bench ingest`, as values and as tables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from strandline.node.output import Block, Table
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a run: what the shard's process did and what that took, in seconds of CPU by stage and in all.
+    """A part of a run: the samples that the shard's process ingested, and its CPU seconds by stage and in total.
 
-    What no stage accounts for is the Java and Kafka clients' own threads, the interpreter between the stages, and what
-    saves the local copy.
+    CPU time outside of the stages is that of the threads of Java and of Kafka's client, of the interpreter between the
+    stages, and of saving the local copy.
     """
 
     samples: int
@@ -23,7 +23,7 @@ class Part:
 
     @classmethod
     def between(cls, before: Mapping[str, Any], after: Mapping[str, Any], seconds: float) -> "Part":
-        """What lies between two statuses of a shard."""
+        """The part of a run between two statuses of a shard."""
         return cls(
             samples=after["counters"]["samples"] - before["counters"]["samples"],
             seconds=seconds,
@@ -40,7 +40,7 @@ class Part:
         return self.samples / self.cpu_seconds
 
     def rows(self) -> Iterator[tuple[str, str, str, str]]:
-        """Stage, seconds of CPU, nanoseconds a sample, share."""
+        """Rows of stage, CPU seconds, nanoseconds per sample, and share."""
         rest = self.cpu_seconds - sum(self.stages.values())
         for stage, spent in (*self.stages.items(), ("other", rest), ("all", self.cpu_seconds)):
             share = spent / self.cpu_seconds
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PeerFigures:
-    """Samples a CPU-second of the peer's process: of series that it has not seen, and of those that it has."""
+    """Samples per CPU second of the peer's process, for new and for known series."""
 
     new_series: float
     steady_state: float
@@ -57,7 +57,7 @@ class PeerFigures:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """All figures of one run."""
+    """The results of one run."""
 
     series: int
     scrapes: int
@@ -75,7 +75,7 @@ class IngestReport:
     peer: PeerFigures | None
 
     def blocks(self) -> Iterator[Block]:
-        """The figures as tables."""
+        """The results as tables."""
         yield (
             f"{self.series:,} series x {self.scrapes} scrapes, {self.labels_a_series} labels a series,"
             f" {self.samples_a_record:,} samples a record"
@@ -100,7 +100,7 @@ class IngestReport:
                 ("write buffer before the cut, a sample", f"{self.buffer_bytes_a_sample:.2f}"),
                 ("resident after the last scrape", f"{self.resident_bytes / MIB:,.0f} MB"),
                 ("resident at the end, all stored", f"{self.resident_bytes_at_end / MIB:,.0f} MB"),
-                ("resident at the most", f"{self.peak_resident_bytes / MIB:,.0f} MB"),
+                ("peak resident", f"{self.peak_resident_bytes / MIB:,.0f} MB"),
             ),
         )
         if self.peer is not None:

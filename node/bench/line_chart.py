@@ -1,6 +1,6 @@
-"""Pictures of how something grows: lines over axes that begin at zero, as SVG that needs nothing but a browser.
+"""Line charts as stand-alone SVG, with axes that begin at zero.
 
-Every point has its value beside it, at a place where it covers no other one.
+Each point is labelled with its value. Labels are placed so that they don't overlap.
 """
 
 import math
@@ -8,20 +8,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
-# One panel: the room around its axes, and what lies between them.
+# A panel: the margins around the axes, and the size of the plot area.
 LEFT, RIGHT, ABOVE, BELOW = 64, 36, 74, 52
 WIDTH, HEIGHT = 420, 280
 HEAD = 64
 COLOURS = ("#2f6fb3", "#d1603d", "#3d8f5f", "#8a5bb0")
-MARKS = ("circle", "square", "diamond", "triangle")
+MARKERS = ("circle", "square", "diamond", "triangle")
 _TICKS = 5
-# What a letter takes at the most, and a line of letters, at the size that values are written in.
-_LETTER, _LINE = 7.2, 15.0
+# The maximum width of a character and the height of a line, in the font size of the values.
+_CHARACTER_WIDTH, _LINE_HEIGHT = 7.2, 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place on a line, from zero up."""
+    """A point of a line. Both coordinates are non-negative."""
 
     x: float
     y: float
@@ -29,7 +29,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points that belong together, in the order of x."""
+    """The points of a line, sorted by x."""
 
     label: str
     points: Sequence[Point]
@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes. `unit` stands behind each value of y."""
+    """One pair of axes. `unit` is appended to each value of y."""
 
     title: str
     x_label: str
@@ -48,7 +48,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A part of the picture, by its edges."""
+    """A rectangle of the picture, by its edges."""
 
     left: float
     top: float
@@ -69,15 +69,15 @@ class Box:
         )
 
 
-def ticks(most: float) -> list[float]:
-    """Round numbers from zero to the first that is not below `most`: 1, 2 or 5 times a power of ten apart."""
-    if most <= 0:
+def ticks(maximum: float) -> list[float]:
+    """Round numbers from zero to at least `maximum`, which are 1, 2 or 5 times a power of ten apart."""
+    if maximum <= 0:
         return [0.0, 1.0]
-    rough = most / _TICKS
+    rough = maximum / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))
-    # A step that is a hair below what is needed is meant to be it.
+    # Tolerates rounding errors.
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * (1 - 1e-9))
-    count = math.ceil(most / step * (1 - 1e-9))
+    count = math.ceil(maximum / step * (1 - 1e-9))
     return [step * number for number in range(max(1, count) + 1)]
 
 
@@ -110,7 +110,7 @@ def line_charts(title: str, subtitle: str, panels: Sequence[Panel]) -> str:
 
 @dataclass(slots=True)
 class _Drawing:
-    """One panel, with the upper left end of its axes at a place of the picture."""
+    """Draws one panel. `left` and `top` are the upper left corner of its plot area."""
 
     panel: Panel
     left: float
@@ -127,7 +127,7 @@ class _Drawing:
             path = " ".join(f"{self._x(point.x):.1f},{self._y(point.y):.1f}" for point in line.points)
             yield f'<polyline points="{path}" class="line" stroke="{colour}"/>'
             for point in line.points:
-                yield _mark(number, self._x(point.x), self._y(point.y))
+                yield _marker(number, self._x(point.x), self._y(point.y))
                 self._taken.append(_around(self._x(point.x), self._y(point.y), 8, 8))
         yield from self._values()
 
@@ -146,11 +146,11 @@ class _Drawing:
         return self.top + HEIGHT * (1 - value / self._y_ticks[-1])
 
     def _legend(self) -> Iterator[str]:
-        place = self.left + 6
+        x = self.left + 6
         for number, line in enumerate(self.panel.lines):
-            yield _mark(number, place, self.top - 30)
-            yield f'<text x="{place + 10:.1f}" y="{self.top - 26}" class="legend">{escape(line.label)}</text>'
-            place += 34 + _LETTER * len(line.label)
+            yield _marker(number, x, self.top - 30)
+            yield f'<text x="{x + 10:.1f}" y="{self.top - 26}" class="legend">{escape(line.label)}</text>'
+            x += 34 + _CHARACTER_WIDTH * len(line.label)
 
     def _axes(self) -> Iterator[str]:
         right, bottom = self.left + WIDTH, self.top + HEIGHT
@@ -171,42 +171,42 @@ class _Drawing:
     def _values(self) -> Iterator[str]:
         points = ((number, point) for number, line in enumerate(self.panel.lines) for point in line.points)
         for number, point in sorted(points, key=lambda one: (one[1].x, -one[1].y)):
-            said = f"{point.y:.3g}{self.panel.unit}"
-            place = self._free_place(self._x(point.x), self._y(point.y), _LETTER * len(said))
-            self._taken.append(place)
-            x, y = (place.left + place.right) / 2, place.bottom - 4
+            text = f"{point.y:.3g}{self.panel.unit}"
+            box = self._free_box(self._x(point.x), self._y(point.y), _CHARACTER_WIDTH * len(text))
+            self._taken.append(box)
+            x, y = (box.left + box.right) / 2, box.bottom - 4
             colour = COLOURS[number % len(COLOURS)]
-            yield f'<text x="{x:.1f}" y="{y:.1f}" class="value" style="fill: {colour}">{escape(said)}</text>'
+            yield f'<text x="{x:.1f}" y="{y:.1f}" class="value" style="fill: {colour}">{escape(text)}</text>'
 
-    def _free_place(self, x: float, y: float, width: float) -> Box:
-        """The nearest place for a value of this width that covers neither another one nor a mark."""
-        # To the right of the axes there is room for half of a value.
+    def _free_box(self, x: float, y: float, width: float) -> Box:
+        """The nearest box for a value of this width that overlaps neither another value nor a marker."""
+        # There is room for half of a value to the right of the axes.
         room = Box(self.left + 1, self.top - 20, self.left + WIDTH + RIGHT, self.top + HEIGHT)
         return next(
-            (place for place in _near(x, y, width) if room.holds(place) and not any(map(place.covers, self._taken))),
-            _around(x, y - 14, width, _LINE),
+            (box for box in _near(x, y, width) if room.holds(box) and not any(map(box.covers, self._taken))),
+            _around(x, y - 14, width, _LINE_HEIGHT),
         )
 
 
 def _near(x: float, y: float, width: float) -> Iterable[Box]:
-    """Places around a point: above, below, beside, and then further and further away."""
+    """Boxes around a point: above, below and beside it, with increasing distance."""
     for away in range(8):
         for up in (-1, 1):
-            yield _around(x, y + up * (13 + _LINE * away), width, _LINE)
+            yield _around(x, y + up * (13 + _LINE_HEIGHT * away), width, _LINE_HEIGHT)
         for aside in (1, -1):
             for up in (-1, 1):
-                yield _around(x + aside * (width / 2 + 6), y + up * _LINE * away, width, _LINE)
+                yield _around(x + aside * (width / 2 + 6), y + up * _LINE_HEIGHT * away, width, _LINE_HEIGHT)
 
 
 def _around(x: float, y: float, width: float, height: float) -> Box:
     return Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
 
-def _mark(number: int, x: float, y: float) -> str:
-    """The sign of a line: told apart by shape as well as by colour."""
+def _marker(number: int, x: float, y: float) -> str:
+    """The marker of a line. Lines differ in shape and colour."""
     colour = COLOURS[number % len(COLOURS)]
     corners: tuple[tuple[float, float], ...]
-    match MARKS[number % len(MARKS)]:
+    match MARKERS[number % len(MARKERS)]:
         case "circle":
             return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>'
         case "square":
@@ -220,7 +220,7 @@ def _mark(number: int, x: float, y: float) -> str:
 
 
 def _short(value: float) -> str:
-    """A number of things, with M for millions and k for thousands."""
+    """A number with M for millions and k for thousands."""
     for size, letter in ((1_000_000, " M"), (1_000, " k")):
         if value >= size:
             return f"{value / size:.3g}{letter}"

@@ -1,4 +1,4 @@
-"""The machine that a figure was taken on."""
+"""A description of the machine on which a benchmark ran."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a reader must know to compare a figure with one of their own."""
+    """The properties of a machine that affect measurements."""
 
     cpu: str
     cores: int
@@ -21,7 +21,7 @@ class Machine:
 
     @classmethod
     def this(cls) -> "Machine":
-        """The one that we run on."""
+        """The current machine."""
         cpu = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
         return cls(
             cpu=cpu[1] if cpu else platform.processor() or platform.machine(),

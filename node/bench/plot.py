@@ -1,4 +1,4 @@
-"""A picture of times: one bar each, on a logarithmic scale, as SVG that needs nothing but a browser."""
+"""A bar chart of times with a logarithmic scale, as stand-alone SVG."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ ROW, LABELS, BARS, MARGIN = 26, 330, 520, 20
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What took how long, and what else is to be said of it."""
+    """One time with its label, and an optional note."""
 
     label: str
     milliseconds: float
@@ -18,7 +18,7 @@ class Bar:
 
 
 def bar_chart(title: str, subtitle: str, bars: Sequence[Bar]) -> str:
-    """The chart. Every power of ten from below the shortest bar to above the longest has a line."""
+    """The chart. It has a grid line for each power of ten from below the shortest bar to above the longest."""
     shortest, longest = min(bar.milliseconds for bar in bars), max(bar.milliseconds for bar in bars)
     low, high = math.floor(math.log10(shortest)) - 0.3, math.ceil(math.log10(longest) + 0.001)
     width, top = LABELS + BARS + 2 * MARGIN, 78
@@ -29,20 +29,20 @@ def bar_chart(title: str, subtitle: str, bars: Sequence[Bar]) -> str:
 
     lines = []
     for power in range(math.ceil(low), high + 1):
-        place = x(10.0**power)
-        lines.append(f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{top - 8}" y2="{height - 32}" class="grid"/>')
-        lines.append(f'<text x="{place:.1f}" y="{height - 14}" class="tick">{_duration(10.0**power)}</text>')
+        x_line = x(10.0**power)
+        lines.append(f'<line x1="{x_line:.1f}" x2="{x_line:.1f}" y1="{top - 8}" y2="{height - 32}" class="grid"/>')
+        lines.append(f'<text x="{x_line:.1f}" y="{height - 14}" class="tick">{_duration(10.0**power)}</text>')
     for number, bar in enumerate(bars):
         y = top + ROW * number
         end = x(bar.milliseconds)
-        said = _duration(bar.milliseconds) + (f" · {bar.note}" if bar.note else "")
+        text = _duration(bar.milliseconds) + (f" · {bar.note}" if bar.note else "")
         lines.append(f'<text x="{MARGIN + LABELS - 10}" y="{y + 14}" class="label">{escape(bar.label)}</text>')
         lines.append(
             f'<rect x="{MARGIN + LABELS}" y="{y}" width="{end - MARGIN - LABELS:.1f}" height="18" class="bar"/>'
         )
         inside = end > MARGIN + LABELS + BARS * 0.62
-        place, kind = (end - 6, "inside") if inside else (end + 6, "outside")
-        lines.append(f'<text x="{place:.1f}" y="{y + 14}" class="{kind}">{escape(said)}</text>')
+        x_text, kind = (end - 6, "inside") if inside else (end + 6, "outside")
+        lines.append(f'<text x="{x_text:.1f}" y="{y + 14}" class="{kind}">{escape(text)}</text>')
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-size="13"
   font-family="DejaVu Sans, Helvetica, Arial, sans-serif">
 <style>

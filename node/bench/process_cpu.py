@@ -1,4 +1,4 @@
-"""CPU time of processes below this one, by what the kernel tells of them."""
+"""The CPU time of descendants of this process, read from /proc."""
 
 import os
 from collections.abc import Iterator
@@ -6,16 +6,16 @@ from contextlib import suppress
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-# Fields of /proc/PID/stat behind the name: the parent, and user and system time, of the process and of children that it
-# has waited for.
+# Fields of /proc/PID/stat after the name: the parent, and the user and system time of the process and of the children
+# that it has waited for.
 _PARENT, _TIMES = 1, slice(11, 15)
 
 
 def spark_cpu_seconds() -> float:
-    """Of the JVM of this process' Spark session, and of all below it: executors, and their Python processes. 0 without
-    a session.
+    """The CPU time of the JVM of this process' Spark session and its descendants: executors and their Python processes.
+    0 without a session.
     """
-    return sum(map(_tree_seconds, spark_drivers()))
+    return sum(map(_tree_cpu_seconds, spark_drivers()))
 
 
 def spark_drivers() -> list[int]:
@@ -23,8 +23,8 @@ def spark_drivers() -> list[int]:
     return [pid for pid in _children(os.getpid()) if b"SparkSubmit" in _command(pid)]
 
 
-def _tree_seconds(pid: int) -> float:
-    return _seconds(pid) + sum(_tree_seconds(child) for child in _children(pid))
+def _tree_cpu_seconds(pid: int) -> float:
+    return _seconds(pid) + sum(_tree_cpu_seconds(child) for child in _children(pid))
 
 
 def _children(parent: int) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""How much memory a process takes, and those that it has started, as the kernel counts it."""
+"""The memory of a process and its descendants, read from /proc."""
 
 import re
 from collections.abc import Iterator
@@ -10,35 +10,35 @@ _KIB = 1024
 
 
 def peak_resident_bytes(pid: int) -> int:
-    """The most that a process had resident since it became its program.
+    """The peak resident memory of a process since its `exec`.
 
-    `getrusage` does not say this of a program that a large process has started: before it became the program it shared
-    that one's memory, and its peak counts as its own.
+    `getrusage` is not usable for this: between `fork` and `exec`, a child shares the memory of its parent, whose size
+    would count as the child's peak.
     """
     return _kibibytes(_PROC / str(pid) / "status", "VmHWM")
 
 
 def resident_bytes(pid: int) -> int:
-    """What a process has resident now."""
+    """The current resident memory of a process."""
     return _kibibytes(_PROC / str(pid) / "status", "VmRSS")
 
 
 def reset_peak(pid: int) -> None:
-    """Let `peak_resident_bytes` begin anew with what a process has resident now. Raises `OSError`."""
+    """Reset the peak of a process to its current resident memory. Raises `OSError`."""
     (_PROC / str(pid) / "clear_refs").write_text("5", encoding="ascii")
 
 
 def tree(pid: int) -> Iterator[int]:
-    """A process and all below it."""
+    """A process and all of its descendants."""
     yield pid
     yield from _descendants(pid)
 
 
 def descendants_bytes(pid: int) -> int:
-    """What the processes below one take together now; what several share is counted once."""
+    """The current memory of a process' descendants in total. Shared memory is counted once."""
     total = 0
     for child in _descendants(pid):
-        # One that has just ended takes nothing.
+        # The process may have ended.
         with suppress(OSError):
             total += _kibibytes(_PROC / str(child) / "smaps_rollup", "Pss")
     return total
@@ -59,5 +59,5 @@ def _descendants(pid: int) -> Iterator[int]:
 
 def _kibibytes(path: Path, name: str) -> int:
     found = re.search(rf"^{name}:\s+(\d+) kB$", path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-    # A process that has ended and was not waited for has no memory any more.
+    # A zombie has no memory.
     return int(found[1]) * _KIB if found else 0

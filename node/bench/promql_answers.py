@@ -1,4 +1,4 @@
-"""Whether two servers gave the same answer to a range query."""
+"""Compares two servers' answers to a range query."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def series_in(status: int, body: bytes, query: str, server: str) -> list[AnswerS
 
 
 def check_agreement(query: str, ours: list[AnswerSeries], theirs: list[AnswerSeries], peer: str) -> None:
-    """The same series with the same points, but for what rounding makes. Raises `PromqlDiffers`."""
+    """Raises `PromqlDiffers` unless both answers have the same series and points, apart from rounding."""
     check_count(query, len(ours), len(theirs), peer)
     mine, others = _matrix(ours), _matrix(theirs)
     for labels in mine.keys() | others.keys():
@@ -47,7 +47,7 @@ def check_agreement(query: str, ours: list[AnswerSeries], theirs: list[AnswerSer
 
 
 def check_count(query: str, ours: int, theirs: int, peer: str) -> None:
-    """Equally many series. Raises `PromqlDiffers`."""
+    """Raises `PromqlDiffers` unless both answers have the same number of series."""
     if ours != theirs:
         raise PromqlDiffers(f"{query} has {ours:,} series on the node, and {theirs:,} on {peer}")
 

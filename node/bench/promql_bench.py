@@ -1,8 +1,8 @@
-"""`strandline bench promql`: range queries over HTTP, on a real node and on peers beside it.
+"""`strandline bench promql`: measures range queries over HTTP on a real node and on peers.
 
-All have the same samples, from the same remote-write bytes. A node reads them from Kafka, with the times of the scrapes
-as record times, so that it has stored all but the newest bucket; peers take them over HTTP. Each query is asked of all
-in turn. Answers have to agree, or the run fails.
+All servers have the same samples, from the same remote-write bytes. The node reads them from Kafka, with the times of
+the scrapes as record times, so that it has stored all but the newest bucket. The peers receive them over HTTP. Each
+query is sent to all servers in turn. The run fails if their answers differ.
 """
 
 import os
@@ -16,13 +16,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from strandline.clock import Clock, SystemClock, wait_until
-from strandline.node.bench.load_figures import LoadReport, memory_of, speed_of
+from strandline.node.bench.load_report import LoadReport, memory_of, speed_of
 from strandline.node.bench.machine import Machine
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.promql_answers import check_agreement, check_count, series_in
 from strandline.node.bench.promql_fleet import PromqlScrapes
 from strandline.node.bench.promql_load import KafkaPartition, LoadOptions, LoadTarget, PromqlLoad
-from strandline.node.bench.promql_queries import ALIGNED_S, QUERIES, AskedRange, PromqlQuery, ranges, scaling_queries
+from strandline.node.bench.promql_queries import ALIGNED_S, QUERIES, PromqlQuery, QueryRange, ranges, scaling_queries
 from strandline.node.bench.promql_report import Cost, PromqlReport, QueryCost
 from strandline.node.bench.promql_servers import (
     MeasuredServer,
@@ -42,7 +42,7 @@ from strandline.node.bench.query_servers import (
     peer_launch,
     peer_program,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 from strandline.node.bench.replay_bench import fill_partition_at
 from strandline.node.bench.scrapes import INTERVAL_MS
@@ -54,17 +54,17 @@ from strandline.node.steps import Step, Steps
 TOPIC = "bench"
 _HOUR_S = 3600
 _FLUSH_S = 3600
-# Before the first step: an hour for windows and subqueries, and what a rate inside of a subquery wants.
+# Data before the first step: an hour for windows and subqueries, and ten minutes for a rate in a subquery.
 _BEFORE_S = 3600 + 600
-# The end of the queries lies so far back: VictoriaMetrics leaves out what is younger than half a minute.
+# The queries end this long before now, because VictoriaMetrics omits samples of the last half minute.
 _BACK_S = 150
-# Steps lie beside whole minutes, where those of subqueries are: Prometheus 2 takes one exactly at the earlier end of a
-# window, Prometheus 3 and we don't.
+# Offsets the steps from full minutes, at which subqueries have their steps: Prometheus 2 includes a sample at the exact
+# start of a window, Prometheus 3 and Strandline don't.
 _ASIDE_S = 30
-_READ_WITHIN_S = 3600.0
-# A query is measured for so long on all servers together, unless that would be less than the least number of requests.
+_READ_TIMEOUT_S = 3600.0
+# A query is measured for this long on all servers together, but with at least the configured number of requests.
 _MEASURED_S = 6.0
-_MOST_REQUESTS = 200
+_MAX_REQUESTS = 200
 _WARM_UP = 2
 _COUNTS = re.compile(
     r"^strandline_(ingested|stored|unstored)_(?:samples_total|buckets)\{[^}]*\} ([0-9.e+]+)$", re.MULTILINE
@@ -73,9 +73,9 @@ _COUNTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PromqlOptions:
-    """About so many series, and ranges of so many hours at most. Without URLs of peers, those that are installed are
-    started. `peer_pids` are the processes of peers at URLs, in their order. With a `load` clients ask the node at last
-    while it ingests.
+    """The approximate number of series, and the maximum range in hours. Without `peer_urls`, the installed peers are
+    started. `peer_pids` are the processes of the peers at URLs, in their order. With a `load`, clients finally query
+    the node while it ingests.
     """
 
     series: int
@@ -88,7 +88,7 @@ class PromqlOptions:
 
 
 class PromqlBench:
-    """One run, with servers of its own in a folder of its own."""
+    """One run, with its own servers in its own folder."""
 
     def __init__(self, options: PromqlOptions, folder: Path, steps: Steps) -> None:
         self._options, self._folder, self._steps = options, folder, steps
@@ -111,14 +111,14 @@ class PromqlBench:
             return self.run_on(stack, peers)
 
     def run_on(self, stack: Stack, peers: Sequence[MeasuredServer], topic: str = TOPIC) -> PromqlReport:
-        """Fill the servers and measure, with a stack that runs and a topic that there is not."""
+        """Fill the servers and measure, with a running stack and a topic that does not exist yet."""
         self._produce(stack, peers, topic)
         with self._node(stack, topic) as node:
             samples, stored = self._wait_until_read(node.server)
-            notes = self._quiet([node, *peers])
+            notes = self._wait_until_idle([node, *peers])
             load = os.getloadavg()[0]
             idle = MemoryPeak(node.server).idle
-            queries, scaling = self.measured(node, peers)
+            queries, scaling = self.measure(node, peers)
             rises = {name: max(0, most - idle.get(name, 0)) for name, most in self._highest.items()}
             under_load = self._under_load(stack, topic, node.server)
         if self._options.peers and not peers:
@@ -145,41 +145,44 @@ class PromqlBench:
         )
         return PromqlLoad(self._options.load, target, self._taken, self._folder, self._clock).run(self._steps)
 
-    def measured(
+    def measure(
         self, node: MeasuredServer, peers: Sequence[MeasuredServer]
     ) -> tuple[tuple[QueryCost, ...], tuple[QueryCost, ...]]:
-        """Measure servers that have the data: the queries over each range, and one query over more and more."""
+        """Measure servers that have the data: all queries over each range, and one query over increasing amounts of
+        data.
+        """
         asked = ranges(self._options.hours, self._end)
         queries = [self._cost(query, each, 1.0, [node, *peers]) for each in asked for query in QUERIES]
         scaling = []
         for share, expression in scaling_queries():
             scaling.append(self._cost(PromqlQuery("sum by (job)", expression), asked[0], share, [node, *peers]))
         for hours in (self._options.hours / 4, self._options.hours) if len(asked) > 1 else ():
-            longer = AskedRange(hours, asked[0].steps, self._end)
+            longer = QueryRange(hours, asked[0].steps, self._end)
             scaling.append(self._cost(PromqlQuery("sum by (job)", expression), longer, 1.0, [node, *peers]))
         return tuple(queries), tuple(scaling)
 
     def _cost(
-        self, query: PromqlQuery, asked: AskedRange, share: float, servers: Sequence[MeasuredServer]
+        self, query: PromqlQuery, asked: QueryRange, share: float, servers: Sequence[MeasuredServer]
     ) -> QueryCost:
         target = asked.target(query.expression)
         with ExitStack() as connections, self._steps.step(f"{query.what}, {asked.hours:g} h") as step:
             links = [connections.enter_context(closing(one.server.connect())) for one in servers]
-            results = self._compared(query, target, servers, links)
+            results = self._compare(query, target, servers, links)
             began = self._clock.monotonic()
             for _ in range(_WARM_UP):
                 for link in links:
                     link.get(target)
-            turns = self._turns((self._clock.monotonic() - began) / _WARM_UP)
+            requests = self._request_count((self._clock.monotonic() - began) / _WARM_UP)
             peaks = [MemoryPeak(one.server) for one in servers]
             spent: list[float | None] = [0.0 for _ in servers]
             times: list[list[float]] = [[] for _ in servers]
-            for turn in range(turns):
-                for place in range(len(links)) if turn % 2 == 0 else reversed(range(len(links))):
-                    # Only while it is asked: what it does on its own meanwhile takes longer the slower the others are.
-                    before = servers[place].cpu_seconds()
-                    times[place].append(links[place].get(target).milliseconds)
-                    spent[place] = _more(spent[place], before, servers[place].cpu_seconds())
+            for number in range(requests):
+                for index in range(len(links)) if number % 2 == 0 else reversed(range(len(links))):
+                    # Measured only during the request: its background work between requests depends on the other
+                    # servers.
+                    before = servers[index].cpu_seconds()
+                    times[index].append(links[index].get(target).milliseconds)
+                    spent[index] = _add_cpu(spent[index], before, servers[index].cpu_seconds())
             for name, rise in peaks[0].rises().items():
                 self._highest[name] = max(self._highest.get(name, 0), peaks[0].idle[name] + rise)
             costs = [
@@ -194,30 +197,30 @@ class PromqlBench:
             asked.steps,
             round(self.series * share),
             results,
-            turns,
+            requests,
             costs[0],
             tuple(costs[1:]),
         )
 
-    def _turns(self, seconds: float) -> int:
-        """How many times each server is asked, if asking all of them once takes so long."""
-        return max(self._options.requests, min(_MOST_REQUESTS, int(_MEASURED_S / max(seconds, 1e-6))))
+    def _request_count(self, seconds: float) -> int:
+        """The number of requests to each server, if one request to all of them takes `seconds`."""
+        return max(self._options.requests, min(_MAX_REQUESTS, int(_MEASURED_S / max(seconds, 1e-6))))
 
-    def _compared(
+    def _compare(
         self,
         query: PromqlQuery,
         target: str,
         servers: Sequence[MeasuredServer],
         links: Sequence[TimedConnection],
     ) -> int:
-        """Ask each once, and compare. How many series the answer has."""
+        """Send the query to each server once, and compare the answers. Returns the number of series."""
         answers = []
         for one, link in zip(servers, links, strict=True):
             answer = link.get(target)
             answers.append(series_in(answer.status, answer.body, query.expression, one.name))
         for peer, theirs in zip(servers[1:], answers[1:], strict=True):
-            if query.is_particular and not peer.is_prometheus:
-                # Ties and ranks may differ as values do.
+            if query.differs_on_victoria_metrics and not peer.is_prometheus:
+                # Ranks may differ, since values differ.
                 if not query.expression.startswith("topk"):
                     check_count(query.expression, len(answers[0]), len(theirs), peer.name)
             else:
@@ -250,7 +253,7 @@ class PromqlBench:
             yield MeasuredServer(server, is_prometheus=is_prometheus)
 
     def _produce(self, stack: Stack, peers: Sequence[MeasuredServer], topic: str) -> None:
-        """The same bytes for all. A scrape is over before the next one begins."""
+        """Send the same bytes to all servers, scrape by scrape."""
         settings = {
             "message.timestamp.type": "CreateTime",
             "message.timestamp.after.max.ms": str(1000 * _FLUSH_S),
@@ -285,13 +288,16 @@ class PromqlBench:
         )
         with ExitStack() as node:
             with self._steps.step("Starting a node"):
-                # Before the shard is ready, which it is when it has read nearly everything: that is timed.
+                # Waits for healthy, and not for ready, which it is when it has read nearly everything: reading is
+                # timed.
                 launch = replace(node_launch(settings, port, self._folder / "node.log"), ready="/-/healthy")
                 server = node.enter_context(running(launch, self._clock))
             yield MeasuredServer(server, cassandra)
 
     def _wait_until_read(self, node: Server) -> tuple[int, int]:
-        """Until the node has read all samples, and stored all that it is to store: how many it read and stored."""
+        """Wait until the node has read all samples and stored all complete buckets. Returns the samples read and
+        stored.
+        """
         wanted, found = self.series * self._scrapes, {"ingested": 0, "stored": 0, "unstored": 0}
         read = list[tuple[float, int]]()
         with (
@@ -305,18 +311,18 @@ class PromqlBench:
                 step.note = f"{found['ingested']:,} of {wanted:,}"
                 return found["ingested"] >= wanted and not found["unstored"]
 
-            if not wait_until(is_there, timeout=_READ_WITHIN_S, clock=self._clock, poll=0.25):
-                raise ServerEnded(f"the node has read {step.note} samples after {_READ_WITHIN_S:g} s")
+            if not wait_until(is_there, timeout=_READ_TIMEOUT_S, clock=self._clock, poll=0.25):
+                raise ServerEnded(f"the node has read {step.note} samples after {_READ_TIMEOUT_S:g} s")
             self._read_speed = speed_of(read, wanted)
         return found["ingested"], found["stored"]
 
-    def _quiet(self, servers: Sequence[MeasuredServer]) -> tuple[str, ...]:
-        # Cassandra as well: its JVM compiles for some seconds after the load, in CPU time that queries would get.
+    def _wait_until_idle(self, servers: Sequence[MeasuredServer]) -> tuple[str, ...]:
+        # Includes Cassandra: its JVM compiles for some seconds after the load, which takes CPU time from queries.
         with self._steps.step("Waiting until all servers are idle") as step:
-            if wait_until_quiet([pid for one in servers for pid in one.pids], self._clock):
+            if wait_until_idle([pid for one in servers for pid in one.pids], self._clock):
                 return ()
-            step.note = "in vain"
-        return ("A server was still busy with something else.",)
+            step.note = "timed out"
+        return ("A server was not idle when the queries began.",)
 
     def _settings(self, stack: Stack, topic: str, port: int) -> dict[str, dict[str, object]]:
         return {
@@ -339,21 +345,21 @@ class PromqlBench:
                 "max_series": 1_000_000,
                 "max_samples": 1_000_000_000,
                 "timeout": "10m",
-                # Peers are asked without their caches, too.
+                # The peers' caches are off as well.
                 "result_cache": "0k",
             },
         }
 
 
 def _at(url: str, pid: int | None) -> MeasuredServer:
-    """A peer that others have started, and that has no data."""
+    """A peer that was started externally, and has no data."""
     server = replace(peer_at(url), name=url.removeprefix("http://").rstrip("/"), pid=pid)
     with closing(server.connect()) as connection:
         is_victoria = b"vm_app_version" in connection.get("/metrics").body
     return MeasuredServer(server, is_prometheus=not is_victoria)
 
 
-def _more(spent: float | None, before: float | None, now: float | None) -> float | None:
+def _add_cpu(spent: float | None, before: float | None, now: float | None) -> float | None:
     return None if spent is None or before is None or now is None else spent + now - before
 
 

@@ -1,9 +1,9 @@
-"""Scrapes of services, with what PromQL is mostly asked about: counters, classic histograms, gauges, and an info series
-of each target.
+"""Generated scrapes of services, with typical metrics: counters, classic histograms, gauges, and an info series of each
+target.
 
-Of 50 series that are asked for, a target has 30 counters and 5 gauges, and 15 buckets on average: every fourth target
-has a second histogram. Beside them each has a counter of calls and one of errors, and its info. All series of a target
-have the same times.
+Of 50 series, a target has 30 counters, 5 gauges, and on average 15 histogram buckets: every fourth target has a second
+histogram. In addition, each target has a counter of calls, a counter of errors, and an info series. All series of a
+target have the same sample times.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ _HANDLERS, _CODES, _POOLS = 10, ("200", "404", "500"), 5
 _BOUNDS = ("0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf")
 _COUNTERS = _HANDLERS * len(_CODES)
 _TARGETS_A_RECORD = 40
-# No sample is at the exact end of a window: Prometheus 2 and 3 differ there.
+# No sample is exactly at the start of a window, where Prometheus 2 and 3 differ.
 _MARGIN_MS = 10
 Labels = list[tuple[str, str]]
 
 
 def histograms_of(target: int) -> int:
-    """How many histograms a target has."""
+    """The number of histograms of a target."""
     return 2 if target % 4 == 0 else 1
 
 
@@ -56,25 +56,25 @@ def instance(target: int) -> str:
 
 
 class PromqlScrapes:
-    """Scrape after scrape of about so many series, the same in each run."""
+    """Consecutive scrapes of approximately `series` series, the same in each run."""
 
     def __init__(self, series: int, first_time: int) -> None:
         self._first_time = first_time
         self._targets = max(1, series // SERIES_A_TARGET)
-        self._chance = np.random.default_rng(21)
-        chance, targets = self._chance, self._targets
+        self._rng = np.random.default_rng(21)
+        rng, targets = self._rng, self._targets
         self._groups = [range(at, min(at + _TARGETS_A_RECORD, targets)) for at in range(0, targets, _TARGETS_A_RECORD)]
         self._templates = [_template(group, first_time) for group in self._groups]
-        self._offset = chance.integers(_MARGIN_MS, INTERVAL_MS - _MARGIN_MS, targets)
+        self._offset = rng.integers(_MARGIN_MS, INTERVAL_MS - _MARGIN_MS, targets)
         counts = np.array([_COUNTERS + _POOLS + len(_BOUNDS) * histograms_of(one) + 3 for one in range(targets)])
         self._target_of = np.repeat(np.arange(targets), counts)
         self._first = np.append(0, np.cumsum(counts))
         self.series = len(self._target_of)
-        """How many there are."""
-        self._rates = 10.0 ** chance.uniform(-1, 3, (targets, _COUNTERS))
+        """The exact number of series."""
+        self._rates = 10.0 ** rng.uniform(-1, 3, (targets, _COUNTERS))
         self._counters = np.zeros((targets, _COUNTERS))
-        self._gauges = np.round(chance.uniform(1e6, 1e9, (targets, _POOLS)))
-        self._weights = chance.uniform(0, 5, (2 * targets, len(_BOUNDS)))
+        self._gauges = np.round(rng.uniform(1e6, 1e9, (targets, _POOLS)))
+        self._weights = rng.uniform(0, 5, (2 * targets, len(_BOUNDS)))
         self._buckets = np.zeros((2 * targets, len(_BOUNDS)))
         self._calls = np.zeros((targets, 2))
         self._taken = 0
@@ -85,7 +85,7 @@ class PromqlScrapes:
         return self._first_time + self._taken * INTERVAL_MS
 
     def next(self, begin: int | None = None) -> Iterator[bytes]:
-        """The bodies of the next scrape, compressed. It begins when it is due, or at a time that is given."""
+        """The compressed bodies of the next scrape. It begins at `begin`, or by default when it is due."""
         self._advance()
         values = self._values()
         times = self._offset + (self.next_time if begin is None else begin)
@@ -95,17 +95,17 @@ class PromqlScrapes:
             yield compress(template.filled(times[self._target_of[part]], values[part]))
 
     def _advance(self) -> None:
-        chance = self._chance
-        self._counters += chance.poisson(self._rates)
-        moved = chance.integers(0, 2, self._gauges.shape)
-        self._gauges = np.abs(self._gauges + np.round(chance.normal(0, 1e5, self._gauges.shape)) * moved)
-        self._buckets += np.cumsum(chance.poisson(self._weights), axis=1)
-        calls = chance.poisson(40.0, self._targets)
+        rng = self._rng
+        self._counters += rng.poisson(self._rates)
+        moved = rng.integers(0, 2, self._gauges.shape)
+        self._gauges = np.abs(self._gauges + np.round(rng.normal(0, 1e5, self._gauges.shape)) * moved)
+        self._buckets += np.cumsum(rng.poisson(self._weights), axis=1)
+        calls = rng.poisson(40.0, self._targets)
         self._calls[:, 0] += calls
-        self._calls[:, 1] += chance.binomial(calls, 0.02)
+        self._calls[:, 1] += rng.binomial(calls, 0.02)
 
     def _values(self) -> F64s:
-        """Of all series, target by target."""
+        """The values of all series, target by target."""
         info = np.ones((self._targets, 1))
         width, targets = len(_BOUNDS), self._targets
         buckets = self._buckets.reshape(targets, 2 * width)

@@ -1,4 +1,4 @@
-"""The PromQL queries that are measured, and the times that they are asked for."""
+"""The PromQL queries that are measured, and their time ranges."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from urllib.parse import urlencode
 from strandline.node.bench.promql_fleet import instance
 
 _HOUR_S = 3600
-# Ends of grids lie equally far behind a multiple of this, whatever the range.
+# The end of every range has the same offset from a multiple of this.
 ALIGNED_S = 360
 
 
 @dataclass(frozen=True, slots=True)
 class PromqlQuery:
-    """One query. `is_particular`: its answer differs on VictoriaMetrics, whose `rate` looks at the sample before the
-    window, too, and does not extrapolate, and whose `max_over_time` keeps the metric's name.
+    """One query. `differs_on_victoria_metrics`: VictoriaMetrics answers differently, because its `rate` includes the
+    sample before the window and does not extrapolate, and its `max_over_time` keeps the metric's name.
     """
 
     what: str
     expression: str
-    is_particular: bool = True
+    differs_on_victoria_metrics: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRange:
-    """The steps of range queries, in seconds."""
+class QueryRange:
+    """The range of a query, its number of steps, and its end in seconds."""
 
     hours: float
     steps: int
@@ -32,22 +32,22 @@ class AskedRange:
 
     @property
     def step(self) -> int:
-        """From one step to the next."""
+        """The step in seconds."""
         return round(self.hours * _HOUR_S / self.steps)
 
     def target(self, expression: str) -> str:
-        """The path and parameters of a request. VictoriaMetrics would move times to multiples of the step without
-        `nocache`.
+        """The path and parameters of a request. Without `nocache`, VictoriaMetrics would round times to multiples of
+        the step.
         """
         start = self.end - (self.steps - 1) * self.step
         named = {"query": expression, "start": start, "end": self.end, "step": self.step, "nocache": 1}
         return "/api/v1/query_range?" + urlencode(named)
 
 
-def ranges(hours: int, end: int) -> tuple[AskedRange, ...]:
-    """An hour at 60 steps and, of more hours, all of them at 240."""
-    short = AskedRange(1, 60, end)
-    return (short,) if hours == 1 else (short, AskedRange(hours, 240, end))
+def ranges(hours: int, end: int) -> tuple[QueryRange, ...]:
+    """One hour with 60 steps and, if there are more hours, all of them with 240 steps."""
+    short = QueryRange(1, 60, end)
+    return (short,) if hours == 1 else (short, QueryRange(hours, 240, end))
 
 
 _COUNTER, _RATE = "app_requests_total", "rate(app_requests_total[5m])"
@@ -64,16 +64,18 @@ QUERIES: Sequence[PromqlQuery] = (
         "histogram_quantile(0.99, sum by (le, job) (rate(app_request_seconds_bucket[5m])))",
     ),
     PromqlQuery("max_over_time[1h]", "max_over_time(app_memory_bytes[1h])"),
-    PromqlQuery("quantile by (job)", "quantile by (job) (0.9, app_memory_bytes)", is_particular=False),
+    PromqlQuery("quantile by (job)", "quantile by (job) (0.9, app_memory_bytes)", differs_on_victoria_metrics=False),
     PromqlQuery("errors / calls", _ERRORS),
-    PromqlQuery("join", f"{_COUNTER} * on (instance) group_left (version) app_build_info", is_particular=False),
+    PromqlQuery(
+        "join", f"{_COUNTER} * on (instance) group_left (version) app_build_info", differs_on_victoria_metrics=False
+    ),
     PromqlQuery("subquery", f"max_over_time(sum({_RATE})[1h:1m])"),
-    PromqlQuery("count", f"count({_COUNTER})", is_particular=False),
+    PromqlQuery("count", f"count({_COUNTER})", differs_on_victoria_metrics=False),
 )
 
 
 def scaling_queries() -> Sequence[tuple[float, str]]:
-    """A query over a growing share of the series: a tenth of the jobs, half of them, all."""
+    """A query over increasing shares of the series: a tenth of the jobs, half of them, and all of them."""
     return tuple(
         (share, f"sum by (job) (rate({_COUNTER}{matcher}[5m]))")
         for share, matcher in ((0.1, '{job=~"job-0[01]"}'), (0.5, '{job=~"job-0.*"}'), (1.0, ""))

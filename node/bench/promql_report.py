@@ -1,19 +1,19 @@
-"""The figures of `strandline bench promql`, as values, as tables and as a picture."""
+"""The results of `strandline bench promql`, as values, tables and a picture."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from strandline.node.bench.line_chart import Line, Panel, Point, line_charts
-from strandline.node.bench.load_figures import LoadReport, ProcessMemory
+from strandline.node.bench.load_report import LoadReport, ProcessMemory
 from strandline.node.bench.machine import MIB, Machine
 from strandline.node.output import Block, Table
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a query takes of one server: the time in the middle, CPU time a query, and how far memory rose above what it
-    was before the first one. None for what is not known of a server that others have started.
+    """The cost of a query on one server: the median time, the CPU time per query, and the rise of memory above its
+    value before the first query. None if unknown, for a server that was started externally.
     """
 
     server: str
@@ -23,12 +23,12 @@ class Cost:
 
     @classmethod
     def of(cls, server: str, times: Sequence[float], cpu_seconds: float | None, peak_bytes: int | None) -> "Cost":
-        """From the milliseconds of each request, and the CPU time of all."""
+        """The cost from the milliseconds of each request, and the total CPU time."""
         cpu_ms = None if cpu_seconds is None else 1000 * cpu_seconds / len(times)
         return cls(server, median(times), cpu_ms, peak_bytes)
 
     def cells(self) -> tuple[str, ...]:
-        """As a table shows them."""
+        """The cells of a table."""
         peak = "-" if self.peak_bytes is None else f"{self.peak_bytes / MIB:,.0f}"
         return _ms(self.p50_ms), "-" if self.cpu_ms is None else _ms(self.cpu_ms), peak
 
@@ -42,22 +42,24 @@ class QueryCost:
     hours: float
     steps: int
     series: int
-    """Of the selector, about."""
+    """The approximate number of series that the selector matches."""
     results: int
     requests: int
     node: Cost
     peers: tuple[Cost, ...]
 
     def row(self) -> tuple[str, ...]:
-        """The last columns are CPU time here by CPU time there: what is below 1 is cheaper here."""
+        """A row of the table. The last columns are the node's CPU time divided by the peer's: below 1, the node is
+        cheaper.
+        """
         ratios = (_ratio(self.node.cpu_ms, peer.cpu_ms) for peer in self.peers)
-        told = (self.what, f"{self.requests:,}", f"{self.results:,}", *self.node.cells())
-        return (*told, *(cell for peer in self.peers for cell in peer.cells()), *ratios)
+        own = (self.what, f"{self.requests:,}", f"{self.results:,}", *self.node.cells())
+        return (*own, *(cell for peer in self.peers for cell in peer.cells()), *ratios)
 
 
 @dataclass(frozen=True, slots=True)
 class PromqlReport:
-    """All figures of one run. `scaling` has one query over growing numbers of series and over growing ranges."""
+    """The results of one run. `scaling` has one query over increasing numbers of series and over increasing ranges."""
 
     series: int
     samples: int
@@ -69,7 +71,7 @@ class PromqlReport:
     queries: tuple[QueryCost, ...]
     scaling: tuple[QueryCost, ...]
     memory: tuple[ProcessMemory, ...] = ()
-    """Of the node's processes before the first query, and how far they rose above that with any."""
+    """The memory of the node's processes before the first query, and the maximum rise with any query."""
     load: LoadReport | None = None
 
     def blocks(self) -> Iterator[Block]:
@@ -86,7 +88,7 @@ class PromqlReport:
             yield Table(self._columns(f"{hours:g} h at {steps} steps"), tuple(one.row() for one in chosen))
         if self.memory:
             yield ""
-            yield "memory of the node at most: " + "; ".join(map(str, self.memory))
+            yield "peak memory of the node: " + "; ".join(map(str, self.memory))
         if self.scaling:
             yield ""
             columns = ("series", "range", *self._columns("")[1:])
@@ -103,7 +105,7 @@ class PromqlReport:
 
 
 def picture(report: PromqlReport) -> str:
-    """Time and memory of one query against series and against range, ours beside each peer."""
+    """Time and memory of one query against the number of series and against the range, for the node and each peer."""
     shortest = min(one.hours for one in report.scaling)
     largest = max(one.series for one in report.scaling)
     by_series = [one for one in report.scaling if one.hours == shortest]

@@ -1,5 +1,5 @@
-"""The servers that PromQL is measured on, with what all their processes take: a node with its Cassandra, and peers:
-VictoriaMetrics and Prometheus.
+"""The servers on which PromQL is measured, with the CPU time and memory of their processes: a node with its Cassandra,
+and the peers VictoriaMetrics and Prometheus.
 """
 
 import shutil
@@ -15,7 +15,7 @@ PROMETHEUS = "prometheus"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredServer:
-    """A server, and other processes that work for its answers. `is_prometheus`: its answers should be the node's."""
+    """A server, and further processes that it uses. `is_prometheus`: its answers must be the same as the node's."""
 
     server: Server
     helpers: tuple[int, ...] = ()
@@ -23,23 +23,23 @@ class MeasuredServer:
 
     @property
     def name(self) -> str:
-        """As reports call it."""
+        """The name in reports."""
         return self.server.name
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes whose CPU time counts, as far as they are known."""
+        """The known processes whose CPU time is counted."""
         return (*self.server.pids, *self.helpers)
 
     def cpu_seconds(self) -> float | None:
-        """What all of them have used so far; None if it is not known which processes those are."""
+        """The CPU time of all processes so far; None if they are not known."""
         own = self.server.cpu_seconds()
         return None if own is None else own + sum(map(cpu_seconds, self.helpers))
 
 
 class MemoryPeak:
-    """How far the processes of a server rise above what they take now. Helpers don't count: Cassandra's heap has a
-    fixed size.
+    """The rise of the memory of a server's processes above its current value. Helpers are not included: Cassandra's
+    heap has a fixed size.
     """
 
     def __init__(self, server: Server) -> None:
@@ -51,14 +51,14 @@ class MemoryPeak:
 
     @property
     def idle(self) -> dict[str, int]:
-        """What each process took at first, by its name."""
+        """The initial memory of each process, by its name."""
         found: dict[str, int] = {}
         for name, idle in self._processes.values():
             found[name] = found.get(name, 0) + idle
         return found
 
     def rises(self) -> dict[str, int]:
-        """How far each process rose above that."""
+        """The rise of each process above its initial memory."""
         found: dict[str, int] = {}
         for pid, (name, idle) in self._processes.items():
             with suppress(OSError):
@@ -66,19 +66,19 @@ class MemoryPeak:
         return found
 
     def rise(self) -> int | None:
-        """Of all processes together; None if it is not known which those are."""
+        """The total rise of all processes; None if they are not known."""
         return sum(self.rises().values()) if self._processes else None
 
 
 def role_of(pid: int) -> str:
-    """What a process of a node does: "shard 0", "front" or "node"; empty for any other program. Raises `OSError`."""
+    """The role of a process of a node: "shard 0", "front" or "node"; empty for any other program. Raises `OSError`."""
     words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
     command = next((words[at + 1 : at + 3] for at, word in enumerate(words) if word.endswith("/strandline")), [])
     return " ".join(command) if command[:1] == ["shard"] else "".join(command[:1])
 
 
 def prometheus_launch(program: str, folder: Path, port: int) -> Launch:
-    """Prometheus that scrapes nothing, takes remote write, and has no limit that a query of ours would meet."""
+    """A Prometheus without scrapes, with the remote-write receiver, and with limits that the queries don't reach."""
     settings = folder / "prometheus.yml"
     settings.write_text("global:\n  scrape_interval: 15s\n", encoding="utf-8")
     command = (
@@ -95,5 +95,5 @@ def prometheus_launch(program: str, folder: Path, port: int) -> Launch:
 
 
 def prometheus_program() -> str | None:
-    """Where Prometheus is; None if it is not installed."""
+    """The path of Prometheus; None if it is not installed."""
     return shutil.which(PROMETHEUS)

@@ -1,8 +1,8 @@
-"""`strandline bench query`: series and label look-ups over HTTP, on a real node and on VictoriaMetrics beside it.
+"""`strandline bench query`: measures look-ups of series and labels over HTTP, on a real node and on VictoriaMetrics.
 
-Both have the same series, from the same remote-write bytes: a node reads them from Kafka, the peer takes them over
-HTTP. Then each look-up is asked of both in turn, first of the one, then of the other, with a short pause before each,
-over one connection each, and about the same time. Answers have to have the same number of results, or the run fails.
+Both have the same series, from the same remote-write bytes: the node reads them from Kafka, and the peer receives them
+over HTTP. Each look-up is sent to both alternately, over one connection each, with a short pause before each request,
+and for the same time range. The run fails if the numbers of results differ.
 """
 
 import json
@@ -18,8 +18,8 @@ from strandline.errors import ExitCode, Fatal
 from strandline.node.bench.machine import Machine
 from strandline.node.bench.peer import Peer
 from strandline.node.bench.query_fleet import bodies, wider_labels_of
-from strandline.node.bench.query_lookups import Asked, Lookup, lookups
-from strandline.node.bench.query_report import LookupFigures, QueryReport, Taken
+from strandline.node.bench.query_lookups import Lookup, LookupScope, lookups
+from strandline.node.bench.query_report import LookupCost, LookupFigures, QueryReport
 from strandline.node.bench.query_servers import (
     LOOPBACK,
     PEER_MISSING,
@@ -29,7 +29,7 @@ from strandline.node.bench.query_servers import (
     peer_launch,
     peer_program,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 from strandline.node.bench.replay_bench import fill_partition
 from strandline.node.bench.timed_connection import TimedConnection
@@ -40,16 +40,16 @@ from strandline.node.steps import Step, Steps
 
 TOPIC = "bench"
 _HOUR_S = 3600
-_KNOWN_WITHIN_S = 1800.0
-# A look-up is measured for so long, but with no more than so many times the requests that were asked for.
+_KNOWN_TIMEOUT_S = 1800.0
+# A look-up is measured for this long, but with at most this many times the configured number of requests.
 _MEASURED_S = 15.0
-_MORE = 50
-# Before each request: what a server does behind its answer should not fall into the time of the other one.
+_MAX_REQUEST_FACTOR = 50
+# The pause before each request, so that a server's work after its response does not affect the other one's time.
 _PAUSE_S = 0.0005
 
 
 class DifferentAnswers(Fatal):
-    """Both sides were asked the same, and found another number of things."""
+    """The servers returned different numbers of results."""
 
 
 class LookupFailed(Fatal):
@@ -57,15 +57,15 @@ class LookupFailed(Fatal):
 
 
 class BadPeer(Fatal):
-    """An address of a peer that can't be asked."""
+    """An invalid address of a peer."""
 
     exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """So many series on so many shards, and so many requests for each look-up, or more if it is quick. Without the URL
-    of a peer, one is started if it is installed.
+    """The series, the shards, and the minimum requests of each look-up. Without `peer_url`, a peer is started if it is
+    installed.
     """
 
     series: int
@@ -75,24 +75,24 @@ class QueryOptions:
 
     @property
     def warm_up(self) -> int:
-        """How many requests do not count. A JVM compiles what runs often, and goes on doing so for some hundreds."""
+        """The number of warm-up requests. A JVM needs some hundreds until it has compiled the hot code."""
         return self.requests
 
-    def turns(self, seconds: float) -> int:
-        """How many requests count, if the warm-up took so long. Of few quick ones the slowest in a hundred would tell
-        more about what else the machine does than about the servers.
+    def request_count(self, seconds: float) -> int:
+        """The number of measured requests, if the warm-up took `seconds`. Quick look-ups get more requests, because
+        their p99 would otherwise mostly show other activity of the machine.
         """
         in_time = int(self.warm_up * _MEASURED_S / max(seconds, 1e-9))
-        return max(self.requests, min(in_time, _MORE * self.requests))
+        return max(self.requests, min(in_time, _MAX_REQUEST_FACTOR * self.requests))
 
 
 class QueryBench:
-    """One run, with servers of its own in a folder of its own."""
+    """One run, with its own servers in its own folder."""
 
     def __init__(self, options: QueryOptions, folder: Path, steps: Steps) -> None:
         self._options, self._folder, self._steps = options, folder, steps
         self._clock: Clock = SystemClock()
-        # Some time ago, so that it is no newer than what either side takes for now.
+        # In the past, so that it is not newer than the current time of either server.
         self._time_s = self._clock.now_ms() // 1000 - 60
 
     def run(self) -> QueryReport:
@@ -106,19 +106,19 @@ class QueryBench:
                 stack = servers.enter_context(Stack.start(options))
             node = servers.enter_context(self._node(stack))
             self._wait_until_known(node)
-            return self.measured(node, peer)
+            return self.measure(node, peer)
 
-    def measured(self, node: Server, peer: Server | None) -> QueryReport:
+    def measure(self, node: Server, peer: Server | None) -> QueryReport:
         """Measure servers that have the data."""
         options, both = self._options, [node] + ([peer] if peer is not None else [])
-        with self._steps.step("Waiting until nothing is merged any more") as step:
-            quiet = wait_until_quiet([pid for one in both for pid in one.pids], self._clock)
-            step.note = "" if quiet else "in vain"
-        asked = Asked(options.series, self._time_s - _HOUR_S, self._time_s + _HOUR_S)
+        with self._steps.step("Waiting until the servers are idle") as step:
+            is_idle = wait_until_idle([pid for one in both for pid in one.pids], self._clock)
+            step.note = "" if is_idle else "timed out"
+        scope = LookupScope(options.series, self._time_s - _HOUR_S, self._time_s + _HOUR_S)
         figures = []
-        for lookup in lookups(asked):
+        for lookup in lookups(scope):
             with ExitStack() as connections, self._steps.step(f"Looking up: {lookup.what}") as step:
-                # New ones each time: some servers end a connection after a while.
+                # New connections for each look-up, since some servers close a connection after a while.
                 links = [connections.enter_context(closing(server.connect())) for server in both]
                 figures.append(self._figures(lookup, both, links, step))
         return QueryReport(
@@ -127,7 +127,7 @@ class QueryBench:
             shards=options.shards,
             machine=Machine.this(),
             peer=peer.name if peer is not None else None,
-            note=PEER_MISSING if peer is None else "" if quiet else "A server was still busy with something else.",
+            note=PEER_MISSING if peer is None else "" if is_idle else "A server was not idle when the look-ups began.",
             lookups=tuple(figures),
         )
 
@@ -135,30 +135,32 @@ class QueryBench:
         self, lookup: Lookup, servers: Sequence[Server], links: Sequence[TimedConnection], step: Step
     ) -> LookupFigures:
         began = self._clock.monotonic()
-        for turn in range(-self._options.warm_up, 0):
-            self._asked_of_each(lookup.request(turn), links, turn)
-        turns = self._options.turns(self._clock.monotonic() - began)
+        for number in range(-self._options.warm_up, 0):
+            self._ask_each(lookup.request(number), links, number)
+        requests = self._options.request_count(self._clock.monotonic() - began)
         times: list[list[float]] = [[] for _ in links]
         before, found = [server.cpu_seconds() for server in servers], 0
-        for turn in range(turns):
-            answers, found = self._asked_of_each(lookup.request(turn), links, turn)
+        for number in range(requests):
+            answers, found = self._ask_each(lookup.request(number), links, number)
             for kept, milliseconds in zip(times, answers, strict=True):
                 kept.append(milliseconds)
         spent = [
             None if one is None else (server.cpu_seconds() or one) - one
             for server, one in zip(servers, before, strict=True)
         ]
-        taken = [Taken.of(*each) for each in zip(times, spent, strict=True)]
+        taken = [LookupCost.of(*each) for each in zip(times, spent, strict=True)]
         step.note = " against ".join(f"{each.p50_ms:.2f} ms" for each in taken)
-        return LookupFigures(lookup.what, turns, found, taken[0], taken[1] if len(taken) > 1 else None)
+        return LookupFigures(lookup.what, requests, found, taken[0], taken[1] if len(taken) > 1 else None)
 
-    def _asked_of_each(self, target: str, links: Sequence[TimedConnection], turn: int) -> tuple[list[float], int]:
-        """How long each took, and how many results there are. Each goes first in every other turn."""
+    def _ask_each(self, target: str, links: Sequence[TimedConnection], number: int) -> tuple[list[float], int]:
+        """Send a request to each server, alternating which is first. Returns the time of each, and the number of
+        results.
+        """
         times, counts = [0.0] * len(links), [0] * len(links)
-        for place in range(len(links)) if turn % 2 == 0 else reversed(range(len(links))):
+        for index in range(len(links)) if number % 2 == 0 else reversed(range(len(links))):
             self._clock.sleep(_PAUSE_S)
-            answer = links[place].get(target)
-            times[place], counts[place] = answer.milliseconds, results_in(answer.status, answer.body, target)
+            answer = links[index].get(target)
+            times[index], counts[index] = answer.milliseconds, results_in(answer.status, answer.body, target)
         if len(set(counts)) > 1:
             raise DifferentAnswers(f"{target} has {counts[0]:,} results on the node and {counts[1]:,} on the peer")
         return times, counts[0]
@@ -198,7 +200,7 @@ class QueryBench:
             yield server
 
     def _produce(self, stack: Stack) -> None:
-        """A body is one record, and all records of a series are in one partition."""
+        """Produce the series. Each body is one record, and a series is in one partition only."""
         kafka, shards = stack.kafka_bootstrap, self._options.shards
         create_topic({"bootstrap.servers": kafka}, TOPIC, partitions=shards, replication=1, retention_ms=7 * 86_400_000)
         for shard in range(shards):
@@ -220,8 +222,8 @@ class QueryBench:
                 step.note = f"{known:,} of {series:,}"
                 return known == series
 
-            if not wait_until(all_known, timeout=_KNOWN_WITHIN_S, clock=self._clock, poll=1.0):
-                raise LookupFailed(f"the node knows {known:,} series of {series:,} after {_KNOWN_WITHIN_S:g} s")
+            if not wait_until(all_known, timeout=_KNOWN_TIMEOUT_S, clock=self._clock, poll=1.0):
+                raise LookupFailed(f"the node knows {known:,} series of {series:,} after {_KNOWN_TIMEOUT_S:g} s")
 
     def _settings(self, stack: Stack, port: int) -> dict[str, dict[str, object]]:
         return {
@@ -239,15 +241,15 @@ class QueryBench:
 
 
 def peer_at(url: str) -> Server:
-    """A server that somebody else has started, and that has no other data. Raises `BadPeer`."""
+    """A server that was started externally, and has no other data. Raises `BadPeer`."""
     where = urlsplit(url)
     if where.scheme != "http" or not where.hostname or where.path not in ("", "/"):
-        raise BadPeer(f"{url!r} is not the address of a peer", remedy="Give one such as http://127.0.0.1:8428")
+        raise BadPeer(f"{url!r} is not the address of a peer", remedy="Pass one such as http://127.0.0.1:8428")
     return Server("peer", where.hostname, where.port or 80)
 
 
 def results_in(status: int, body: bytes, target: str) -> int:
-    """How many results an answer has. Raises `LookupFailed`."""
+    """The number of results of an answer. Raises `LookupFailed`."""
     content = json.loads(body) if status == 200 else {}
     if content.get("status") != "success" or not isinstance(content.get("data"), list):
         raise LookupFailed(f"{target} was answered with {status}: {body[:300].decode(errors='replace')}")

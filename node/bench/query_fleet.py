@@ -1,5 +1,5 @@
-"""The fleet as look-ups want it: its series with two labels more, so that there is one with ten values and one with ten
-thousand. Bodies are those of remote write, one sample a series.
+"""The fleet for look-ups: its series with two additional labels, one with ten values and one with ten thousand. The
+bodies are remote-write requests with one sample per series.
 """
 
 from collections.abc import Iterator
@@ -18,15 +18,15 @@ def wider_labels_of(number: int) -> list[tuple[str, str]]:
 
 
 def bodies(series: int, time: int) -> Iterator[bytes]:
-    """Requests of 2,000 series each, compressed."""
-    # A label is encoded once, unless it is one that no two series share.
+    """Compressed requests of 2,000 series each."""
+    # Encoded labels are cached, unless they are unique for each series.
     encoded: dict[tuple[str, str], bytes] = {}
     sample = encode_request([Series([], [(time, 1.0)])])[2:]
     for first in range(0, series, SERIES_A_RECORD):
         parts = []
         for number in range(first, min(first + SERIES_A_RECORD, series)):
             body = b"".join(_label(label, encoded) for label in wider_labels_of(number)) + sample
-            # Field 1, and the length as a varint of two bytes: a series has between 128 and 16,383.
+            # Field 1, and the length as a varint of two bytes: a series has between 128 and 16,383 bytes.
             parts.append(bytes((0x0A, len(body) & 0x7F | 0x80, len(body) >> 7)) + body)
         yield compress(b"".join(parts))
 

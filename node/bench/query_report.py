@@ -1,4 +1,4 @@
-"""The figures of `strandline bench query`, as values and as a table."""
+"""The results of `strandline bench query`, as values and as a table."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from strandline.node.output import Block, Table
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """How long requests took, and what CPU time one took of the server, its threads and processes included; in
-    milliseconds. CPU time is None for a server whose process is not known. It depends less than the others on what else
-    a machine does, and is counted in hundredths of a second for all requests together.
+class LookupCost:
+    """The latency of requests and the server's CPU time per request, in milliseconds. The CPU time includes all threads
+    and child processes, and is None if the process is not known. It depends less on other activity of the machine than
+    the latency does. The kernel counts it in hundredths of a second for all requests together.
     """
 
     p50_ms: float
@@ -19,40 +19,40 @@ class Taken:
     cpu_ms: float | None
 
     @classmethod
-    def of(cls, times: list[float], cpu_seconds: float | None) -> "Taken":
-        """The middle one, and the one that one in a hundred is above."""
+    def of(cls, times: list[float], cpu_seconds: float | None) -> "LookupCost":
+        """The cost from the times of all requests and the total CPU time."""
         ordered = sorted(times)
         middle, high = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
         return cls(middle, high, None if cpu_seconds is None else 1000 * cpu_seconds / len(ordered))
 
     def cells(self) -> tuple[str, ...]:
-        """As a table shows them."""
+        """The cells of a table."""
         return _ms(self.p50_ms), _ms(self.p99_ms), "-" if self.cpu_ms is None else _ms(self.cpu_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class LookupFigures:
-    """One look-up: how often it was asked, how many results it has, and what it takes here and there."""
+    """One look-up: the number of requests, the number of results, and the cost on the node and on the peer."""
 
     what: str
     requests: int
     found: int
-    strandline: Taken
-    peer: Taken | None
+    strandline: LookupCost
+    peer: LookupCost | None
 
     def row(self) -> tuple[str, ...]:
-        """What is above 1 in the last two columns is quicker here."""
+        """A row of the table. The last two columns are above 1 where the node is faster than the peer."""
         ours, theirs = self.strandline, self.peer
-        told = (self.what, f"{self.requests:,}", f"{self.found:,}", *ours.cells())
+        own = (self.what, f"{self.requests:,}", f"{self.found:,}", *ours.cells())
         if theirs is None:
-            return told
+            return own
         ratios = (theirs.p50_ms / ours.p50_ms, theirs.p99_ms / ours.p99_ms)
-        return (*told, *theirs.cells(), *(f"{ratio:.2f}" for ratio in ratios))
+        return (*own, *theirs.cells(), *(f"{ratio:.2f}" for ratio in ratios))
 
 
 @dataclass(frozen=True, slots=True)
 class QueryReport:
-    """All figures of one run."""
+    """The results of one run."""
 
     series: int
     labels_a_series: int
@@ -63,7 +63,7 @@ class QueryReport:
     lookups: tuple[LookupFigures, ...]
 
     def blocks(self) -> Iterator[Block]:
-        """The figures as one table."""
+        """The results as one table."""
         yield (
             f"{self.series:,} series with {self.labels_a_series} labels, {self.shards} shard"
             f"{'' if self.shards == 1 else 's'}; asked in turn, over one connection each"

@@ -1,4 +1,4 @@
-"""The servers that look-ups are measured on: a node of ours, and VictoriaMetrics, each with its data in a folder."""
+"""The servers on which look-ups are measured: a node and VictoriaMetrics, each with its data in a folder."""
 
 import os
 import shutil
@@ -17,24 +17,22 @@ from strandline.node.tether import tethered
 
 LOOPBACK = "127.0.0.1"
 PEER_PROGRAM = "victoria-metrics"
-PEER_MISSING = (
-    f"{PEER_PROGRAM} is not installed, so that there is nothing beside: `sudo apt-get install {PEER_PROGRAM}`"
-)
-_START_S = 300.0
-_QUIET_SHARE = 0.05
-# In looks, two seconds apart: an index is merged some seconds after the last new series came.
-_QUIET_LOOKS = 8
-_QUIET_WITHIN_S = 120.0
-_ENDS_WITHIN_S = 60.0
+PEER_MISSING = f"{PEER_PROGRAM} is not installed, so there is no comparison: `sudo apt-get install {PEER_PROGRAM}`"
+_START_TIMEOUT_S = 300.0
+_IDLE_SHARE = 0.05
+# The number of consecutive polls, two seconds apart: an index is merged some seconds after the last new series.
+_IDLE_POLLS = 8
+_IDLE_TIMEOUT_S = 120.0
+_STOP_TIMEOUT_S = 60.0
 
 
 class ServerEnded(Fatal):
-    """A server ended, or did not get where it should in time."""
+    """A server ended, or did not reach the expected state in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a server is asked, and its process; None for one that somebody else has started."""
+    """The address of a server, and its process; None if it was started externally."""
 
     name: str
     host: str
@@ -43,15 +41,15 @@ class Server:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Its process, if it is known."""
+        """Its process, if known."""
         return () if self.pid is None else (self.pid,)
 
     def connect(self) -> TimedConnection:
-        """A connection of its own."""
+        """A new connection."""
         return TimedConnection(self.host, self.port)
 
     def cpu_seconds(self) -> float | None:
-        """What its process, and those below it, have used so far; None if it is not known which that is."""
+        """The CPU time of its process and its descendants so far; None if the process is not known."""
         return None if self.pid is None else cpu_seconds(self.pid)
 
 
@@ -64,8 +62,8 @@ def free_port() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a server is started: its command, its port, the path that answers with 200 once it is ready, and where what
-    it says goes.
+    """How a server is started: its command, its port, the path that is answered with 200 when it is ready, and the file
+    for its output.
     """
 
     name: str
@@ -77,29 +75,29 @@ class Launch:
 
 @contextmanager
 def running(launch: Launch, clock: Clock) -> Iterator[Server]:
-    """A server's process, once it is ready. It has ended afterwards."""
-    with launch.log.open("ab") as said:
-        process = subprocess.Popen(tethered(list(launch.command)), stdout=said, stderr=said)
+    """Start a server, and wait until it is ready. It is stopped at the end of the block."""
+    with launch.log.open("ab") as log:
+        process = subprocess.Popen(tethered(list(launch.command)), stdout=log, stderr=log)
     try:
         _wait_until_ready(launch, process, clock)
         yield Server(launch.name, LOOPBACK, launch.port, process.pid)
     finally:
         process.terminate()
         try:
-            process.wait(_ENDS_WITHIN_S)
+            process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
 
 def node_launch(settings: Path, port: int, log: Path) -> Launch:
-    """A node with these settings, which name the port, too."""
+    """A node with these settings, which must contain the port."""
     script = str(Path(sys.executable).with_name("strandline"))
     return Launch("strandline", (sys.executable, script, "node", "--config", str(settings)), port, "/-/ready", log)
 
 
 def peer_launch(program: str, folder: Path, port: int) -> Launch:
-    """VictoriaMetrics, with no limit that a look-up of ours would meet, nor one on how long a connection lasts."""
+    """VictoriaMetrics, with limits for queries and connections that the look-ups don't reach."""
     command = (
         program,
         f"-storageDataPath={folder / 'data'}",
@@ -113,30 +111,30 @@ def peer_launch(program: str, folder: Path, port: int) -> Launch:
 
 
 def peer_program() -> str | None:
-    """Where VictoriaMetrics is; None if it is not installed."""
+    """The path of VictoriaMetrics; None if it is not installed."""
     return shutil.which(PEER_PROGRAM)
 
 
-def wait_until_quiet(pids: Sequence[int], clock: Clock) -> bool:
-    """Until servers' processes have done what they do after data came in, such as merging and compiling; whether that
-    came to an end.
+def wait_until_idle(pids: Sequence[int], clock: Clock) -> bool:
+    """Wait until the processes have finished their work on new data, such as merging and compiling. Returns False after
+    a timeout.
     """
-    before, at, looks = sum(map(cpu_seconds, pids)), clock.monotonic(), 0
+    before, at, idle_polls = sum(map(cpu_seconds, pids)), clock.monotonic(), 0
 
-    def is_quiet() -> bool:
-        nonlocal before, at, looks
+    def is_idle() -> bool:
+        nonlocal before, at, idle_polls
         spent, now = sum(map(cpu_seconds, pids)), clock.monotonic()
         share = (spent - before) / max(0.001, now - at)
         before, at = spent, now
-        looks = looks + 1 if share < _QUIET_SHARE * len(pids) else 0
-        return looks >= _QUIET_LOOKS
+        idle_polls = idle_polls + 1 if share < _IDLE_SHARE * len(pids) else 0
+        return idle_polls >= _IDLE_POLLS
 
     clock.sleep(2.0)
-    return wait_until(is_quiet, timeout=_QUIET_WITHIN_S, clock=clock, poll=2.0)
+    return wait_until(is_idle, timeout=_IDLE_TIMEOUT_S, clock=clock, poll=2.0)
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process and those below it have used so far, those that have ended and were waited for included."""
+    """The CPU time of a process and its descendants so far, including those that have ended and were waited for."""
     ticks = 0
     for each in _tree(pid):
         with suppress(OSError):
@@ -161,8 +159,9 @@ def _wait_until_ready(launch: Launch, process: subprocess.Popen[bytes], clock: C
             return connection.get(launch.ready).status == 200
         return False
 
-    in_time = wait_until(answers, timeout=_START_S, clock=clock, poll=0.2)
+    in_time = wait_until(answers, timeout=_START_TIMEOUT_S, clock=clock, poll=0.2)
     if process.poll() is not None or not in_time:
         lines = launch.log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
-        how = f"ended with {process.returncode}" if process.poll() is not None else f"is not ready after {_START_S:g} s"
-        raise ServerEnded(f"{launch.name} {how}", remedy="It said:\n" + "\n".join(lines))
+        code = process.poll()
+        how = f"ended with exit code {code}" if code is not None else f"is not ready after {_START_TIMEOUT_S:g} s"
+        raise ServerEnded(f"{launch.name} {how}", remedy="The end of its output:\n" + "\n".join(lines))

@@ -1,9 +1,9 @@
-"""`strandline bench recovery`: how long a real shard's process takes until it is ACTIVE again.
+"""`strandline bench recovery`: measures how long a real shard's process takes until it is ACTIVE again.
 
-Two parts. *Index*: everything is stored and nothing was missed, so that a start loads the index, from its local copy or
-from Cassandra alone. *Lag*: records were missed while no shard ran; the shard reads them itself, or Spark does.
-Buckets are short, and a start waits until the one of the last record is over: so all that was missed lies in whole
-buckets, and none of it in the tail, which the shard reads whoever does the rest.
+There are two parts. *Index*: everything is stored and no records were missed, so a start only loads the index, from its
+local copy or from Cassandra. *Lag*: records were missed while no shard ran, and are replayed by the shard or on Spark.
+Buckets are short, and a start waits for the end of the last record's bucket. So all missed records are in complete
+buckets, and none in the tail, which the shard always reads itself.
 """
 
 import shutil
@@ -47,23 +47,23 @@ from strandline.spark.session import spark_session
 from strandline.store.jobs import Job, JobState
 from strandline.store.rows import ShardId
 
-# Fewer than these are measured once: a part of them would tell nothing.
-LEAST_SERIES_SPLIT, LEAST_LAG_SPLIT = 100_000, 1_000
-MOST_LAG_SERIES = 100_000
+# Smaller loads are measured once, and not in three sizes: fractions of them would not be meaningful.
+MIN_SERIES_TO_SPLIT, MIN_LAG_TO_SPLIT = 100_000, 1_000
+MAX_LAG_SERIES = 100_000
 _KEPT_MS = 2 * 3_600_000
-_LONGEST_S = 1800
-_LOOK_AT_MEMORY_S = 1.0
-# What a shard says whose local copy is missing.
+_TIMEOUT_S = 1800
+_MEMORY_POLL_S = 1.0
+# The log text of a shard without a local copy.
 _LOADS = "the index is loaded from the store"
 
 
 class WrongStart(Fatal):
-    """A start was not of the kind that was to be measured, so its time says nothing."""
+    """A start was not of the intended kind, so its time is meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOptions:
-    """What is measured: up to so many series, and up to so many missed records."""
+    """What is measured: the maximum number of series, and the maximum number of missed records."""
 
     series: int
     lag: int
@@ -73,31 +73,31 @@ class RecoveryOptions:
     flush_interval_s: int = 20
 
     def series_steps(self) -> tuple[int, ...]:
-        """How many series the starts of the index part have."""
-        if self.series < LEAST_SERIES_SPLIT:
+        """The numbers of series in the index part."""
+        if self.series < MIN_SERIES_TO_SPLIT:
             return (self.series,)
         return self.series // 10, self.series // 3, self.series
 
     def lag_steps(self) -> tuple[int, ...]:
-        """How many records are missed before the starts of the lag part."""
-        if self.lag < LEAST_LAG_SPLIT:
+        """The numbers of missed records in the lag part."""
+        if self.lag < MIN_LAG_TO_SPLIT:
             return (self.lag,)
         return self.lag // 4, self.lag // 2, self.lag
 
     @property
     def lag_series(self) -> int:
-        """How many series the missed records are of. All records are equally full."""
-        most = min(self.series, MOST_LAG_SERIES)
-        return most if most < SERIES_A_RECORD else most // SERIES_A_RECORD * SERIES_A_RECORD
+        """The number of series in the lag part. It is chosen so that all records have the same size."""
+        series = min(self.series, MAX_LAG_SERIES)
+        return series if series < SERIES_A_RECORD else series // SERIES_A_RECORD * SERIES_A_RECORD
 
     @property
     def samples_a_record(self) -> int:
-        """In the lag part."""
+        """The samples of a record in the lag part."""
         return min(SERIES_A_RECORD, self.lag_series)
 
 
 class Deployment:
-    """A topic of one partition on a stack, its shard, and its folder."""
+    """A topic with one partition on a stack, its shard, and its folder."""
 
     def __init__(self, stack: Stack, folder: Path, name: str, flush_interval_s: int, clock: Clock) -> None:
         self.name, self.end = name, 0
@@ -109,24 +109,24 @@ class Deployment:
         )
 
     def produce(self, bodies: Iterator[bytes]) -> None:
-        """Records in Kafka, with the times at which it takes them."""
+        """Produce records with the current time as record time."""
         now = self._clock.now_ms()
         self.end += fill_partition(self._stack.kafka_bootstrap, self.name, 0, bodies, now)
 
     def wait_for_bucket_end(self) -> None:
-        """Until the bucket of all that was produced is over."""
+        """Wait for the end of the bucket with the last record."""
         interval = 1000 * self._flush_interval_s
-        over = (self._clock.now_ms() // interval + 1) * interval
-        while (now := self._clock.now_ms()) < over:
-            self._clock.sleep((over - now) / 1000)
+        end = (self._clock.now_ms() // interval + 1) * interval
+        while (now := self._clock.now_ms()) < end:
+            self._clock.sleep((end - now) / 1000)
 
-    def forget_copy(self) -> None:
-        """As a new disk would be."""
+    def delete_local_copy(self) -> None:
+        """Delete the data folder, as if the disk was new."""
         shutil.rmtree(self._folder / "data")
 
     @contextmanager
     def started(self, reader: Reader) -> Iterator["StartedShard"]:
-        """The shard's process from its start on. It is asked to end in the end, and has ended whatever happens."""
+        """Start the shard's process. It is terminated at the end of the block, or killed after an error."""
         settings, spawned = self.settings(reader), self._clock.now_ms()
         process = ShardProcess(0, settings, self._folder, self._clock)
         try:
@@ -136,7 +136,7 @@ class Deployment:
             process.kill()
 
     def settings(self, reader: Reader) -> Path:
-        """The settings file, as of now."""
+        """Write the settings file, and return its path."""
         return write_settings(
             self._folder / "settings.toml",
             {
@@ -151,7 +151,7 @@ class Deployment:
                     "flush_interval": f"{self._flush_interval_s}s",
                     "grace": "0s",
                     "retention": "2h",
-                    # No key ends though it has no sample between two starts.
+                    # Keys have no samples between two starts, and must not end.
                     "stale_after": "2h",
                     "history": "0s",
                 },
@@ -159,7 +159,7 @@ class Deployment:
                     "data_dir": str(self._folder / "data"),
                     "flush_spread": 0,
                     "series_limit": 20_000_000,
-                    # ACTIVE is to mean that all is read, by whomever.
+                    # The shard becomes ACTIVE only when everything is read.
                     "active_lag": 1,
                 },
                 "spark": {"master": "local[2]"},
@@ -179,18 +179,18 @@ class StartedShard:
 
     @property
     def has_loaded_from_store(self) -> bool:
-        """Whether it did without a local copy."""
+        """Whether it loaded the index from the store instead of a local copy."""
         return self._process.log_text().count(_LOADS) > self._loads_before
 
     def wait_until_active(self, step: Step) -> Start:
-        """How it started. Meanwhile the step says how far it is."""
+        """Wait until it is active, and return the measurements. The step shows the progress."""
 
         def is_active(status: Status) -> bool:
             step.note, step.fraction = status["phase"], status["fraction"]
-            self._look_at_workers()
+            self._sample_worker_memory()
             return bool(status["phase"] == "active")
 
-        status = self._process.wait_for("it is active", is_active, _LONGEST_S)
+        status = self._process.wait_for("it is active", is_active, _TIMEOUT_S)
         start = Start.of(
             self._spawned,
             status["entered"],
@@ -201,38 +201,38 @@ class StartedShard:
         return start
 
     def wait_for(self, what: str, condition: Callable[[Status], bool]) -> float:
-        """Seconds from its start until something held, to half a second."""
-        status = self._process.wait_for(what, condition, _LONGEST_S)
+        """The seconds from its start until a condition held, with a resolution of half a second."""
+        status = self._process.wait_for(what, condition, _TIMEOUT_S)
         return float(status["written_at"] - self._spawned) / 1000
 
     def check_keys(self, series: int) -> None:
-        """Raises `WrongStart` unless it knows all series: a start that lost some was too quick."""
+        """Raises `WrongStart` unless it knows all series: a start that lost some would be too quick."""
         known = self._process.status().get("keys")
         if known != series:
-            raise WrongStart(f"the shard knows {known} series after its start, of {series}")
+            raise WrongStart(f"the shard knows {known} of {series} series after its start")
 
-    def _look_at_workers(self) -> None:
-        if self._clock.monotonic() - self._looked >= _LOOK_AT_MEMORY_S:
+    def _sample_worker_memory(self) -> None:
+        if self._clock.monotonic() - self._looked >= _MEMORY_POLL_S:
             self._looked = self._clock.monotonic()
             self.workers_peak_bytes = max(self.workers_peak_bytes, descendants_bytes(self._process.pid))
 
 
 class RecoveryBench:
-    """One run, in a folder of its own."""
+    """One run, in its own folder."""
 
     def __init__(self, options: RecoveryOptions, folder: Path, steps: Steps) -> None:
         self._options, self._folder, self._steps = options, folder, steps
         self._clock = SystemClock()
 
     def run(self) -> RecoveryReport:
-        """Measure with servers of its own."""
+        """Measure with its own servers."""
         with self._steps.step("Starting Kafka and Cassandra"):
             stack = Stack.start(StackOptions(state_dir=self._folder / "stack", optimise=True))
         with stack:
             return self.run_on(stack)
 
     def run_on(self, stack: Stack, prefix: str = "bench") -> RecoveryReport:
-        """Measure with these servers. Topics and datasets have names that begin with `prefix`."""
+        """Measure with these servers. The names of topics and datasets begin with `prefix`."""
         options = self._options
         index = self._index_starts(stack, prefix) if options.index_part else []
         lag, warm = self._lag_starts(stack, f"{prefix}-lag") if options.lag_part else ([], [])
@@ -252,7 +252,7 @@ class RecoveryBench:
             deployment = self._deployment(stack, f"{prefix}-index-{series}")
             self._store_series(deployment, Scrapes(series, self._clock.now_ms() - INTERVAL_MS).next(), series)
             found.append(self._index_start(deployment, series, "warm"))
-            deployment.forget_copy()
+            deployment.delete_local_copy()
             found.append(self._index_start(deployment, series, "cold"))
         return found
 
@@ -264,7 +264,7 @@ class RecoveryBench:
             start = shard.wait_until_active(step)
             shard.check_keys(series)
             if shard.has_loaded_from_store != (copy == "cold"):
-                raise WrongStart(f"the start with {series} series was to be {copy}, and it was not")
+                raise WrongStart(f"the start with {series} series was not {copy}, as intended")
         return IndexStart(series, copy, start)
 
     def _lag_starts(self, stack: Stack, name: str) -> tuple[list[LagStart], list[WarmReplay]]:
@@ -293,7 +293,7 @@ class RecoveryBench:
             start = shard.wait_until_active(step)
             stored = shard.wait_for("all is stored", lambda one: one["checkpoint"] >= deployment.end)
             shard.check_keys(self._options.lag_series)
-        # After a replay by workers ACTIVE means that all is stored, and that is known to the millisecond.
+        # After a replay by workers, ACTIVE means that everything is stored, and its time is known to the millisecond.
         stored = start.seconds if reader == "spark" else stored
         return LagStart(reader, lag, samples, start, stored, shard.workers_peak_bytes)
 
@@ -307,12 +307,12 @@ class RecoveryBench:
                 figures = measure(runner, [self._job(deployment, lag)])
                 found.append(WarmReplay(figures.records, figures.samples, figures.seconds))
                 step.note = f"{found[-1].samples_per_second:,.0f} samples/s"
-        # The first has warmed it.
+        # The first one has warmed the session up.
         return found[1:]
 
     @contextmanager
     def _runner(self, deployment: Deployment) -> Iterator[JobRunner]:
-        """What a worker does jobs with, in this process."""
+        """A job runner as in a worker, but in this process."""
         settings, installed = load_settings(deployment.settings("spark"), {}), Installation.load()
         servers, topic = ",".join(settings.kafka.bootstrap_servers), deployment.name
         with (
@@ -334,7 +334,7 @@ class RecoveryBench:
             yield SparkRunner(session, places, replay_settings(place), self._clock)
 
     def _job(self, deployment: Deployment, records: int) -> Job:
-        """The newest records once more. What it writes is under an attempt that no row names."""
+        """A job that replays the newest records again. It writes under an attempt that no row references."""
         now = self._clock.now_ms()
         return Job(
             ShardId(deployment.name, 0),
@@ -353,7 +353,7 @@ class RecoveryBench:
         return Deployment(stack, self._folder / name, name, self._options.flush_interval_s, self._clock)
 
     def _store_series(self, deployment: Deployment, bodies: Iterator[bytes], series: int) -> None:
-        """Have one sample of each series stored, with the bucket that names them, and a local copy."""
+        """Produce one sample of each series, and let a shard store them, with an index bucket and a local copy."""
         with self._steps.step(f"Storing {series:,} series"):
             deployment.produce(bodies)
             with deployment.started("direct") as shard:

@@ -1,4 +1,4 @@
-"""The figures of `strandline bench recovery`, as values, as tables and as a picture."""
+"""The results of `strandline bench recovery`, as values, tables and a picture."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ _START_COLUMNS = ("process start", "acquiring", "recovering index", "replaying",
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A start of a shard's process: seconds until it was ACTIVE, and how they were spent. A phase that was not entered
-    took none. `cpu_seconds` and `peak_resident_bytes` are those of the shard's process up to then: its CPU time says
-    what the start took where others use the machine as well.
+    """A start of a shard's process: the seconds until it was ACTIVE, and the seconds of each phase; 0 for a phase that
+    was not entered. `cpu_seconds` and `peak_resident_bytes` are those of the shard's process until then. The CPU time
+    is meaningful even if other processes use the machine.
     """
 
     seconds: float
@@ -34,7 +34,7 @@ class Start:
 
     @classmethod
     def of(cls, spawned: int, entered: Mapping[str, int], *, cpu_seconds: float, peak_resident_bytes: int) -> "Start":
-        """By the wall clock's milliseconds at which the process was made and each phase entered."""
+        """A start from the wall-clock times (ms) at which the process was spawned and each phase was entered."""
         begun = [(phase, entered[phase.value]) for phase in _PHASES if phase.value in entered]
         ends = [time for _, time in begun[1:]]
         spent = {phase: (end - time) / 1000 for (phase, time), end in zip(begun, ends, strict=False)}
@@ -50,14 +50,14 @@ class Start:
         )
 
     def cells(self) -> tuple[str, ...]:
-        """All of it, then the phases, then CPU time."""
+        """The cells of a table: the total, the phases, and the CPU time."""
         phases = (self.process_start, self.acquiring, self.recovering_index, self.replaying, self.catching_up)
         return tuple(f"{seconds:.2f}" for seconds in (self.seconds, *phases, self.cpu_seconds))
 
 
 @dataclass(frozen=True, slots=True)
 class IndexStart:
-    """A start with all stored and nothing to replay: with the local copy, or without."""
+    """A start without missed records, with or without the local copy."""
 
     series: int
     local_copy: LocalCopy
@@ -70,8 +70,8 @@ class IndexStart:
 
 @dataclass(frozen=True, slots=True)
 class LagStart:
-    """A start after records were missed. `stored_seconds` is when all of them were stored as well: a shard that reads
-    for itself is ACTIVE before that. `workers_peak_bytes` is what the worker and all below it took at the most.
+    """A start after missed records. `stored_seconds` is the time until all of them were stored: a shard that replays
+    directly is ACTIVE before that. `workers_peak_bytes` is the peak memory of the worker and its descendants.
     """
 
     reader: Reader
@@ -83,7 +83,7 @@ class LagStart:
 
     @property
     def samples_per_second(self) -> float:
-        """Up to the moment when all are stored, the process's start included."""
+        """Samples per second until all are stored, including the start of the process."""
         return self.samples / self.stored_seconds
 
     def row(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class LagStart:
 
 @dataclass(frozen=True, slots=True)
 class WarmReplay:
-    """A job done in a Spark session that has done others before: from Kafka into the store."""
+    """A replay job in a warm Spark session, from Kafka to the store."""
 
     records: int
     samples: int
@@ -117,7 +117,7 @@ class WarmReplay:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """All figures of one run. A part that was not run has none."""
+    """The results of one run. Those of a part that was not run are empty."""
 
     machine: Machine
     labels_a_series: int
@@ -128,7 +128,7 @@ class RecoveryReport:
     warm_replays: Sequence[WarmReplay]
 
     def blocks(self) -> Iterator[Block]:
-        """The figures as tables. All times are seconds."""
+        """The results as tables. All times are in seconds."""
         yield f"{self.labels_a_series} labels a series, {self.samples_a_record:,} samples a record; times in seconds"
         yield str(self.machine)
         if self.index_starts:
@@ -157,7 +157,7 @@ class RecoveryReport:
             yield Table(("records", "samples", "seconds", "samples/s"), tuple(one.row() for one in self.warm_replays))
 
     def picture(self) -> str:
-        """Time to ACTIVE against lag and against series."""
+        """A chart of the time to ACTIVE against the lag and against the number of series."""
         panels = [panel for panel in (self._lag_panel(), self._series_panel()) if panel.lines]
         return line_charts("From the start of a shard's process to ACTIVE", str(self.machine), panels)
 

@@ -1,6 +1,7 @@
-"""How quickly jobs are replayed: from records in Kafka to segments and summaries in the store.
+"""Measures replay jobs, from records in Kafka to segments and summaries in the store.
 
-What runs the jobs is given, so that Spark and its twin in memory can be compared, on one machine or on a cluster.
+The runner of the jobs is a parameter, so that Spark, on one machine or on a cluster, can be compared with its in-memory
+counterpart.
 """
 
 import os
@@ -21,12 +22,12 @@ _TIMEOUT_S = 60.0
 
 
 class NotProduced(Retryable):
-    """Kafka did not take the records of a measurement."""
+    """Kafka did not accept the records of a measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayFigures:
-    """What a run of some jobs took. CPU time is that of this process and the children that it has waited for."""
+    """The result of running some jobs. The CPU time is that of this process and of its ended children."""
 
     records: int
     samples: int
@@ -37,12 +38,14 @@ class ReplayFigures:
 
     @property
     def samples_per_second(self) -> float:
-        """As read, over the wall's clock."""
+        """Samples read per second of wall time."""
         return self.samples / self.seconds
 
 
 def measure(runner: JobRunner, jobs: Sequence[Job]) -> ReplayFigures:
-    """Run leased jobs once, and take the time. A warm session is the caller's business: run others before."""
+    """Run leased jobs once, and measure the time. To measure with a warm session, the caller must run other jobs
+    before.
+    """
     began, cpu = time.perf_counter(), sum(os.times()[:4])
     results = runner.run(jobs, lambda _: None).values()
     return ReplayFigures(
@@ -56,7 +59,7 @@ def measure(runner: JobRunner, jobs: Sequence[Job]) -> ReplayFigures:
 
 
 def scraped_bodies(series: int, samples: int, first_time: int) -> Iterator[bytes]:
-    """Records of scrape after scrape, until there are so many samples, to a scrape."""
+    """The records of consecutive scrapes with at least this number of samples."""
     scrapes = Scrapes(series, first_time)
     for _ in range(-(-samples // series)):
         yield from scrapes.next()
@@ -65,12 +68,12 @@ def scraped_bodies(series: int, samples: int, first_time: int) -> Iterator[bytes
 def fill_partition(
     bootstrap_servers: str, topic: str, partition: int, bodies: Iterable[bytes], record_time: int
 ) -> int:
-    """Produce records of one time; how many. All are in Kafka when this returns."""
+    """Produce records with the same record time. Returns their number. All are in Kafka when this returns."""
     return fill_partition_at(bootstrap_servers, topic, partition, ((body, record_time) for body in bodies))
 
 
 def fill_partition_at(bootstrap_servers: str, topic: str, partition: int, records: Iterable[tuple[bytes, int]]) -> int:
-    """Produce records with the time of each; how many. All are in Kafka when this returns."""
+    """Produce records, each with its record time. Returns their number. All are in Kafka when this returns."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all", "linger.ms": 5})
     failed: list[object] = []
     count = 0
@@ -90,11 +93,11 @@ def fill_partition_at(bootstrap_servers: str, topic: str, partition: int, record
         producer.poll(0)
         count += 1
     if producer.flush(_TIMEOUT_S) or failed:
-        raise NotProduced(f"Kafka did not take all records: {failed[:1] or f'no answer in {_TIMEOUT_S:.0f} s'}")
+        raise NotProduced(f"Kafka did not accept all records: {failed[:1] or f'no answer in {_TIMEOUT_S:.0f} s'}")
     return count
 
 
 def sampler_of(bootstrap_servers: str, topic: str) -> LogSampler:
-    """Single records of a topic, for a runner to reckon with: what a worker has for it."""
+    """Reads single records of a topic, from which a runner estimates the sizes of its jobs, as in a worker."""
     options = {"bootstrap.servers": bootstrap_servers}
     return LogSampler(lambda shard: KafkaLog(options, dataset="bench", topic=topic, partition=shard))

@@ -1,4 +1,4 @@
-"""A real shard in a process of its own, as benchmarks and system tests run it: it can be held still, too."""
+"""Runs a real shard in its own process, for benchmarks and system tests, which can also suspend it."""
 
 import signal
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from strandline.node.own_command import WatchedCommand
 
 
 class ShardProcess(WatchedCommand):
-    """`strandline shard`, running. What it says goes to a file beside its status."""
+    """A running `strandline shard`. Its output goes to a file next to its status file."""
 
     def __init__(self, shard: int, settings: Path, folder: Path, clock: Clock, extra: tuple[str, ...] = ()) -> None:
         super().__init__(
@@ -18,8 +18,8 @@ class ShardProcess(WatchedCommand):
         )
 
     @contextmanager
-    def held_still(self) -> Iterator[None]:
-        """Stop its clock, as it were: it does nothing inside, and goes on afterwards."""
+    def suspended(self) -> Iterator[None]:
+        """Suspend the process in this block, with SIGSTOP and SIGCONT."""
         self.send(signal.SIGSTOP)
         try:
             yield

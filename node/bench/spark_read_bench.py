@@ -1,7 +1,8 @@
-"""What `strandline bench export --spark` measures beside an export: the same samples, read by the Spark data source.
+"""`strandline bench export --spark`: in addition to the export, measures reading the same samples with the Spark data
+source.
 
-What counts is the CPU time of this process, of the session's JVM and of its Python processes, from `load` to the result
-of an action that needs every row; Cassandra is left out, as for exports.
+Measures the CPU time of this process, of the session's JVM and of its Python processes, from `load` to the result of an
+action that needs every row. As for exports, Cassandra is excluded.
 """
 
 import time
@@ -20,14 +21,14 @@ from strandline.setup.installation import Installation
 from strandline.spark.datasource import StrandlineDataSource
 from strandline.spark.session import spark_session
 
-# As in a notebook's session: a data source has Python processes of its own for each step, and the daemon of replays
+# As in a notebook's session: a data source has separate Python processes for each step, and the daemon for replays
 # would load all of its modules into each.
 _SESSION = {"spark.python.daemon.module": "pyspark.daemon"}
 
 
 @dataclass(frozen=True, slots=True)
 class SparkRead:
-    """What a read took. `total` is the sum of the values."""
+    """The result of a read. `total` is the sum of the values."""
 
     samples: int
     total: float
@@ -37,7 +38,7 @@ class SparkRead:
 
 @contextmanager
 def source_session(settings: Settings) -> Iterator[SparkSession]:
-    """A session that knows the data source, as the settings' `[spark]` says. Raises `SparkUnavailable`."""
+    """A session with the data source, configured by the settings' `[spark]`. Raises `SparkUnavailable`."""
     installed = Installation.load()
     properties = {**_SESSION, **spark_properties(settings.spark)}
     with spark_session(
@@ -48,8 +49,8 @@ def source_session(settings: Settings) -> Iterator[SparkSession]:
 
 
 def spark_read(session: SparkSession, config: Path, selector: str, start: int, end: int, **options: str) -> SparkRead:
-    """Read the samples of a selector from `start` to before `end`, and add them up. Hours need not be ready. `options`
-    are more of the data source's.
+    """Read the samples of a selector from `start` (inclusive) to `end` (exclusive), and sum them. Hours need not be
+    ready. `options` are further options of the data source.
     """
     chosen = {
         "config": str(config),

@@ -1,11 +1,11 @@
-"""Stored samples without a shard that has read them: segments, index buckets and rows, as a shard would write them."""
+"""Writes stored samples without a shard: the segments, index buckets and rows that a shard would write."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from strandline.arrays import F64s, I64s, U64s, run_places
+from strandline.arrays import F64s, I64s, U64s, run_offsets
 from strandline.index.bucket_codec import encode_bucket
 from strandline.index.documents import PartKeyBatch
 from strandline.index.kernels.part_keys import hash_metrics, hash_part_keys
@@ -31,7 +31,7 @@ from strandline.store.series_run import SeriesRun
 
 @dataclass(frozen=True, slots=True)
 class StoredKeys:
-    """Part keys of a shard; the place of each is its part id."""
+    """The part keys of a shard. The index of each is its part id."""
 
     batch: PartKeyBatch
     metric: U64s
@@ -63,7 +63,7 @@ class StoredLoad:
         self.store.create_dataset(self.shape)
 
     def begin(self, shard: int, bucket: int) -> None:
-        """The shard was first read behind this bucket."""
+        """Begin a shard whose first bucket follows this one."""
         where = ShardId(self.shape.dataset, shard)
         owner = self.store.take(where, f"load-{shard}", None, now=self.present, topic_id="load")
         if owner is None:
@@ -82,8 +82,8 @@ class StoredLoad:
         new: Mapping[int, int] | None = None,
         attempt: str = "a",
     ) -> list[GroupRow]:
-        """Store a bucket: samples as columns of key numbers, times and values, sorted by neither. `new` are the keys
-        whose record the index bucket gets, with the start of each; all of the bucket's keys by default. The rows.
+        """Store a bucket. The samples are unsorted columns of key numbers, times and values. `new` has the keys that
+        are written to the index bucket, with the start of each; by default all of the bucket's keys. Returns the rows.
         """
         number, time, value = columns
         where, life = ShardId(self.shape.dataset, shard), Lifetime.from_present(self.present, self.data_life)
@@ -113,7 +113,7 @@ class StoredLoad:
         return rows
 
     def commit(self, shard: int, *rows: GroupRow) -> None:
-        """Write rows again, as they are now."""
+        """Write changed rows."""
         self.store.commit(self._owners[shard], ManifestWrite(groups=rows, present=self.present))
 
     def _write_index(
@@ -121,10 +121,10 @@ class StoredLoad:
     ) -> IndexBucketRows:
         number, time = samples
         active = np.unique(number)
-        least, last = (np.full(len(keys.metric), bound) for bound in (LIVE, -LIVE))
-        np.minimum.at(least, number, time)
+        first, last = (np.full(len(keys.metric), bound) for bound in (LIVE, -LIVE))
+        np.minimum.at(first, number, time)
         np.maximum.at(last, number, time)
-        starts = {int(one): int(least[one]) for one in active} if new is None else dict(new)
+        starts = {int(one): int(first[one]) for one in active} if new is None else dict(new)
         recorded = np.array(sorted(starts), dtype=np.uint32)
         frozen = FrozenBucket(
             where.bucket,
@@ -148,4 +148,4 @@ def _run(keys: StoredKeys, number: I64s, time: I64s, value: F64s) -> SeriesRun:
     firsts = np.flatnonzero(np.diff(number, prepend=-1))
     counts = np.diff(np.append(firsts, len(number)))
     kept = order[firsts]
-    return SeriesRun(metric[kept], high[kept], low[kept], run_places(counts), time[order], value[order])
+    return SeriesRun(metric[kept], high[kept], low[kept], run_offsets(counts), time[order], value[order])

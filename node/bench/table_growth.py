@@ -1,4 +1,4 @@
-"""The key table's growth: for how long ingestion stands still when the table has to move into a larger one."""
+"""Measures the growth of the key table: how long ingestion pauses when the table is copied into a larger one."""
 
 import time
 from collections.abc import Callable
@@ -16,10 +16,10 @@ _WARM_UP_KEYS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class TableGrowth:
-    """The longest pause of all: milliseconds of the clock, and of work, and how many keys there were after it.
+    """The longest pause: its wall time and CPU time in milliseconds, and the number of keys after it.
 
-    A pause is the whole of a call that had to grow the table, its look-ups and new keys included. Where `cpu_ms` is
-    much less than `pause_ms` the machine did other things meanwhile.
+    A pause is the duration of a call that grows the table, including its look-ups and new keys. If `cpu_ms` is much
+    less than `pause_ms`, other processes used the machine.
     """
 
     growths: int
@@ -31,15 +31,15 @@ class TableGrowth:
 
 
 def grow_table(keys: int, *, clock: Callable[[], float] = time.perf_counter) -> TableGrowth:
-    """Let a table grow to so many keys from nothing, batch by batch as ingestion does; `clock` counts seconds."""
-    chance = np.random.default_rng(7)
+    """Grow an empty table to this number of keys, in batches as in ingestion. `clock` returns seconds."""
+    rng = np.random.default_rng(7)
     table = KeyTable()
-    # Kernels are compiled, or loaded, at their first call.
-    table.assign(*_random_keys(chance, _WARM_UP_KEYS), next_row=0, max_keys=_WARM_UP_KEYS)
+    # Compiles or loads the kernels.
+    table.assign(*_random_keys(rng, _WARM_UP_KEYS), next_row=0, max_keys=_WARM_UP_KEYS)
     table = KeyTable()
     growths, longest = 0, (0.0, 0.0, 1)
     while len(table) < keys:
-        low, high = _random_keys(chance, min(KEYS_A_BATCH, keys - len(table)))
+        low, high = _random_keys(rng, min(KEYS_A_BATCH, keys - len(table)))
         size_before = table.nbytes
         began, cpu_began = clock(), time.thread_time()
         table.assign(low, high, next_row=len(table), max_keys=keys)
@@ -51,5 +51,5 @@ def grow_table(keys: int, *, clock: Callable[[], float] = time.perf_counter) -> 
     return TableGrowth(growths, keys_then, pause_ms, cpu_ms, pause_ms * 1_000_000 / keys_then, BOUND_MS_A_MILLION_KEYS)
 
 
-def _random_keys(chance: np.random.Generator, count: int) -> tuple[U64s, U64s]:
-    return chance.integers(0, 2**64, count, dtype=np.uint64), chance.integers(0, 2**64, count, dtype=np.uint64)
+def _random_keys(rng: np.random.Generator, count: int) -> tuple[U64s, U64s]:
+    return rng.integers(0, 2**64, count, dtype=np.uint64), rng.integers(0, 2**64, count, dtype=np.uint64)

@@ -1,7 +1,7 @@
-"""One HTTP connection whose requests are timed from the first byte that goes out to the last that comes in.
+"""An HTTP connection that measures requests from the first byte sent to the last byte received.
 
-Python's own client takes longer to read an answer in many chunks than a server to make it. So the bytes are taken as
-they come, and what they mean is looked at when the clock has stopped.
+Python's HTTP client takes longer to read a response with many chunks than a server takes to create it. So this client
+only receives bytes while the time is measured, and parses them afterwards.
 """
 
 import socket
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 
 from strandline.errors import Fatal
 
-_AT_ONCE = 1 << 20
+_RECEIVE_BYTES = 1 << 20
 _HEAD_END = b"\r\n\r\n"
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 class NotAnswered(Fatal):
-    """A server did not answer as HTTP has it."""
+    """A server did not answer, or with an invalid HTTP response."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedAnswer:
-    """An answer, and how long it took."""
+    """A response and its latency."""
 
     milliseconds: float
     status: int
@@ -29,8 +29,8 @@ class TimedAnswer:
 
 
 class TimedConnection:
-    """A connection without TLS, for one request at a time. JSON has no line ends of its own, so that the last chunk of
-    an answer in chunks can't be mistaken.
+    """A connection without TLS, for one request at a time. It detects the last chunk of a chunked response by its
+    bytes, which is unambiguous because the JSON in the body contains no line breaks.
     """
 
     def __init__(self, host: str, port: int, timeout_s: float = 120.0) -> None:
@@ -39,12 +39,12 @@ class TimedConnection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self._socket.close()
 
     def get(self, target: str, *, kept: int | None = None) -> TimedAnswer:
-        """Ask. Of the body of a long answer only the last `kept` bytes are kept, if that is given: with the lengths of
-        its last chunks in it. Raises `NotAnswered`.
+        """Send a GET request. If `kept` is set, only the last `kept` bytes of a long body are kept; they include the
+        lengths of the last chunks. Raises `NotAnswered`.
         """
         request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\nAccept: application/json\r\n\r\n".encode("ascii")
         received = bytearray()
@@ -70,11 +70,11 @@ class TimedConnection:
             self._take(received)
 
     def _until_last_chunk(self, received: bytearray, head: int, kept: int | None) -> bool:
-        """Whether all of it was kept."""
+        """Receive the body up to its last chunk. Returns whether all of it was kept."""
         is_whole = True
-        # An answer without a body has the last chunk directly behind its head.
+        # In a response without a body, the last chunk directly follows the head.
         while not received.endswith(_LAST_CHUNK, head - 2):
-            if kept is not None and len(received) - head > max(_AT_ONCE, kept):
+            if kept is not None and len(received) - head > max(_RECEIVE_BYTES, kept):
                 del received[head:-kept]
                 is_whole = False
             self._take(received)
@@ -82,7 +82,7 @@ class TimedConnection:
 
     def _take(self, received: bytearray) -> None:
         try:
-            part = self._socket.recv(_AT_ONCE)
+            part = self._socket.recv(_RECEIVE_BYTES)
         except OSError as error:
             raise NotAnswered(f"{self._host} did not answer: {error}") from error
         if not part:
@@ -95,14 +95,14 @@ def _status(head: bytes) -> int:
 
 
 def _length(head: bytes) -> int | None:
-    """How long the body is; None if it comes in chunks."""
+    """The length of the body; None if it is chunked."""
     for line in head.lower().split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         if name == b"content-length":
             return int(value)
         if name == b"transfer-encoding" and b"chunked" in value:
             return None
-    raise NotAnswered("an answer says neither how long it is nor that it comes in chunks")
+    raise NotAnswered("a response has neither Content-Length nor Transfer-Encoding: chunked")
 
 
 def _unchunked(body: bytes) -> bytes:

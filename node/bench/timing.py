@@ -1,4 +1,4 @@
-"""Taking times: of a thing that is done once, and of one that is done again and again."""
+"""Measures the time of single operations, and the latency of repeated ones."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long something takes, in milliseconds, over so many runs; and how many things it found."""
+    """The latency of an operation in milliseconds over a number of runs, and the number of its results."""
 
     what: str
     found: int
@@ -18,14 +18,14 @@ class Latency:
 
 
 class Stopwatch:
-    """Adds up time."""
+    """Accumulates time."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count the time in this block."""
+        """Measure the time of this block."""
         began = time.perf_counter()
         try:
             yield
@@ -34,7 +34,7 @@ class Stopwatch:
 
 
 def latency(what: str, run: Callable[[], int], *, runs: int) -> Latency:
-    """Time a thing, after a few runs that do not count. It says how many things it found."""
+    """Measure an operation after some warm-up runs. `run` returns the number of its results."""
     found = 0
     for _ in range(max(3, runs // 20)):
         found = run()

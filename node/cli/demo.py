@@ -11,7 +11,7 @@ import click
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.options import Command, help_with
 from strandline.node.cli.stack_display import StackDisplay, stack_options
-from strandline.node.demo.story import FLUSH_S, Load, Story
+from strandline.node.demo.scenario import FLUSH_S, Load, Scenario
 from strandline.node.stack.stack import Stack
 
 _SERIES = 100_000
@@ -50,21 +50,21 @@ def command(context: Context, *, once: bool, series: int, flush_interval: int) -
         with Stack.start(own, on_step=display.on_step, clock=context.clock) as stack:
             display.close()
             load = Load(series, flush_interval)
-            with Story(stack, folder, load, clock=context.clock, environ=context.environ) as story:
+            with Scenario(stack, folder, load, clock=context.clock, environ=context.environ) as scenario:
                 with context.output.steps("A node under load, killed and recovered") as steps:
-                    report = story.tell(steps)
+                    report = scenario.run(steps)
                 context.output.result(report)
                 if not once:
-                    _serve(context, story)
+                    _serve(context, scenario)
 
 
-def _serve(context: Context, story: Story) -> None:
-    node = f"http://{story.addresses.node}"
+def _serve(context: Context, scenario: Scenario) -> None:
+    node = f"http://{scenario.addresses.node}"
     context.output.note(
         f"\nRunning until Ctrl-C.\n"
         f"  status page   {node}/\n"
         f"  metrics       {node}/metrics\n"
-        f"  remote write  http://{story.addresses.gateway}/api/v1/write\n"
+        f"  remote write  http://{scenario.addresses.gateway}/api/v1/write\n"
         f"  to try        curl '{node}/api/v1/series?match[]=fleet_metric_0_total&limit=3'"
     )
     ended = threading.Event()

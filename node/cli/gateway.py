@@ -9,8 +9,8 @@ from strandline.errors import ExitCode
 from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
-from strandline.node.gateway.assembling import assembled, make_topic
-from strandline.node.gateway.heap import keep_memory
+from strandline.node.gateway.assembling import make_topic, open_gateway
+from strandline.node.gateway.heap import configure_malloc
 from strandline.node.gateway.serving import Service, serve
 from strandline.node.http.listening import BoundAddress
 from strandline.node.metrics.gateway_families import gateway_families
@@ -47,7 +47,7 @@ from strandline.node.shard.report import ProcessFigures
 def command(context: Context, *, create_topic: int | None, status_file: Path | None) -> ExitCode:
     """Run the gateway."""
     settings = context.settings()
-    keep_memory()
+    configure_malloc()
     if create_topic is not None:
         make_topic(settings, create_topic)
 
@@ -59,7 +59,7 @@ def command(context: Context, *, create_topic: int | None, status_file: Path | N
     def print_address(bound: BoundAddress) -> None:
         click.echo(f"Taking remote writes at {bound.url}/api/v1/write")
 
-    with assembled(settings, context.clock) as parts:
+    with open_gateway(settings, context.clock) as parts:
         service = Service(
             settings,
             context.mask,

@@ -12,7 +12,7 @@ from strandline.node.cli.context import Context, pass_context
 from strandline.node.cli.exit_codes import exit_codes
 from strandline.node.cli.options import Command, help_with
 from strandline.node.systemd.installing import UnitsReport, found_files, write_files
-from strandline.node.systemd.units import UnitPlace, closed_to_others, hidden, units
+from strandline.node.systemd.units import UnitTarget, hidden_by_private_tmp, private_folders, units
 from strandline.setup.installation import Installation
 
 _SEE_DOCS = 'see "An installation in a home folder" in docs/service.md'
@@ -44,18 +44,18 @@ def command(context: Context, *, dry_run: bool, root: Path, user: str, yes: bool
     program, installed = Path(sys.executable).with_name("strandline"), Installation.load()
     # The interpreter of a virtual environment is a link; the service must be able to read its target, too.
     reads = (Path(sys.executable).resolve(), installed.java_home, installed.spark_jars)
-    place = UnitPlace(program, user, reads)
-    files = found_files(units(place), root.absolute())
+    target = UnitTarget(program, user, reads)
+    files = found_files(units(target), root.absolute())
     if not dry_run:
         write_files(files, replace=yes)
     warnings = [
         f"only its owner may enter {folder}: allow user {user} to read what Strandline needs in it, or bind-mount only "
         f"that into the service's /root and /home: {_SEE_DOCS}"
-        for folder in closed_to_others((program, *reads))
+        for folder in private_folders((program, *reads))
     ]
     warnings += [
         f"a service has its own temporary folders and can't see {path}: install elsewhere, or {_SEE_DOCS}"
-        for path in hidden((program, *reads))
+        for path in hidden_by_private_tmp((program, *reads))
     ]
     context.output.result(UnitsReport(files, not dry_run, tuple(_next_steps(user, root)), tuple(warnings)))
     return ExitCode.OK

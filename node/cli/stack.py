@@ -14,7 +14,7 @@ from strandline.node.stack.keeper import keep, keep_detached
 from strandline.node.stack.logs import follow
 from strandline.node.stack.stack import Stack
 from strandline.node.stack.state import StateFolder
-from strandline.node.stack.status import look
+from strandline.node.stack.status import stack_status
 
 _SERVERS = ("kafka", "cassandra")
 
@@ -89,7 +89,7 @@ def up(context: Context, *, foreground: bool, handshake: int | None) -> None:
 @pass_context
 def status(context: Context) -> int:
     """Check the servers."""
-    found = look(StateFolder(stack_options(context).state_dir), clock=context.clock)
+    found = stack_status(StateFolder(stack_options(context).state_dir), clock=context.clock)
     context.output.result(reports.StatusReport.of(found))
     return ExitCode.OK if found.healthy else ExitCode.FAILED
 
@@ -110,7 +110,7 @@ def down(context: Context, *, wipe: bool, yes: bool) -> None:
     if wipe and not yes:
         raise NeedsYes(f"--wipe deletes all data of the stack in {folder.root}", remedy="Add --yes to confirm")
     stopped = False
-    if folder.held():
+    if folder.is_held():
         with context.output.steps("Stopping") as steps, steps.step("Kafka and Cassandra"):
             stopped = control.stop(folder, clock=context.clock)
     removed = folder.wipe() if wipe else []

@@ -1,4 +1,4 @@
-"""Bulk data in the demonstration: a small file is imported, and days are exported to Parquet."""
+"""The bulk jobs of the demo: importing a small file, and exporting days to Parquet."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from strandline.node.demo.programs import ProgramFailed
 
 HOSTS, SAMPLES_A_HOST, STEP_MS = 20, 300, 5_000
 LABEL, VALUE = "source", "file"
-"""The label of all series that the file holds."""
+"""A label that all series of the file have."""
 _MAPPING = f"""\
 metric = "demo_temperature"
 value = "value"
@@ -22,14 +22,14 @@ time = {{column = "at", unit = "ms"}}
 labels = ["host"]
 constants = {{{LABEL} = "{VALUE}"}}
 """
-# A command that hangs is given up. The first export and import on a machine compile their kernels, which takes minutes
-# while other programs use all cores.
-_COMMAND_S = 900
+# The timeout of a command. The first export and import on a machine compile kernels, which takes minutes on a busy
+# machine.
+_COMMAND_TIMEOUT_S = 900
 
 
 @dataclass(frozen=True, slots=True)
 class BulkCounts:
-    """Samples in the file, found again after its import, and exported."""
+    """Samples in the file, samples found after its import, and exported samples."""
 
     in_file: int
     imported: int
@@ -37,11 +37,11 @@ class BulkCounts:
 
 
 def write_file(folder: Path, newest_ms: int) -> tuple[Path, Path]:
-    """A CSV file with samples up to a time, and its mapping."""
+    """Write a CSV file with samples up to a time, and its mapping."""
     data, mapping = folder / "temperatures.csv", folder / "mapping.toml"
     rows = (
-        f"host-{host},{newest_ms - place * STEP_MS},{20 + host + place % 7}"
-        for place in reversed(range(SAMPLES_A_HOST))
+        f"host-{host},{newest_ms - age * STEP_MS},{20 + host + age % 7}"
+        for age in reversed(range(SAMPLES_A_HOST))
         for host in range(HOSTS)
     )
     data.write_text("\n".join(["host,at,value", *rows]) + "\n", encoding="utf-8")
@@ -50,7 +50,7 @@ def write_file(folder: Path, newest_ms: int) -> tuple[Path, Path]:
 
 
 def exported_samples(folder: Path) -> int:
-    """How many samples the files hold that the days' manifests name."""
+    """The number of samples in the files that the days' manifests name."""
     count = 0
     for manifest in folder.glob("*/_manifest.json"):
         for file in json.loads(manifest.read_bytes())["files"]:
@@ -59,7 +59,7 @@ def exported_samples(folder: Path) -> int:
 
 
 def strandline(arguments: list[str], settings: Path, environ: Mapping[str, str]) -> Any:
-    """What a command of ours reports. Raises `ProgramFailed` if it ends with an error."""
+    """Run a `strandline` command, and return its JSON output. Raises `ProgramFailed` if it fails."""
     script, name = Path(sys.executable).with_name("strandline"), f"strandline {' '.join(arguments[:2])}"
     try:
         done = subprocess.run(
@@ -68,10 +68,12 @@ def strandline(arguments: list[str], settings: Path, environ: Mapping[str, str])
             capture_output=True,
             text=True,
             check=False,
-            timeout=_COMMAND_S,
+            timeout=_COMMAND_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired as error:
-        raise ProgramFailed(f"{name} did not finish within {_COMMAND_S} s", remedy="See what keeps it busy") from error
+        raise ProgramFailed(
+            f"{name} did not finish within {_COMMAND_TIMEOUT_S} s", remedy="Check whether the machine is overloaded"
+        ) from error
     if done.returncode != 0:
-        raise ProgramFailed(f"{name} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        raise ProgramFailed(f"{name} ended with exit code {done.returncode}: {done.stdout}{done.stderr}")
     return json.loads(done.stdout)

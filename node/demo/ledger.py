@@ -1,4 +1,4 @@
-"""What was acknowledged, kept to be compared with what is found: pure, over columns."""
+"""Records acknowledged samples, and compares them with samples that are read back. Pure functions over columns."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from strandline.wire.decode import Limits, decode_batch
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Samples as columns, in any order: the hash of the series' labels in two words, the time, the value."""
+    """Samples as columns, in any order: the hash of the series' labels as two words, the time, and the value."""
 
     key_high: U64s
     key_low: U64s
@@ -30,8 +30,8 @@ class Samples:
         return cls(high, low, columns.time.copy(), columns.value.copy())
 
     @classmethod
-    def together(cls, parts: "list[Samples]") -> "Samples":
-        """Several as one."""
+    def concatenate(cls, parts: "list[Samples]") -> "Samples":
+        """All samples of several parts."""
         if not parts:
             words = np.empty(0, dtype=np.uint64)
             return cls(words, words, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64))
@@ -43,17 +43,17 @@ class Samples:
         )
 
     def sorted(self) -> "Samples":
-        """In the order of (series, time); what came later stays behind what came earlier."""
+        """Sorted by (series, time). The sort is stable."""
         order = np.lexsort((self.time, self.key_low, self.key_high))
         return Samples(self.key_high[order], self.key_low[order], self.time[order], self.value[order])
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How what was found compares with what was acknowledged, in samples.
+    """Counts of samples from comparing the acknowledged with the found ones.
 
-    `lost` are acknowledged and not found; `doubled` are found more than once; `wrong` have another value; `foreign` are
-    found and were never sent.
+    `lost`: acknowledged, but not found. `doubled`: found more than once. `wrong`: found with another value. `foreign`:
+    found, but never sent.
     """
 
     acknowledged: int
@@ -65,51 +65,51 @@ class Comparison:
 
     @property
     def is_exact(self) -> bool:
-        """Whether each is there once, as it was sent, and nothing else is."""
+        """Whether exactly the acknowledged samples were found, each once and with its value."""
         return (self.lost, self.doubled, self.wrong, self.foreign) == (0, 0, 0, 0)
 
 
 def compare(acknowledged: Samples, found: Samples) -> Comparison:
-    """Compare sample by sample. One that was acknowledged twice, after a retry, counts once."""
-    wanted, there = acknowledged.sorted(), found.sorted()
-    # The last of equal ones is the latest.
-    wanted = _taken(wanted, ~_equals_next(wanted))
-    doubled = _equals_next(there)
-    once = _taken(there, ~doubled)
-    both = Samples.together([wanted, once])
+    """Compare sample by sample. A sample that was acknowledged twice, after a retry, counts once."""
+    expected, actual = acknowledged.sorted(), found.sorted()
+    # Of equal samples, the last one is the latest.
+    expected = _select(expected, ~_equals_next(expected))
+    doubled = _equals_next(actual)
+    once = _select(actual, ~doubled)
+    both = Samples.concatenate([expected, once])
     order = np.lexsort((both.time, both.key_low, both.key_high))
-    ranked = Samples(both.key_high[order], both.key_low[order], both.time[order], both.value[order])
-    met = np.flatnonzero(_equals_next(ranked))
-    bits = ranked.value.view(np.uint64)
+    merged = Samples(both.key_high[order], both.key_low[order], both.time[order], both.value[order])
+    matched = np.flatnonzero(_equals_next(merged))
+    bits = merged.value.view(np.uint64)
     return Comparison(
-        acknowledged=len(wanted),
-        found=len(there),
-        lost=len(wanted) - len(met),
+        acknowledged=len(expected),
+        found=len(actual),
+        lost=len(expected) - len(matched),
         doubled=int(doubled.sum()),
-        wrong=int((bits[met] != bits[met + 1]).sum()),
-        foreign=len(once) - len(met),
+        wrong=int((bits[matched] != bits[matched + 1]).sum()),
+        foreign=len(once) - len(matched),
     )
 
 
 class Ledger:
-    """Remembers the samples of requests that were acknowledged."""
+    """The samples of all acknowledged requests."""
 
     def __init__(self) -> None:
         self._parts: list[Samples] = []
 
-    def acknowledged(self, body: bytes) -> int:
-        """A request, as it was sent, has its 2xx; how many samples that are."""
+    def add(self, body: bytes) -> int:
+        """Add the samples of a request that was answered with 2xx. Returns their number."""
         part = Samples.of(decode_batch([body], Limits()))
         self._parts.append(part)
         return len(part)
 
     def samples(self) -> Samples:
-        """All of them, in the order of their acknowledgement."""
-        return Samples.together(self._parts)
+        """All samples, in the order of acknowledgement."""
+        return Samples.concatenate(self._parts)
 
 
 def _equals_next(samples: Samples) -> npt.NDArray[np.bool_]:
-    """Which of sorted samples have the series and time of the one behind them."""
+    """Whether each of the sorted samples has the same series and time as the next one."""
     same = np.zeros(len(samples), dtype=np.bool_)
     if len(samples) > 1:
         same[:-1] = (
@@ -120,5 +120,5 @@ def _equals_next(samples: Samples) -> npt.NDArray[np.bool_]:
     return same
 
 
-def _taken(samples: Samples, chosen: npt.NDArray[np.bool_]) -> Samples:
+def _select(samples: Samples, chosen: npt.NDArray[np.bool_]) -> Samples:
     return Samples(samples.key_high[chosen], samples.key_low[chosen], samples.time[chosen], samples.value[chosen])

@@ -1,4 +1,4 @@
-"""Our own commands as child processes, watched until they answer."""
+"""Runs `strandline` commands as child processes, and waits until they answer over HTTP."""
 
 import http.client
 import json
@@ -10,14 +10,14 @@ from strandline.node.own_command import OwnCommand
 
 
 class ProgramFailed(Fatal):
-    """What a demonstration needs was not there, or not what it should be."""
+    """A program of the demo failed, did not answer, or gave an unexpected answer."""
 
 
 class Program(OwnCommand):
-    """A command of ours that answers over HTTP."""
+    """A `strandline` command that answers over HTTP."""
 
     def wait_for_answer(self, address: str, path: str, clock: Clock, *, timeout: float) -> None:
-        """Wait until a path is answered with 200. Raises `CommandEnded`, with the end of its log."""
+        """Wait until a path is answered with 200. Raises `CommandEnded`, with the end of the log."""
 
         def answers() -> bool:
             return self.exit_code is not None or is_answered(address, path)
@@ -27,13 +27,13 @@ class Program(OwnCommand):
         self.check()
 
     def check(self) -> None:
-        """Raises `CommandEnded` if it has ended."""
+        """Raises `CommandEnded` if the command has ended."""
         if (code := self.exit_code) is not None:
-            raise self.ended(f"ended with {code}")
+            raise self.ended(f"ended with exit code {code}")
 
 
 def is_answered(address: str, path: str) -> bool:
-    """Whether somebody answers this path with 200."""
+    """Whether this path is answered with 200."""
     connection = http.client.HTTPConnection(address, timeout=10)
     try:
         connection.request("GET", path)
@@ -44,17 +44,17 @@ def is_answered(address: str, path: str) -> bool:
         connection.close()
 
 
-def fetched(address: str, path: str) -> Any:
-    """The `data` of an answer in Prometheus' envelope. Raises `ProgramFailed`."""
+def fetch_data(address: str, path: str) -> Any:
+    """The `data` of an answer in Prometheus' format. Raises `ProgramFailed`."""
     connection = http.client.HTTPConnection(address, timeout=60)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
-        said = answer.read()
+        body = answer.read()
         if answer.status != http.client.OK:
-            raise ProgramFailed(f"{path} was answered with {answer.status}: {said[:300].decode(errors='replace')}")
-        return json.loads(said)["data"]
+            raise ProgramFailed(f"{path} was answered with {answer.status}: {body[:300].decode(errors='replace')}")
+        return json.loads(body)["data"]
     except (OSError, http.client.HTTPException) as error:
-        raise ProgramFailed(f"nobody answers {path} at {address}: {error}") from error
+        raise ProgramFailed(f"{address} does not answer {path}: {error}") from error
     finally:
         connection.close()

@@ -1,4 +1,4 @@
-"""What the demonstration came to: samples and times."""
+"""The result of the demo: samples and times."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from strandline.node.shard.status import Phase
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A part of the story, and how long it took."""
+    """A step of the scenario, and its duration."""
 
     name: str
     seconds: float
@@ -19,7 +19,7 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class RecoveredShard:
-    """How a shard recovered: the seconds that each phase took, and how many jobs Spark did for it."""
+    """The recovery of a shard: the seconds of each phase, and the number of replay jobs on Spark."""
 
     shard: int
     phases: Mapping[str, float]
@@ -28,7 +28,7 @@ class RecoveredShard:
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """Samples sent, found and missed, the time of each chapter, and of each phase of the recovery."""
+    """Sent, found and lost samples, and the time of each chapter and of each phase of the recovery."""
 
     series: int
     comparison: Comparison
@@ -38,7 +38,7 @@ class DemoReport:
     bulk: BulkCounts
 
     def blocks(self) -> Iterator[Block]:
-        """Short tables."""
+        """The report as tables."""
         compared = self.comparison
         yield Table(
             ("samples", "how many"),

@@ -1,4 +1,4 @@
-"""Load: scrapes of many series, sent as an agent sends them, until each request is acknowledged."""
+"""Sends remote-write requests with retries, as an agent does, until each is acknowledged."""
 
 import http.client
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ _HEADERS = {
     "X-Prometheus-Remote-Write-Version": "0.1.0",
     "User-Agent": "strandline-demo",
 }
-_LATER = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
-_MOST_TRIES, _PAUSE_S = 50, 0.2
+_RETRYABLE = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
+_MAX_TRIES, _PAUSE_S = 50, 0.2
 
 
 class Sender:
-    """Sends to a gateway over one connection, and enters what it acknowledges into a ledger."""
+    """Sends requests to a gateway over one connection, and adds acknowledged ones to a ledger."""
 
     def __init__(self, address: str, ledger: Ledger, clock: Clock) -> None:
         self._connection = http.client.HTTPConnection(address, timeout=60)
@@ -27,22 +27,22 @@ class Sender:
         self.samples = 0
 
     def send(self, bodies: Iterable[bytes], step: Step) -> None:
-        """Send each until it is acknowledged, as the protocol asks. Raises `ProgramFailed` for one that never is."""
+        """Send each request until it is acknowledged. Raises `ProgramFailed` after too many tries or a 4xx."""
         for body in bodies:
-            for _ in range(_MOST_TRIES):
-                status, said = self._post(body)
+            for _ in range(_MAX_TRIES):
+                status, text = self._post(body)
                 if status < http.client.MULTIPLE_CHOICES:
                     break
-                if status not in _LATER:
-                    raise ProgramFailed(f"the gateway answered {status}: {said}")
+                if status not in _RETRYABLE:
+                    raise ProgramFailed(f"the gateway answered {status}: {text}")
                 self._clock.sleep(_PAUSE_S)
             else:
-                raise ProgramFailed(f"the gateway did not take a request in {_MOST_TRIES} tries: {said}")
-            self.samples += self._ledger.acknowledged(body)
+                raise ProgramFailed(f"the gateway did not accept a request in {_MAX_TRIES} tries: {text}")
+            self.samples += self._ledger.add(body)
             step.note = f"{self.samples:,} samples acknowledged"
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
     def _post(self, body: bytes) -> tuple[int, str]:

@@ -1,9 +1,12 @@
-"""The gateway: remote writes come in over HTTP and go into Kafka, each series into its partition.
+"""The gateway: receives remote-write requests over HTTP, and writes them to Kafka, each series to its partition.
 
-In come Prometheus remote-write 1.0 requests; out go records of the same form, one or a few for each partition, and an
-answer. A request is answered with success only once Kafka has all of it for good. What waits for Kafka is bounded in
-bytes. It knows the wire, Kafka's client and HTTP; it knows nothing of shards, the index or the store.
+Input: Prometheus remote-write 1.0 requests. Output: records in the same format, one or a few for each partition, and an
+HTTP response. A request succeeds only after Kafka has acknowledged all of its records. The bytes in flight are limited.
 
-The way of a request: `headers` (is it one that we understand), `in_flight` (is there room for it), `packing` (unpack,
-split, pack; in a thread), `producer` (to Kafka, and back when it is there), `gateway` (all of it together).
+A request passes through `headers` (is the format supported), `in_flight` (is there room for it), `packing`
+(decompress, split by partition, compress; in a thread) and `producer` (send to Kafka). `gateway` connects these, and
+`rejections` has the responses to requests that fail. `topic` keeps the number of partitions up to date, `broker_clock`
+compares the clocks of the gateway and the brokers, and `serving` is the life of the process.
+
+The gateway must not know shards' state, the index or the store.
 """

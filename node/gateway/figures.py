@@ -1,15 +1,15 @@
-"""What the gateway has done since it started, as numbers."""
+"""The gateway's statistics since its start."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 LATENCY_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper bounds of the latency's buckets, in seconds. What took longer is in none of them."""
+"""The upper bounds of the latency histogram's buckets, in seconds, without +Inf."""
 
 
 class Outcome(StrEnum):
-    """What became of a request."""
+    """The result of a request."""
 
     WRITTEN = "written"
     PARTLY_WRITTEN = "partly-written"
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
 
 
 class GatewayStage(StrEnum):
-    """The stages of the work on a request, in their order. What HTTP and Kafka's own threads take is none of them."""
+    """The stages of processing a request, in their order. They exclude HTTP and the threads of Kafka's client."""
 
     UNPACK = "unpack"
     SPLIT = "split"
@@ -36,8 +36,8 @@ class GatewayStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProducerCounts:
-    """What Kafka's client tells: requests that were sent again, errors of all kinds, and how often the client was made
-    anew after an error that ended it.
+    """Statistics of Kafka's client: retried requests, errors of all kinds, and how often the client was replaced, after
+    a fatal error or because the topic was created again.
     """
 
     retries: int = 0
@@ -47,16 +47,16 @@ class ProducerCounts:
 
 @dataclass(frozen=True, slots=True)
 class GatewayFigures:
-    """All of it, at one moment. Counts only rise, but for `in_flight_bytes`, of which `arriving_bytes` are of requests
-    that have not arrived as a whole, `waiting_requests` and `partitions`. `unacknowledged_seconds` is how long the
-    oldest request has waited for Kafka, 0 for none.
+    """A snapshot of the statistics. All are counters, except for the gauges `in_flight_bytes`, `arriving_bytes` (the
+    part of it that belongs to requests whose body has not fully arrived), `unacknowledged_seconds` (how long the oldest
+    request has waited for Kafka; 0 if none does), `waiting_requests`, `partitions` and `clock_difference_ms`.
 
-    `requests` is by outcome. `series`, `samples`, `records` and `bytes_out` count what Kafka has acknowledged, as a
-    whole request; `bytes_in` bodies as they were sent. `dropped_series` is by reason. Exemplars and histograms are
-    those of series that ended here: the others travel on and are counted by the shards. `clock_difference_ms` is the
-    brokers' time less the gateway's, None if it is not known. `unauthorized` has requests of all kinds that were
-    answered with 401 or 403; they are not among `requests`. `latency_buckets` are as Prometheus has them: how many
-    took at most `LATENCY_BOUNDS_S[i]`. `stages` has seconds of CPU.
+    `requests` is by outcome. `series`, `samples`, `records` and `bytes_out` count requests of which Kafka has
+    acknowledged every record. `bytes_in` counts bodies as sent. `dropped_series` is by reason. Exemplars and histograms
+    are counted here only for series that the gateway removes: shards count the others. `clock_difference_ms` is the
+    brokers' time minus the gateway's; None if unknown. `unauthorized` counts requests of all kinds that were answered
+    with 401 or 403, which are not in `requests`. `latency_buckets` are cumulative, as in Prometheus: the number of
+    requests that took at most `LATENCY_BOUNDS_S[i]`. `stages` has seconds of CPU time.
     """
 
     requests: Mapping[Outcome, int]
@@ -86,8 +86,8 @@ class GatewayFigures:
 
 
 @dataclass(slots=True)
-class Counting:
-    """The counts as they grow. All of it is done by the event loop's thread."""
+class GatewayCounters:
+    """The counters. Only the event loop's thread accesses them."""
 
     requests: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     series: int = 0
@@ -106,24 +106,24 @@ class Counting:
     stages: dict[GatewayStage, float] = field(default_factory=lambda: dict.fromkeys(GatewayStage, 0.0))
 
     def began(self) -> None:
-        """A request of any kind: nothing is counted yet."""
+        """A request of any kind has begun. Not counted."""
 
     def cut_off(self, _reason: str) -> None:
-        """An answer that was broken off: those of a gateway are a line each, and nothing is counted."""
+        """A response was interrupted. Not counted: a gateway's responses are single lines."""
 
     def ended(self, _handler: str | None, code: int, _seconds: float) -> None:
-        """A request of any kind was answered with this code, by the gateway or, before it, by the server."""
+        """A request of any kind was answered with this status code, by the gateway or by the HTTP server."""
         if code in self.unauthorized:
             self.unauthorized[code] += 1
 
     def answered(self, outcome: Outcome, seconds: float) -> None:
-        """A remote write has come to its end."""
+        """A remote-write request has ended."""
         self.requests[outcome] += 1
         self.latency_seconds += seconds
-        place = 0
-        while place < len(LATENCY_BOUNDS_S) and seconds > LATENCY_BOUNDS_S[place]:
-            place += 1
-        self.latencies[place] += 1
+        bucket = 0
+        while bucket < len(LATENCY_BOUNDS_S) and seconds > LATENCY_BOUNDS_S[bucket]:
+            bucket += 1
+        self.latencies[bucket] += 1
 
     def figures(
         self,
@@ -137,11 +137,11 @@ class Counting:
         kafka: ProducerCounts,
         clock_difference_ms: int | None = None,
     ) -> GatewayFigures:
-        """All of it as of now."""
-        buckets, so_far = [], 0
+        """A snapshot."""
+        buckets, cumulative = [], 0
         for count in self.latencies[:-1]:
-            so_far += count
-            buckets.append(so_far)
+            cumulative += count
+            buckets.append(cumulative)
         return GatewayFigures(
             requests=dict(self.requests),
             series=self.series,

@@ -1,22 +1,22 @@
-"""Whether a request is remote write 1.0 in snappy's block format, by its headers. Pure.
+"""Checks by its headers whether a request is remote write 1.0 in snappy's block format. Pure.
 
-What is something else is answered with 415: senders that know several forms may try another one then, as vmagent does
-with zstd. Prometheus does not, and drops what it sent as remote write 2.0. So that has an outcome of its own.
+Other formats are answered with 415. Senders that support several formats may then use another one, as vmagent does
+with zstd. Prometheus does not: it drops requests of remote write 2.0, which therefore have a separate outcome.
 """
 
 import re
 from collections.abc import Mapping
 
-from strandline.node.gateway.not_taken import remote_write_2, unsupported
+from strandline.node.gateway.rejections import remote_write_2, unsupported
 
 _TYPE = "application/x-protobuf"
 _MESSAGE, _MESSAGES_2 = "prometheus.WriteRequest", "io.prometheus.write.v2."
 _VERSIONS = re.compile(r"0\.1\.[0-9]{1,9}", re.ASCII)
-_SHOWN = 60
+_MAX_TEXT = 60
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Raises `NotTaken`. A type or a version that is not given counts as right, as it does with Prometheus."""
+    """Raises `WriteRejected`. A missing content type or version is accepted, as in Prometheus."""
     kind, _, parameters = headers.get("Content-Type", _TYPE).partition(";")
     if kind.strip().lower() != _TYPE:
         raise unsupported(f"the content type is {_shown(kind)}", remedy=f"Send {_TYPE}, remote write 1.0")
@@ -31,7 +31,9 @@ def check_headers(headers: Mapping[str, str]) -> None:
         raise remote_write_2()
     encoding = headers.get("Content-Encoding")
     if encoding is None:
-        raise unsupported("there is no content encoding", remedy="Send the body as a snappy block and say so")
+        raise unsupported(
+            "there is no content encoding", remedy="Send the body as a snappy block, with Content-Encoding: snappy"
+        )
     if encoding.strip().lower() != "snappy":
         raise unsupported(f"the content encoding is {_shown(encoding)}", remedy="Send the body as a snappy block")
     if version and _VERSIONS.fullmatch(version) is None:
@@ -40,4 +42,4 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 def _shown(text: str) -> str:
     text = text.strip()
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return repr(text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}...")

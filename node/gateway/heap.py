@@ -1,8 +1,8 @@
-"""The C library's heap, for a process that takes and gives back some megabytes with each request.
+"""Configures malloc for a process that allocates and frees some megabytes with each request.
 
-By default large pieces come from the system one by one, and go back to it: every page is then cleared anew, which takes
-as long as all the work on it. So they are kept, and given back only now and then, when nothing is in flight. Where
-there is another C library than GNU's, nothing happens.
+By default, glibc maps each large block separately and unmaps it when it is freed. The kernel then clears every page
+again, which takes as long as processing the request. So freed memory is kept, and returned to the system only
+occasionally, when nothing is in flight. With another C library than glibc, this has no effect.
 """
 
 import ctypes
@@ -17,36 +17,38 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 
 _ARENAS: Final = 2
-# The largest that the library takes.
-_FROM_HEAP: Final = 32 << 20
-_KEPT: Final = 1 << 30
-_AHEAD: Final = 16 << 20
+# The maximum that glibc accepts.
+_MMAP_THRESHOLD: Final = 32 << 20
+_TRIM_THRESHOLD: Final = 1 << 30
+_TOP_PAD: Final = 16 << 20
 
-_GIVEN_EVERY_S: Final = 60.0
+_TRIM_INTERVAL_S: Final = 60.0
 
 
-def keep_memory() -> None:
-    """Keep what is freed; to be called before there are threads."""
+def configure_malloc() -> None:
+    """Let malloc keep freed memory. Call this before threads are started."""
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(_M_ARENA_MAX, _ARENAS)
-        library.mallopt(_M_MMAP_THRESHOLD, _FROM_HEAP)
-        library.mallopt(_M_TRIM_THRESHOLD, _KEPT)
-        library.mallopt(_M_TOP_PAD, _AHEAD)
+        library.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)
+        library.mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
+        library.mallopt(_M_TOP_PAD, _TOP_PAD)
 
 
-class MemoryKeeper:
-    """Gives memory back to the system when the gateway has done something and now has nothing to do."""
+class MemoryTrimmer:
+    """Returns freed memory to the system when the gateway is idle after it has processed requests."""
 
     def __init__(self) -> None:
         self._bytes_in = 0
-        self._given_at = float("-inf")
+        self._trimmed_at = float("-inf")
 
-    def turn(self, figures: GatewayFigures, now: float) -> bool:
-        """Whether it was given back. To be called now and then; `now` in seconds that never go back."""
+    def trim_if_idle(self, figures: GatewayFigures, now: float) -> bool:
+        """Return memory if the gateway is idle, and return whether that was done. Call this periodically; `now` is
+        monotonic time in seconds.
+        """
         idle = figures.in_flight_bytes == 0 and figures.waiting_requests == 0
-        if not idle or figures.bytes_in == self._bytes_in or now - self._given_at < _GIVEN_EVERY_S:
+        if not idle or figures.bytes_in == self._bytes_in or now - self._trimmed_at < _TRIM_INTERVAL_S:
             return False
-        self._bytes_in, self._given_at = figures.bytes_in, now
+        self._bytes_in, self._trimmed_at = figures.bytes_in, now
         give_back()
         return True

@@ -1,4 +1,4 @@
-"""The `RecordProducer` of real brokers: librdkafka's, idempotent, with one thread that takes in its deliveries."""
+"""The `RecordProducer` for real brokers: librdkafka's idempotent producer, with a thread that polls its deliveries."""
 
 import json
 import threading
@@ -11,8 +11,8 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaExceptio
 
 from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
-from strandline.kafka.clients import BrokerErrors, ClientOptions, made
-from strandline.kafka.meaning import ALL_DOWN, error_of
+from strandline.kafka.clients import BrokerErrors, ClientOptions, create_client
+from strandline.kafka.error_mapping import ALL_DOWN, error_of
 from strandline.node.gateway.broker_clock import BrokerClock
 from strandline.node.gateway.figures import ProducerCounts
 from strandline.node.gateway.producer import NotDelivered, OnDone, Record
@@ -21,11 +21,11 @@ from strandline.wire.record_headers import CHECKED_HEADERS, RecordHeaders
 _LOG = structlog.get_logger(__name__)
 
 _TUNING: ClientOptions = {
-    # Parts of several requests that come together travel together; a request alone waits for no more than this.
+    # Records of concurrent requests are batched. A single request is delayed by at most this.
     "linger.ms": 2,
-    # What goes in is packed already.
+    # Records are already compressed.
     "compression.type": "none",
-    # The topic's own limit is the one that counts.
+    # Only the topic's limit applies.
     "message.max.bytes": 1_000_000_000,
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 2_000,
@@ -34,14 +34,14 @@ _TUNING: ClientOptions = {
 _OWN: ClientOptions = {"enable.idempotence": True, "acks": "all"}
 
 RECORD_OVERHEAD = 1 << 10
-"""What a record takes in memory beside its bytes, about."""
-_MOST_MESSAGES = 10_000_000
-_MOST_BATCH = 1_000_000
-"""What librdkafka puts together unless told otherwise."""
+"""The approximate memory of a record in addition to its bytes."""
+_MAX_MESSAGES = 10_000_000
+_MAX_BATCH = 1_000_000
+"""librdkafka's default for `batch.size`."""
 
 _POLL_S = 0.2
-_LEARN_S = 5.0
-_PURGE_S = 5.0
+_METADATA_TIMEOUT_S = 5.0
+_PURGE_TIMEOUT_S = 5.0
 
 
 class Client(Protocol):
@@ -68,16 +68,16 @@ class Client(Protocol):
     def __len__(self) -> int: ...
 
 
-class MakesClients(Protocol):
-    """Makes a client that tells of errors and statistics."""
+class ClientFactory(Protocol):
+    """Creates a client that reports errors and statistics to these callbacks."""
 
     def __call__(self, on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> Client: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long brokers may take to acknowledge a record, how many bytes may wait for that, and how large what travels
-    together may be: the topic's limit is one for batches.
+    """The time for brokers to acknowledge a record, the maximum bytes that wait for that, and the maximum size of a
+    batch, since the topic's limit applies to batches.
     """
 
     timeout_s: float
@@ -85,27 +85,27 @@ class Bounds:
     max_batch: int
 
 
-def clients_of(options: ClientOptions, bounds: Bounds) -> MakesClients:
-    """Makes librdkafka's producers. The bound on what is in flight is the gateway's to keep; the library's own lies
-    above it, so that it is not what refuses a request.
+def client_factory(options: ClientOptions, bounds: Bounds) -> ClientFactory:
+    """Returns a factory for librdkafka's producers. The gateway limits the bytes in flight itself. The limits of the
+    library's queue are higher, so they are not reached.
     """
     limits: ClientOptions = {
         "message.timeout.ms": int(bounds.timeout_s * 1000),
-        "batch.size": min(bounds.max_batch, _MOST_BATCH),
+        "batch.size": min(bounds.max_batch, _MAX_BATCH),
         "queue.buffering.max.kbytes": min(2 * bounds.max_in_flight // 1024 + (64 << 10), 2**31 - 1),
-        "queue.buffering.max.messages": min(2 * bounds.max_in_flight // RECORD_OVERHEAD + 10_000, _MOST_MESSAGES),
+        "queue.buffering.max.messages": min(2 * bounds.max_in_flight // RECORD_OVERHEAD + 10_000, _MAX_MESSAGES),
     }
 
     def make(on_error: Callable[[KafkaError], None], on_statistics: Callable[[str], None]) -> Client:
         callbacks = {"error_cb": on_error, "stats_cb": on_statistics}
-        client: Client = made(Producer, {**_TUNING, **options, **limits, **_OWN, **callbacks})
+        client: Client = create_client(Producer, {**_TUNING, **options, **limits, **_OWN, **callbacks})
         return client
 
     return make
 
 
 class _Batch:
-    """The records of one request, counted down."""
+    """The records of one request. Calls `on_done` when all of them have been delivered or have failed."""
 
     __slots__ = ("_error", "_left", "_lock", "_on_done", "_owner", "_sent")
 
@@ -115,7 +115,7 @@ class _Batch:
         self._sent = owner.clock.now()
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
-        """One of them is there, or has been given up."""
+        """The delivery callback of one record."""
         if error is None:
             kind, time = message.timestamp()
             self._owner.clock.acknowledged(self._sent, time if kind == TIMESTAMP_LOG_APPEND_TIME else None)
@@ -131,62 +131,62 @@ class _Batch:
 
 
 class KafkaProducer:
-    """Puts records into one topic. `on_trouble` is called, by the thread of the deliveries, when no broker is there;
-    that thread compares the clocks, too.
+    """Produces records to one topic. The thread that polls deliveries also compares the clocks, and calls `on_trouble`
+    when no broker can be reached.
     """
 
     def __init__(
-        self, make: MakesClients, topic: str, clock: BrokerClock, on_trouble: Callable[[], None] = lambda: None
+        self, make: ClientFactory, topic: str, clock: BrokerClock, on_trouble: Callable[[], None] = lambda: None
     ) -> None:
-        """Raises `KafkaFailed` if the library won't have its options. Connects in the background."""
+        """Raises `KafkaFailed` if an option is invalid. Connects in the background."""
         self._make, self._topic, self.clock, self._on_trouble = make, topic, clock, on_trouble
-        self._errors_heard = BrokerErrors(topic, SystemClock())
-        self._lock, self._handing = threading.Lock(), threading.Lock()
+        self._broker_errors = BrokerErrors(topic, SystemClock())
+        self._lock, self._client_lock = threading.Lock(), threading.Lock()
         self._counts = ProducerCounts()
-        self._retries_before = 0
-        self._spent = self._closed = False
-        self._client = self._made()
-        self._thread = threading.Thread(target=self._take_in, name="deliveries", daemon=True)
+        self._retries_of_old_clients = 0
+        self._needs_renewal = self._closed = False
+        self._client = self._new_client()
+        self._thread = threading.Thread(target=self._poll_deliveries, name="deliveries", daemon=True)
         self._thread.start()
 
     def send(self, records: Sequence[Record], on_done: OnDone) -> None:
         batch = _Batch(self, self._lock, len(records), on_done)
-        handed, trouble = self._hand_over(records, batch.delivered)
+        handed, trouble = self._produce(records, batch.delivered)
         if handed < len(records):
             batch.finish(len(records) - handed, trouble)
 
-    def learn(self, partitions: int) -> None:
+    def await_partitions(self, partitions: int) -> None:
         try:
-            known = self._client.list_topics(self._topic, timeout=_LEARN_S).topics[self._topic].partitions
+            known = self._client.list_topics(self._topic, timeout=_METADATA_TIMEOUT_S).topics[self._topic].partitions
         except KafkaException as failure:
             raise self.failed(error_of(failure)) from failure
         if len(known) < partitions:
             raise NotDelivered(f"the brokers know of {len(known)} partitions of topic {self._topic}, not {partitions}")
 
     def renew(self) -> None:
-        self._spent = True
+        self._needs_renewal = True
 
     def counts(self) -> ProducerCounts:
         return self._counts
 
     def close(self, timeout: float) -> None:
-        with self._handing:
+        with self._client_lock:
             self._closed = True
         if self._client.flush(timeout):
-            self._give_up(self._client)
-        self._thread.join(_PURGE_S)
+            self._purge(self._client)
+        self._thread.join(_PURGE_TIMEOUT_S)
 
     def failed(self, error: KafkaError) -> NotDelivered:
-        """What an error means for the request it belongs to."""
-        self._note(error)
-        return NotDelivered(f"Kafka did not take it: {error.str()}")
+        """Count an error, and convert it into that of the request that it belongs to."""
+        self._count_error(error)
+        return NotDelivered(f"Kafka did not accept it: {error.str()}")
 
-    def _hand_over(
-        self, records: Sequence[Record], on_delivery: Callable[..., None]
-    ) -> tuple[int, NotDelivered | None]:
-        """How many the client has taken, and why no more. None goes to a client that nobody listens to any more."""
+    def _produce(self, records: Sequence[Record], on_delivery: Callable[..., None]) -> tuple[int, NotDelivered | None]:
+        """Produce records. Returns how many the client has accepted, and why it has not accepted the others. A client
+        that has been replaced gets no records, since its deliveries are no longer polled.
+        """
         handed = 0
-        with self._handing:
+        with self._client_lock:
             if self._closed:
                 return 0, NotDelivered("the producer is closed")
             try:
@@ -200,59 +200,59 @@ class KafkaProducer:
                     )
                     handed += 1
             except BufferError:
-                return handed, NotDelivered("too many records wait for Kafka already")
+                return handed, NotDelivered("the producer's queue is full")
             except KafkaException as failure:
                 return handed, self.failed(error_of(failure))
         return handed, None
 
-    def _made(self) -> Client:
-        return self._make(self._heard, self._told)
+    def _new_client(self) -> Client:
+        return self._make(self._on_error, self._on_statistics)
 
-    def _heard(self, error: KafkaError) -> None:
-        self._note(error)
-        self._errors_heard.heard(error)
+    def _on_error(self, error: KafkaError) -> None:
+        self._count_error(error)
+        self._broker_errors.on_error(error)
         if error.code() == ALL_DOWN:
             self._on_trouble()
 
-    def _note(self, error: KafkaError) -> None:
+    def _count_error(self, error: KafkaError) -> None:
         if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the library's name for it
-            self._spent = True
+            self._needs_renewal = True
         with self._lock:
             self._counts = replace(self._counts, errors=self._counts.errors + 1)
 
-    def _told(self, statistics: str) -> None:
+    def _on_statistics(self, statistics: str) -> None:
         brokers: Mapping[str, Mapping[str, int]] = json.loads(statistics).get("brokers", {})
         retries = sum(broker.get("txretries", 0) for broker in brokers.values())
         with self._lock:
-            self._counts = replace(self._counts, retries=self._retries_before + retries)
+            self._counts = replace(self._counts, retries=self._retries_of_old_clients + retries)
 
-    def _take_in(self) -> None:
-        """The thread: take in deliveries, and put another client in the place of one that is of no more use."""
+    def _poll_deliveries(self) -> None:
+        """The body of the thread: polls deliveries, and replaces a client that needs renewal."""
         while not (self._closed and len(self._client) == 0):
             try:
                 self._client.poll(_POLL_S)
             except KafkaException as failure:
-                # The library raises what is final for the client here, instead of reporting it to `error_cb`.
-                self._heard(error_of(failure))
-            if self._spent and not self._closed:
+                # The library raises errors that are fatal for the client here, instead of calling `error_cb`.
+                self._on_error(error_of(failure))
+            if self._needs_renewal and not self._closed:
                 self._replace()
 
     def _replace(self) -> None:
         try:
-            new = self._made()
+            new = self._new_client()
         except StrandlineError as error:
-            _LOG.error("Kafka's client can't be made again", reason=str(error))
+            _LOG.error("Kafka's client can't be created again", reason=str(error))
             return
-        with self._handing:
-            old, self._client, self._spent = self._client, new, False
+        with self._client_lock:
+            old, self._client, self._needs_renewal = self._client, new, False
         with self._lock:
-            self._retries_before = self._counts.retries
+            self._retries_of_old_clients = self._counts.retries
             self._counts = replace(self._counts, renewals=self._counts.renewals + 1)
-        _LOG.warning("Kafka's client was of no more use, and another one has taken its place", topic=self._topic)
-        self._give_up(old)
+        _LOG.warning("Kafka's client was replaced by a new one", topic=self._topic)
+        self._purge(old)
 
     @staticmethod
-    def _give_up(client: Client) -> None:
-        """Each record that is left is told as failed, and so is every batch."""
+    def _purge(client: Client) -> None:
+        """Fail all records that are still queued, and with them their batches."""
         client.purge()
-        client.flush(_PURGE_S)
+        client.flush(_PURGE_TIMEOUT_S)

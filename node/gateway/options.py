@@ -1,4 +1,4 @@
-"""What the gateway is told, from the settings. Pure."""
+"""The gateway's options, from the settings. Pure."""
 
 from dataclasses import dataclass, field
 
@@ -8,15 +8,15 @@ from strandline.node.shard.configuring import sample_limits
 from strandline.time_range import TimeRange
 from strandline.wire.decode import Limits
 
-_PATIENCE = 4
-"""Which part of the time for a request may be spent in line."""
+_QUEUE_TIMEOUT_DIVISOR = 4
+"""The part of a request's timeout that it may wait for room: a quarter."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayOptions:
-    """Sizes in bytes, times in seconds. `limits` are those that the shards hold records to, but for the size, which is
-    that of a whole request here; `sample_limits` those that they hold samples to which no gateway has checked.
-    `max_record` is that of a record before it is packed.
+    """Sizes in bytes, times in seconds. `limits` are those that shards apply to records, except for the size, which is
+    that of a complete request here. `sample_limits` are those that shards apply to samples that no gateway has checked.
+    `max_record` is the maximum size of an uncompressed record.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -29,17 +29,17 @@ class GatewayOptions:
     partitions_refresh_s: float = 30.0
 
     @property
-    def patience_s(self) -> float:
-        """How long a request may stand in line for room."""
-        return self.timeout_s / _PATIENCE
+    def queue_timeout_s(self) -> float:
+        """How long a request may wait for room."""
+        return self.timeout_s / _QUEUE_TIMEOUT_DIVISOR
 
     def sample_times(self, now: int) -> TimeRange:
-        """The times of samples that are taken now. Shards do not look at them again."""
+        """The accepted sample times at `now`. Shards don't check them again."""
         return self.sample_limits.times_in(now)
 
 
 def gateway_options(settings: Settings) -> GatewayOptions:
-    """Of these settings. A record is never larger than what a shard takes, whatever `gateway.max_record` says."""
+    """The options of these settings. `max_record` is never larger than what a shard accepts."""
     own, shard = settings.gateway, settings.shard
     return GatewayOptions(
         limits=Limits(

@@ -1,7 +1,7 @@
-"""A request's body into records for Kafka: unpack, split by partition, pack. Pure, and done in a thread.
+"""Converts a request's body into records for Kafka: decompress, split by partition, compress. Pure; runs in a thread.
 
-The hot path is compiled code that lets go of the interpreter: snappy, the kernels that split, snappy again. A request
-that comes out as it was, as all do where there is one partition, is passed on without being packed again.
+The hot path is compiled code that releases the GIL: snappy, the splitting kernels, and snappy again. A request that is
+not changed by the split, as with a single partition, is not compressed again.
 """
 
 import time
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.errors import StrandlineError
-from strandline.node.gateway.kernels.losses import find_dropped, find_large, leave_out_untimely
+from strandline.node.gateway.kernels.dropping import drop_out_of_range, find_dropped, find_large
 from strandline.node.gateway.options import GatewayOptions
 from strandline.node.gateway.producer import Record
 from strandline.time_range import ALL_TIMES, TimeRange
@@ -23,12 +23,12 @@ from strandline.wire.splitting import BadRequest, SeriesTooLarge, Split, split_r
 
 TOO_LARGE = "too-large"
 # In the order of the kernel's two kinds.
-_UNTIMELY = (
+_OUT_OF_RANGE = (
     ("too-old", "older than shard.max_sample_age allows"),
     ("too-far-ahead", "further ahead of the clock than shard.max_sample_ahead allows"),
 )
 
-_WORDS = {
+_DESCRIPTIONS = {
     Verdict.NO_LABELS: "without a label",
     Verdict.EMPTY_NAME: "with a label without a name",
     Verdict.DUPLICATE_NAME: "with a label's name twice",
@@ -41,25 +41,25 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Series that are not taken: why, in a word for counters and in words for people, how many, and the first one. With
-    `samples` it is so many of their samples that are not.
+    """Series that are not accepted: the reason as a label value and as a text, the number of series, and the first one.
+    If `samples` is set, only this number of their samples is not accepted.
     """
 
     reason: str
-    words: str
+    description: str
     series: int
     example: str
     samples: int | None = None
 
     def __str__(self) -> str:
         if self.samples is not None:
-            return f"{self.samples} samples {self.words}, in {self.series} series such as {self.example}"
-        return f"{self.series} {self.words}, such as {self.example}"
+            return f"{self.samples} samples {self.description}, in {self.series} series such as {self.example}"
+        return f"{self.series} {self.description}, such as {self.example}"
 
 
 @dataclass(frozen=True, slots=True)
 class StageSeconds:
-    """Seconds of CPU."""
+    """Seconds of CPU time by stage."""
 
     unpack: float
     split: float
@@ -68,8 +68,8 @@ class StageSeconds:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A request in records, and what none of them holds. `held` is how many series the request had, and `shortened` how
-    many of these lost some of their samples and not all.
+    """The records of a request, and what they don't contain. `held` is the number of series in the request, and
+    `shortened` the number of these that lost some of their samples, but not all.
     """
 
     records: tuple[Record, ...]
@@ -86,14 +86,14 @@ class Packed:
     seconds: StageSeconds
 
     @property
-    def is_untimely(self) -> bool:
-        """Whether samples were left out for their time."""
+    def has_out_of_range_samples(self) -> bool:
+        """Whether samples were dropped because of their time."""
         return any(one.samples is not None for one in self.dropped)
 
 
 def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange = ALL_TIMES) -> Packed:
-    """Samples outside of `times` are left out. Raises `BadBlock` or `BadRequest` for what
-    will never be taken, of which nothing may be written.
+    """Convert a body. Samples outside of `times` are dropped. Raises `BadBlock` or `BadRequest` for a body that will
+    never be accepted, and of which nothing may be written.
     """
     began = time.thread_time()
     request = decompress(body, limit=options.limits.record_bytes)
@@ -106,7 +106,7 @@ def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange
             remedy="Send fewer series in a request, or raise gateway.max_series",
         )
     was_split = time.thread_time()
-    # A block may be longer than what it holds; such a one is packed better.
+    # A snappy block may be longer than its content. It is then compressed again.
     is_whole = len(split.parts) == 1 and split.parts[0].body is request and len(body) <= len(request)
     records = tuple(Record(part.partition, body if is_whole else compress(part.body)) for part in split.parts)
     packed = time.thread_time()
@@ -126,18 +126,18 @@ def pack(body: bytes, partitions: int, options: GatewayOptions, times: TimeRange
     )
 
 
-def told(packed: Packed) -> StrandlineError:
-    """What a client is told that sent something which is not taken."""
+def loss_error(packed: Packed) -> StrandlineError:
+    """The error for a client that has sent series or samples that are not accepted."""
     lost = packed.held - packed.series - packed.without_samples
     rest = f"{'the other ' if lost else ''}{packed.series} are written" if packed.series else "nothing was written"
-    shortened = min(packed.shortened, packed.series)  # Some may have been dropped for their labels after all.
+    shortened = min(packed.shortened, packed.series)  # Some of them may also have been dropped for their labels.
     without = f", {shortened} without some of their samples" if shortened else ""
     return BadRequest(f"{lost} series dropped, {rest}{without}: {'; '.join(map(str, packed.dropped))}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Sorted:
-    """A request that was split, as `Packed` tells of it."""
+class _SplitRequest:
+    """A split request. The fields are those of `Packed`."""
 
     split: Split
     dropped: tuple[Dropped, ...]
@@ -145,9 +145,9 @@ class _Sorted:
     shortened: int
 
 
-def _split(request: bytes, partitions: int, options: GatewayOptions, times: TimeRange) -> _Sorted:
+def _split(request: bytes, partitions: int, options: GatewayOptions, times: TimeRange) -> _SplitRequest:
     large: tuple[Dropped, ...] = ()
-    untimely: tuple[Dropped, ...] = ()
+    out_of_range: tuple[Dropped, ...] = ()
     shortened = 0
 
     def split_again() -> Split:
@@ -156,48 +156,48 @@ def _split(request: bytes, partitions: int, options: GatewayOptions, times: Time
     try:
         split = split_again()
     except SeriesTooLarge:
-        # Nothing else of the request may be lost by that.
+        # Drop only these series, and split again.
         request, large = _without_large(request, options.max_record)
         split = split_again()
     held = _series_in(split) + split.without_samples + sum(split.skipped.series.values())
     held += sum(one.series for one in large)
     if split.times.first < times.first or split.times.last > times.last:
-        request, untimely, shortened = _without_untimely(request, times)
+        request, out_of_range, shortened = _without_out_of_range(request, times)
         split = split_again()
-    return _Sorted(split, (*_dropped(request, split, options.limits), *large, *untimely), held, shortened)
+    return _SplitRequest(split, (*_dropped(request, split, options.limits), *large, *out_of_range), held, shortened)
 
 
 def _series_in(split: Split) -> int:
     return sum(part.series for part in split.parts)
 
 
-def _without_untimely(request: bytes, times: TimeRange) -> tuple[bytes, tuple[Dropped, ...], int]:
-    """The request without samples outside of these times, word of these, and how many series lack only some."""
+def _without_out_of_range(request: bytes, times: TimeRange) -> tuple[bytes, tuple[Dropped, ...], int]:
+    """The request without samples outside of these times, what was dropped, and how many series lost only some."""
     data, out = np.frombuffer(request, dtype=np.uint8), np.empty(len(request), dtype=np.uint8)
-    counts, spans = np.zeros((len(_UNTIMELY), 2), dtype=np.int64), np.zeros((len(_UNTIMELY), 2), dtype=np.int64)
-    size, shortened = leave_out_untimely(data, times.first, times.last, out, counts, spans)
+    counts, spans = np.zeros((len(_OUT_OF_RANGE), 2), dtype=np.int64), np.zeros((len(_OUT_OF_RANGE), 2), dtype=np.int64)
+    size, shortened = drop_out_of_range(data, times.first, times.last, out, counts, spans)
     dropped = tuple(
-        Dropped(reason, words, series, labels_text(request[start:end]), samples)
-        for (reason, words), (samples, series), (start, end) in zip(
-            _UNTIMELY, counts.tolist(), spans.tolist(), strict=True
+        Dropped(reason, description, series, labels_text(request[start:end]), samples)
+        for (reason, description), (samples, series), (start, end) in zip(
+            _OUT_OF_RANGE, counts.tolist(), spans.tolist(), strict=True
         )
         if samples
     )
     return out[:size].tobytes(), dropped, shortened
 
 
-def _without_large(request: bytes, most: int) -> tuple[bytes, tuple[Dropped, ...]]:
-    """The request without series whose fields take more than `most` bytes, and word of these."""
-    spans = np.empty((len(request) // most + 1, 2), dtype=np.int64)
-    found = spans[: find_large(np.frombuffer(request, dtype=np.uint8), most, spans)].tolist()
+def _without_large(request: bytes, max_bytes: int) -> tuple[bytes, tuple[Dropped, ...]]:
+    """The request without series whose fields are longer than `max_bytes`, and what was dropped."""
+    spans = np.empty((len(request) // max_bytes + 1, 2), dtype=np.int64)
+    found = spans[: find_large(np.frombuffer(request, dtype=np.uint8), max_bytes, spans)].tolist()
     kept, at = [], 0
     for start, end in found:
         kept.append(request[at:start])
         at = end
     first, behind = found[0]
-    words = f"over {most} bytes (send their samples in several requests)"
+    description = f"over {max_bytes} bytes (send their samples in several requests)"
     example = labels_text(content_of(request[first:behind]))
-    return b"".join([*kept, request[at:]]), (Dropped(TOO_LARGE, words, len(found), example),)
+    return b"".join([*kept, request[at:]]), (Dropped(TOO_LARGE, description, len(found), example),)
 
 
 def _dropped(request: bytes, split: Split, limits: Limits) -> Iterator[Dropped]:
@@ -209,4 +209,4 @@ def _dropped(request: bytes, split: Split, limits: Limits) -> Iterator[Dropped]:
     for verdict, count in split.skipped.series.items():
         start, end = spans[verdict].tolist()
         reason = verdict.name.lower().replace("_", "-")
-        yield Dropped(reason, _WORDS[verdict], count, labels_text(request[start:end]))
+        yield Dropped(reason, _DESCRIPTIONS[verdict], count, labels_text(request[start:end]))

@@ -1,4 +1,4 @@
-"""Where records go: the contract that Kafka's producer and its twin in the tests both keep."""
+"""The interface for producing records, which Kafka's producer and its in-memory counterpart in tests implement."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,45 +10,47 @@ from strandline.node.gateway.figures import ProducerCounts
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A value for one partition. The times of its samples were checked, and the record says so."""
+    """A value for one partition. The record gets the header that says that its sample times were checked."""
 
     partition: int
     value: bytes = field(repr=False)
 
 
 class NotDelivered(Retryable):
-    """Of some records it is not known that Kafka has them. Others, or even all, may be there."""
+    """Some records are not acknowledged. Other records, or even all, may be in Kafka."""
 
 
 OnDone = Callable[[NotDelivered | None], None]
 
 
 class RecordProducer(Protocol):
-    """Puts records into a topic. Any thread may call it."""
+    """Produces records to a topic. Thread-safe."""
 
     def send(self, records: Sequence[Record], on_done: OnDone) -> None:
-        """Hand over the records of one request, at least one, each for its partition; returns without waiting.
+        """Send the records of one request, at least one. Returns without waiting, and raises nothing.
 
-        `on_done` is called exactly once, by any thread and perhaps before this returns: with None when Kafka has every
-        one of them for good; else with the first error, when each of them is there or has been given up. Until then
-        they take up memory. Nothing is raised.
+        `on_done` is called exactly once, by any thread and possibly before this returns: with None when Kafka has
+        acknowledged all of the records, or else with the first error, when each of them is acknowledged or has failed.
+        Until then they use memory.
         """
         ...
 
-    def learn(self, partitions: int) -> None:
-        """The topic has so many partitions now. Returns once records for each may be sent. Raises `NotDelivered` if
-        the brokers don't tell in time.
+    def await_partitions(self, partitions: int) -> None:
+        """Wait until the client knows this number of partitions, so that records can be sent to each. Raises
+        `NotDelivered` if the brokers don't report them in time.
         """
         ...
 
     def renew(self) -> None:
-        """Begin afresh with another client, because the topic is another one. Records under way are given up."""
+        """Replace the client, because the topic was deleted and created again. Unacknowledged records fail."""
         ...
 
     def counts(self) -> ProducerCounts:
-        """As of now."""
+        """The current counts."""
         ...
 
     def close(self, timeout: float) -> None:
-        """Wait for so many seconds until all is delivered, then give up the rest. Afterwards nothing is taken."""
+        """Wait up to `timeout` seconds until all records are acknowledged, then fail the others. No records are
+        accepted afterwards.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The gateway's life: it listens, serves until it is told to stop, finishes what it has begun, and ends."""
+"""The life of the gateway's process: listen, serve until a signal, finish the requests in progress, and end."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ import structlog
 
 from strandline.errors import Fatal, StrandlineError
 from strandline.node.gateway.gateway import Gateway
-from strandline.node.gateway.heap import MemoryKeeper
+from strandline.node.gateway.heap import MemoryTrimmer
 from strandline.node.gateway.status_file import GatewayStatusFile
 from strandline.node.gateway.systemd_notices import GatewayNotices
 from strandline.node.http.listening import BoundAddress
@@ -24,16 +24,17 @@ from strandline.node.settings.sections import Settings
 
 _LOG = structlog.get_logger(__name__)
 
-ENDING = (signal.SIGTERM, signal.SIGINT)
-_TURN_S = 0.5
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_STATUS_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """How the gateway is served.
 
-    `on_listening` is called once requests are answered. `reload` reads the settings anew for SIGHUP: tokens and the
-    certificate are taken from them. `environ` says whether systemd listens. `status_file` None for none.
+    `on_listening` is called when the server accepts requests. `reload` reads the settings again on SIGHUP, from which
+    the tokens and the certificate are used. `environ` has systemd's variables, if there are any. `status_file` is None
+    for no status file.
     """
 
     settings: Settings
@@ -56,12 +57,12 @@ _RELOADED = (
 
 
 class UnsafeReload(Fatal):
-    """Settings that must not be followed while the gateway runs."""
+    """Reloaded settings that are not valid for the running gateway."""
 
 
 async def serve(gateway: Gateway, service: Service) -> None:
-    """Serve until SIGTERM or SIGINT; then take no more requests, finish those that are there within
-    `gateway.timeout`, and return. A second signal ends the process at once.
+    """Serve until SIGTERM or SIGINT. Then accept no more requests, finish those in progress within `gateway.timeout`,
+    and return. A second signal ends the process immediately.
     """
     settings, stop = service.settings, asyncio.Event()
     limit_s = settings.gateway.timeout.seconds
@@ -79,7 +80,7 @@ async def serve(gateway: Gateway, service: Service) -> None:
     began = loop.time()
     try:
         bound = await server.start()
-        await _until(stop, gateway, service, bound, notices)
+        await _serve_until(stop, gateway, service, bound, notices)
         began = loop.time()
         gateway.begin_stop()
         notices.stopping(limit_s)
@@ -90,34 +91,35 @@ async def serve(gateway: Gateway, service: Service) -> None:
     _LOG.info("stopped")
 
 
-async def _until(
+async def _serve_until(
     stop: asyncio.Event, gateway: Gateway, service: Service, bound: BoundAddress, notices: GatewayNotices
 ) -> None:
-    """Serve; meanwhile tell whoever watches how it is."""
+    """Serve until `stop` is set, and write the status file meanwhile."""
     status = GatewayStatusFile(service.status_file, gateway, bound.url) if service.status_file is not None else None
     if status is not None:
         status.write()
-    memory = MemoryKeeper()
+    memory = MemoryTrimmer()
     service.on_listening(bound)
     notices.ready(f"takes remote writes at {bound.url}")
     while not stop.is_set():
         with suppress(TimeoutError):
-            async with asyncio.timeout(_TURN_S):
+            async with asyncio.timeout(_STATUS_INTERVAL_S):
                 await stop.wait()
-        memory.turn(gateway.figures(), asyncio.get_running_loop().time())
+        memory.trim_if_idle(gateway.figures(), asyncio.get_running_loop().time())
         if status is not None:
-            status.write_or_say()
+            status.write_or_log()
 
 
 def reloaded_http(running: HttpSettings, read: HttpSettings) -> HttpSettings:
-    """The tokens and the certificate that were read, at the address that is still listened on. Raises `UnsafeReload`
-    where that would stand open.
+    """The running settings with the tokens and the certificate of the new ones. Raises `UnsafeReload` if the current
+    address would then be unprotected.
     """
     taken = running.model_copy(update={name: getattr(read, name) for name in _RELOADED})
     if next(taken.findings(), None) is not None:
         raise UnsafeReload(
-            f"the new tokens and certificate don't fit {running.gateway_address}, which is listened on until a restart",
-            remedy="Restart the gateway to have it listen on the new address, or give the tokens that this one needs",
+            f"the new tokens and certificate are not sufficient for {running.gateway_address}, the address in use "
+            "until a restart",
+            remedy="Restart the gateway to listen on the new address, or set the tokens that this address requires",
         )
     return taken
 
@@ -127,7 +129,7 @@ def _handle_signals(stop: asyncio.Event, server: HttpServer, service: Service) -
 
     def ending(number: signal.Signals) -> None:
         if stop.is_set():
-            # As though nobody had listened to it.
+            # End as if the signal had not been handled.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         stop.set()
@@ -138,10 +140,10 @@ def _handle_signals(stop: asyncio.Event, server: HttpServer, service: Service) -
         try:
             server.reload(reloaded_http(service.settings.http, service.reload().http))
         except StrandlineError as error:
-            _LOG.error("the settings are not loaded anew, and what held before goes on", reason=str(error))
+            _LOG.error("settings not reloaded; the previous ones remain in use", reason=str(error))
         else:
-            _LOG.info("settings loaded anew: tokens and certificate")
+            _LOG.info("settings reloaded: tokens and certificate")
 
-    for number in ENDING:
+    for number in STOP_SIGNALS:
         loop.add_signal_handler(number, ending, number)
     loop.add_signal_handler(signal.SIGHUP, reloading)

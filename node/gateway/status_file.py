@@ -1,4 +1,4 @@
-"""What the gateway is doing, in a file, for whoever watches its process."""
+"""The gateway's status as a JSON file, for programs that monitor the process."""
 
 import json
 import os
@@ -15,24 +15,24 @@ _LOG = structlog.get_logger(__name__)
 
 
 class StatusFileUnwritable(Fatal):
-    """The file for the status can't be written."""
+    """The status file can't be written."""
 
 
 class GatewayStatusFile:
-    """A file with the gateway's address, trouble, figures and CPU time, written whole or not at all."""
+    """A file with the gateway's address, trouble, statistics and CPU time. It is replaced atomically."""
 
     def __init__(self, path: Path, gateway: Gateway, url: str) -> None:
         self._path, self._gateway, self._url = path, gateway, url
 
-    def write_or_say(self) -> None:
-        """Write it now, or log why not: a full disk does not end the gateway."""
+    def write_or_log(self) -> None:
+        """Write the file, or log why that failed: a full disk must not end the gateway."""
         try:
             self.write()
         except StatusFileUnwritable as error:
-            _LOG.warning("the status is not told", error=str(error))
+            _LOG.warning("status file not written", error=str(error))
 
     def write(self) -> None:
-        """Write it now. Raises `StatusFileUnwritable`."""
+        """Write the file. Raises `StatusFileUnwritable`."""
         document = {
             "url": self._url,
             "pid": os.getpid(),
@@ -47,5 +47,5 @@ class GatewayStatusFile:
         except OSError as error:
             raise StatusFileUnwritable(
                 f"the status file {self._path} can't be written: {error.strerror}",
-                remedy="Name a file in a folder that exists and may be written to",
+                remedy="Choose a file in an existing folder that this user can write to",
             ) from error

@@ -22,7 +22,7 @@ class GatewayNotices:
         return cls(NotifySocket.of(environ), watchdog_seconds(environ, os.getpid()))
 
     def ready(self, status: str) -> None:
-        """The gateway accepts requests. The watchdog is fed until `stopping`."""
+        """The gateway accepts requests. Watchdog pings are sent until `stopping`."""
         self._socket.send("READY=1", f"STATUS={status}")
         self._feed()
 

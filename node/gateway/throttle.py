@@ -1,21 +1,21 @@
-"""Log lines about what may go on for hours, and happens with every request."""
+"""Throttles log lines about conditions that may last for hours and would be logged for every request."""
 
 from strandline.clock import Clock
 
-_EVERY_S = 60.0
+_INTERVAL_S = 60.0
 
 
 class Throttle:
-    """Lets something happen at once, and then at most once a minute."""
+    """Allows something immediately, and then at most once a minute."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last = float("-inf")
 
     def is_due(self) -> bool:
-        """Whether it may happen now; asking counts as doing it."""
+        """Whether it is allowed now. If so, the interval begins again."""
         now = self._clock.monotonic()
-        if now - self._last < _EVERY_S:
+        if now - self._last < _INTERVAL_S:
             return False
         self._last = now
         return True

@@ -1,7 +1,7 @@
-"""What is known of the topic: how many partitions it has, and whether its brokers answer.
+"""Keeps the number of the topic's partitions up to date, and whether its brokers answer.
 
-A thread of its own asks them, now and then and whenever something went wrong. Nobody who handles a request waits for
-the answer: what counts is the last one.
+A separate thread queries the brokers, periodically and after errors. Requests don't wait for it: they use the last
+result.
 """
 
 import threading
@@ -20,59 +20,59 @@ from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 _LOG = structlog.get_logger(__name__)
 
-_ANSWER_MS = 5_000
-_SOON_S = 1.0
-# What a batch has around its record.
-_AROUND_A_RECORD = 512
+_REQUEST_TIMEOUT_MS = 5_000
+_MIN_INTERVAL_S = 1.0
+# The bytes of a batch in addition to its record.
+_BATCH_OVERHEAD = 512
 
 
 class Topic(Protocol):
-    """What whoever handles requests wants to know. No call waits."""
+    """What is known about the topic. No call blocks."""
 
     @property
     def partitions(self) -> int:
-        """How many there are; 0 as long as nobody knows."""
+        """The number of partitions; 0 while it is unknown."""
         ...
 
     @property
     def trouble(self) -> StrandlineError | None:
-        """Why nothing can be written, as far as is known."""
+        """Why nothing can be written; None if writing works as far as is known."""
         ...
 
-    def doubt(self) -> None:
-        """Something went wrong: look soon."""
+    def refresh_soon(self) -> None:
+        """Query the topic soon, because an error occurred."""
         ...
 
 
-class LooksAtTopic(Protocol):
-    """Asks brokers about a topic."""
+class TopicInspector(Protocol):
+    """Queries the topic from the brokers."""
 
-    def look(self) -> TopicIdentity:
-        """The topic as it is now. Raises `LogUnreachable`, `TopicMissing`, `TopicUnfit` or `KafkaRefused`."""
+    def inspect(self) -> TopicIdentity:
+        """The current topic. Raises `LogUnreachable`, `TopicMissing`, `TopicUnfit` or `KafkaRefused`."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TopicNeeds:
-    """What a topic's settings must allow: buckets of this length, and records of this size before they are packed."""
+    """What a topic's settings must allow: buckets of this length, and uncompressed records of this size."""
 
     flush_interval_ms: int
     max_record: int
 
 
-class KafkaTopicLook:
-    """Looks at a topic of real brokers. Its settings are checked until they were found to be right once."""
+class KafkaTopicInspector:
+    """Queries a topic from real brokers. Its settings are checked until they have been valid once."""
 
     def __init__(self, options: ClientOptions, topic: str, needs: TopicNeeds) -> None:
-        self._admin = KafkaAdmin({**options, "socket.timeout.ms": _ANSWER_MS}, topic)
+        self._admin = KafkaAdmin({**options, "socket.timeout.ms": _REQUEST_TIMEOUT_MS}, topic)
         self._needs = needs
         self._is_checked = False
 
-    def look(self) -> TopicIdentity:
+    def inspect(self) -> TopicIdentity:
         identity = self._admin.identity()
         if not self._is_checked:
             settings = self._admin.settings()
@@ -88,32 +88,32 @@ class KafkaTopicLook:
 
 
 def largest_packed(max_record: int) -> int:
-    """How large a record may be once it is packed, with what is around it in a batch."""
-    # Bytes that snappy can't make shorter it makes longer, by a sixth at the most.
-    return max_record + max_record // 6 + _AROUND_A_RECORD
+    """The maximum size of a batch with one compressed record."""
+    # Snappy makes incompressible data longer, by at most a sixth.
+    return max_record + max_record // 6 + _BATCH_OVERHEAD
 
 
-def check_record_size(topic: str, max_record: int, topic_takes: int) -> None:
-    """Raises `TopicUnfit` if a record that is as large as records may be would not get into the topic."""
+def check_record_size(topic: str, max_record: int, topic_limit: int) -> None:
+    """Raises `TopicUnfit` if the topic would reject the largest possible record."""
     largest = largest_packed(max_record)
-    if largest > topic_takes:
+    if largest > topic_limit:
         raise TopicUnfit(
-            f"topic {topic} takes records of {topic_takes} bytes (max.message.bytes), and with gateway.max_record "
-            f"{max_record} they may have {largest} once packed",
-            remedy=f"Lower gateway.max_record to {max(0, (topic_takes - _AROUND_A_RECORD) * 6 // 7)}, or raise the "
+            f"topic {topic} accepts records of at most {topic_limit} bytes (max.message.bytes), but with "
+            f"gateway.max_record {max_record} a compressed record may have {largest}",
+            remedy=f"Lower gateway.max_record to {max(0, (topic_limit - _BATCH_OVERHEAD) * 6 // 7)}, or raise the "
             "topic's max.message.bytes",
         )
 
 
 class TopicWatch:
-    """The `Topic` that a thread keeps looking at, from `start` to `close`."""
+    """The `Topic` that a thread queries periodically, from `start` to `close`."""
 
-    def __init__(self, looking: LooksAtTopic, producer: RecordProducer, every_s: float) -> None:
-        self._looking, self._producer, self._every_s = looking, producer, every_s
+    def __init__(self, inspector: TopicInspector, producer: RecordProducer, interval_s: float) -> None:
+        self._inspector, self._producer, self._interval_s = inspector, producer, interval_s
         self._partitions, self._topic_id = 0, ""
-        self._trouble: StrandlineError | None = LogUnreachable("Kafka has not been asked yet")
+        self._trouble: StrandlineError | None = LogUnreachable("Kafka has not been queried yet")
         self._logged: type[StrandlineError] | None = None
-        self._wake, self._over = threading.Event(), threading.Event()
+        self._wake, self._stopped = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
@@ -124,52 +124,52 @@ class TopicWatch:
     def trouble(self) -> StrandlineError | None:
         return self._trouble
 
-    def doubt(self) -> None:
+    def refresh_soon(self) -> None:
         self._wake.set()
 
     def start(self) -> None:
-        """Look for the first time, and from then on. Raises what is wrong with the topic; brokers that don't answer,
-        and a topic that is not there yet, are waited for in the background.
+        """Refresh once, and then periodically. Raises an error if the topic is not usable. If brokers don't answer or
+        the topic does not exist yet, the thread keeps trying.
         """
         try:
-            self.look()
+            self.refresh()
         except Fatal:
-            self._looking.close()
+            self._inspector.close()
             raise
-        self._thread = threading.Thread(target=self._keep_looking, name="topic", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="topic", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more. Does not wait for brokers."""
-        self._over.set()
+        """Stop refreshing. Does not wait for brokers."""
+        self._stopped.set()
         self._wake.set()
 
-    def look(self) -> None:
-        """Look once. Raises what is wrong with the topic, which is noted as well; what passes is only noted."""
+    def refresh(self) -> None:
+        """Query the topic once. An error is recorded as `trouble`, and raised if it is not transient."""
         try:
-            identity = self._looking.look()
-            self._take(identity)
+            identity = self._inspector.inspect()
+            self._apply(identity)
         except StrandlineError as error:
-            self._note(error)
-            if not error.passing:
+            self._record_trouble(error)
+            if not error.transient:
                 raise
         else:
-            self._note(None)
+            self._record_trouble(None)
 
-    def _take(self, identity: TopicIdentity) -> None:
+    def _apply(self, identity: TopicIdentity) -> None:
         if self._topic_id not in ("", identity.topic_id):
-            _LOG.warning("the topic was deleted and made again", topic=identity.topic, topic_id=identity.topic_id)
+            _LOG.warning("the topic was deleted and created again", topic=identity.topic, topic_id=identity.topic_id)
             self._producer.renew()
         self._topic_id = identity.topic_id
         if identity.partitions > self._partitions:
-            # The producer has to know of them first.
-            self._producer.learn(identity.partitions)
+            # The producer must know them first.
+            self._producer.await_partitions(identity.partitions)
         if identity.partitions != self._partitions:
             _LOG.info("partitions", topic=identity.topic, partitions=identity.partitions, before=self._partitions)
             self._partitions = identity.partitions
 
-    def _note(self, error: StrandlineError | None) -> None:
-        # Another kind of trouble is news, as that of the first look is; other words for the same one are not.
+    def _record_trouble(self, error: StrandlineError | None) -> None:
+        # Logged when the type of the error changes, not when only its text does.
         kind = type(error) if error is not None else None
         if error is None and self._trouble is not None:
             _LOG.info("Kafka answers")
@@ -177,25 +177,25 @@ class TopicWatch:
             _LOG.warning("nothing can be written", reason=str(error))
         self._trouble, self._logged = error, kind
 
-    def _keep_looking(self) -> None:
+    def _run(self) -> None:
         try:
             while not self._wait():
-                self._look_or_note()
+                self._refresh_and_log()
         finally:
-            self._looking.close()
+            self._inspector.close()
 
-    def _look_or_note(self) -> None:
-        # Somebody has to do something, and then it goes on: it has been logged, and /-/ready tells it.
+    def _refresh_and_log(self) -> None:
+        # A fatal error has been logged, and /-/ready reports it. When a person has fixed the cause, the gateway works.
         with suppress(Fatal):
-            self.look()
+            self.refresh()
 
     def _wait(self) -> bool:
-        """Until it is time to look again, or somebody asks for it; whether it is over. However many ask, there is some
-        time between two looks.
+        """Wait until the next refresh is due or requested. Returns whether the watch was closed. Requests don't make
+        refreshes more frequent than `_MIN_INTERVAL_S`.
         """
-        if self._over.wait(min(_SOON_S, self._every_s)):
+        if self._stopped.wait(min(_MIN_INTERVAL_S, self._interval_s)):
             return True
         if self._trouble is None:
-            self._wake.wait(self._every_s)
+            self._wake.wait(self._interval_s)
         self._wake.clear()
-        return self._over.is_set()
+        return self._stopped.is_set()

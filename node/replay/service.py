@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from strandline.clock import Clock
-from strandline.disk import DiskFull, lacks_room
+from strandline.disk import DiskFull, is_nearly_full
 from strandline.errors import Fatal
 from strandline.node.exit_reason import MAX_STDOUT_BYTES, ExitReason, exit_reason
 from strandline.node.settings.sections import Settings
@@ -116,7 +116,7 @@ class WorkerProcess:
 
     def _is_disk_full(self) -> bool:
         """Whether the disk that ended the worker before is still full: another one would end in the same way."""
-        if self._full_disk and not lacks_room(Path(self._full_disk)):
+        if self._full_disk and not is_nearly_full(Path(self._full_disk)):
             _LOG.info("there is room on the disk again", path=self._full_disk)
             self._full_disk = ""
         return bool(self._full_disk)

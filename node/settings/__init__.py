@@ -1,13 +1,13 @@
 """Settings: read from a file and the environment, checked as a whole, and turned into options of clients.
 
-In flow a TOML file, environment variables and the files with secrets that they name; out flow one frozen `Settings` or
-one `SettingsError` with every problem, and, through `clients` and `shards`, the options that librdkafka, Spark,
-Cassandra's driver and a shard take. This package opens no connection and knows none of the code that uses the settings.
+Input: a TOML file, environment variables, and the files with secrets that they name. Output: one frozen `Settings`, or
+one `SettingsError` with all problems. `clients` converts settings to the options of librdkafka, Spark and Cassandra's
+driver. This package opens no connections, and must not know the code that uses the settings.
 
-A value passes through here as follows: `sources` reads it and notes where it stood (`location` finds the line),
-`sections`, `dataset` and `shard_sections` say what settings there are and, with `fields`, `files`, `properties` and
-`security`, what makes sense for each, and `load` puts both together; what is wrong leaves as `findings` and becomes
-`problems`.
+`sources` reads the values and where each was written (`location` finds the line). `sections`, `dataset`,
+`shard_sections`, `http_sections` and `job_sections` declare the settings and, with `fields`, `files`, `properties` and
+`security`, validate them. `load` combines both. Validators raise `findings`, which `problems` turns into messages with
+the place of the value.
 """
 
 from strandline.node.settings.dataset import DatasetSettings

@@ -1,7 +1,6 @@
-"""Settings as the options of each client: librdkafka, Spark's Java client for Kafka, Spark itself, Cassandra's driver.
+"""Converts settings to the options of librdkafka, Spark's Java client for Kafka, Spark, and Cassandra's driver.
 
-Pure functions. What they return holds secrets in the clear, because that is what the clients take: it goes to the
-client and nowhere else.
+Pure functions. The results contain secrets in plain text, as the clients require. Pass them to the client only.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def librdkafka_options(kafka: KafkaSettings) -> dict[str, str | int | bool]:
-    """For confluent-kafka's clients: what producers, consumers and admin clients have in common."""
+    """The options that all confluent-kafka clients share: producers, consumers and admin clients."""
     options: dict[str, str | int | bool] = {
         "bootstrap.servers": ",".join(kafka.bootstrap_servers),
         "security.protocol": kafka.security_protocol,
@@ -36,9 +35,9 @@ def librdkafka_options(kafka: KafkaSettings) -> dict[str, str | int | bool]:
 
 
 def java_kafka_options(kafka: KafkaSettings) -> dict[str, str]:
-    """For the Java consumer inside Spark's Kafka source, which wants each name with `kafka.` before it.
+    """The options of the Java consumer in Spark's Kafka source. The caller has to prefix each name with `kafka.`.
 
-    Unlike librdkafka, the Java client reads uncommitted records unless it is told not to.
+    Unlike librdkafka, the Java client reads uncommitted records by default.
     """
     options = {
         "bootstrap.servers": ",".join(kafka.bootstrap_servers),
@@ -53,7 +52,8 @@ def java_kafka_options(kafka: KafkaSettings) -> dict[str, str]:
         options["ssl.truststore.type"] = "PEM"
         options["ssl.truststore.location"] = str(kafka.tls_ca_file.path)
     if kafka.tls_certificate_file is not None and kafka.tls_key_file is not None:
-        # A PEM keystore in a file is one file with both; they are two here, so both are given as text.
+        # A PEM keystore file has the certificate and the key in one file. Ours are separate, so they are passed as
+        # text.
         options["ssl.keystore.type"] = "PEM"
         options["ssl.keystore.certificate.chain"] = kafka.tls_certificate_file.content
         options["ssl.keystore.key"] = kafka.tls_key_file.content.get_secret_value()
@@ -69,13 +69,13 @@ def _jaas(mechanism: SaslMechanism, credentials: CredentialsFile) -> str:
 
 
 def _java_quoted(text: str) -> str:
-    """A quoted string as the JAAS reader takes it: backslashes escape, and a line break would end it."""
+    """A quoted string for the JAAS parser: backslashes escape, and a line break would end it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def spark_properties(spark: SparkSettings) -> dict[str, str]:
-    """For `strandline.spark.session.spark_session`."""
+    """The properties for `strandline.spark.session.spark_session`."""
     return {
         "spark.master": spark.master,
         "spark.driver.memory": str(spark.driver_memory),
@@ -84,8 +84,8 @@ def spark_properties(spark: SparkSettings) -> dict[str, str]:
 
 
 def cassandra_connection(cassandra: CassandraSettings) -> "CassandraConnection":
-    """For `strandline.store.connection.connect`."""
-    # Here and not above: the supervisor needs Kafka's options only, and must not hold Cassandra's driver in memory.
+    """The connection for `strandline.store.connection.connect`."""
+    # Imported here because the supervisor needs only Kafka's options, and must not load Cassandra's driver.
     from strandline.store.connection import CassandraConnection, Credentials  # noqa: PLC0415
 
     servers = (split_address(address) for address in cassandra.contact_points)

@@ -1,8 +1,7 @@
 """Settings that name a file.
 
-A file is opened when the settings are read, so that a wrong path, a folder or a file that everybody can read is found
-by `check-config` and not by the first connection. What is secret in it is read once and carried as `SecretStr`, which
-shows itself to nobody.
+A file is opened when the settings are read, so that `check-config` finds a wrong path, a folder or a file with wrong
+permissions, and not the first connection. Secrets are read once, and kept as `SecretStr`, which hides them in logs.
 """
 
 import errno
@@ -15,34 +14,34 @@ from pathlib import Path
 
 from pydantic import PlainValidator, SecretStr
 
-from strandline.node.settings.findings import nonsense
+from strandline.node.settings.findings import invalid
 
-# No key, certificate bundle or password is near this; a mistaken path such as a device or a log may be far beyond.
-_LARGEST = 4 << 20
+# Far more than any key, certificate bundle or password needs. A wrong path may lead to a large log or a device.
+_MAX_SIZE = 4 << 20
 
 
-# What may stand in a header behind "Bearer", and is long enough not to be guessed.
+# What a header may have after "Bearer", and long enough that it can't be guessed.
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}", re.ASCII)
 _USABLE_LINE = "16 to 512 letters, digits or -._~+/=, such as `openssl rand -hex 32` prints"
-# Each request is compared with all of them.
+# Each request is compared with all tokens.
 _MAX_TOKENS = 16
 
 
 def user_state(environ: Mapping[str, str]) -> Path:
-    """Our folder at the place where the XDG rules put a user's state."""
+    """Our folder in the user's state folder, according to the XDG specification."""
     state = Path(environ.get("XDG_STATE_HOME", ""))
-    # The rules say that a relative path there is to be ignored.
+    # The specification requires that a relative path is ignored.
     base = state if state.is_absolute() else Path("~/.local/state").expanduser()
     return base / "strandline"
 
 
 class PathSetting:
-    """Marks a setting as a path, which is relative to the place where it is written."""
+    """Marks a setting as a path, which is relative to the folder of the settings file, or to the current folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPath:
-    """A path as somebody wrote it, and the folder it is relative to."""
+    """A path as written in the settings, and the folder that it is relative to."""
 
     text: str
     folder: Path
@@ -54,8 +53,8 @@ class WrittenPath:
 
     @property
     def looks_like_path(self) -> bool:
-        """Whether it surely is a path and not, say, a password that was put in the wrong place: it names a folder
-        that exists. Only then may it be shown.
+        """Whether it is certainly a path, and not a password in the wrong place: it is in a folder that exists. Only
+        then may it be shown.
         """
         try:
             return "/" in self.text and self.path.parent.is_dir()
@@ -65,7 +64,7 @@ class WrittenPath:
 
 @dataclass(frozen=True, slots=True)
 class CertificateFile:
-    """A file with certificates in PEM format, which anybody may read."""
+    """A file with certificates in PEM format. They are not secret."""
 
     path: Path
     content: str = field(repr=False)
@@ -109,7 +108,7 @@ class CredentialsFile:
 
 
 def _written(value: object, *, secret: bool) -> WrittenPath | None:
-    """The path behind a value; nothing for the empty text, which stands for "no file"."""
+    """The path of a value; None for an empty text, which means "no file"."""
     match value:
         case None | "":
             return None
@@ -120,47 +119,48 @@ def _written(value: object, *, secret: bool) -> WrittenPath | None:
         case str():
             return WrittenPath(value, Path())
         case _:
-            raise nonsense("is not a path", 'A path in quotes, or "" for none', hidden=secret)
+            raise invalid("is not a path", 'A path in quotes, or "" for none', hidden=secret)
 
 
 def _read(written: WrittenPath, *, secret: bool) -> str:
-    """The text of the file; for a secret one, only if nobody but its owner has access to it."""
+    """The text of the file. A secret file must not be accessible by others than its owner."""
     hidden = secret and not written.looks_like_path
     hint = " (the value is not shown, since it may be a secret itself)" if hidden else ""
     try:
         status, content = _open_and_read(written.path)
     except FileNotFoundError:
-        raise nonsense(f"does not exist{hint}", "The path of a file that exists", hidden=hidden) from None
+        raise invalid(f"does not exist{hint}", "The path of a file that exists", hidden=hidden) from None
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "no usable path"
         remedy = "The path of a file that this user can read"
-        raise nonsense(f"can't be read: {reason}{hint}", remedy, hidden=hidden) from None
+        raise invalid(f"can't be read: {reason}{hint}", remedy, hidden=hidden) from None
     if secret and status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
-        raise nonsense(f"is open to others than its owner (mode {mode:03o})", f"Run `chmod 600 {written.path}`")
-    if len(content) > _LARGEST:
-        raise nonsense("is far too large for what it should hold", "The path of the right file")
+        raise invalid(f"is accessible by others than its owner (mode {mode:03o})", f"Run `chmod 600 {written.path}`")
+    if len(content) > _MAX_SIZE:
+        raise invalid("is too large for such a file", "The path of the right file")
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise nonsense("is not a text file", "A file with UTF-8 text (PEM, for keys and certificates)") from None
+        raise invalid("is not a text file", "A file with UTF-8 text (PEM, for keys and certificates)") from None
 
 
 def _open_and_read(path: Path) -> tuple[os.stat_result, bytes]:
-    # One descriptor for both, so that what is read is what was looked at; and a pipe must not make the start wait.
+    # One descriptor for both, so that the file that is read is the file that was checked. O_NONBLOCK: opening a pipe
+    # must not block.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        return status, os.read(descriptor, _LARGEST + 1)
+        return status, os.read(descriptor, _MAX_SIZE + 1)
     finally:
         os.close(descriptor)
 
 
 def _lines(content: str) -> list[str]:
-    """The lines of a file without the empty ones at its end. Only line feeds part lines: a password may have anything
-    else in it.
+    """The lines of a file, without empty ones at its end. Only line feeds separate lines, since a password may contain
+    any other character.
     """
     return [line.removesuffix("\r") for line in content.rstrip("\r\n").split("\n")]
 
@@ -171,7 +171,7 @@ def _certificates(value: object) -> CertificateFile | None:
         return None
     content = _read(written, secret=False)
     if "-----BEGIN CERTIFICATE-----" not in content:
-        raise nonsense("holds no certificate", 'A file in PEM format, with "-----BEGIN CERTIFICATE-----" in it')
+        raise invalid("contains no certificate", 'A file in PEM format, with "-----BEGIN CERTIFICATE-----" in it')
     return CertificateFile(written.path, content)
 
 
@@ -181,7 +181,7 @@ def _private_key(value: object) -> SecretFile | None:
         return None
     content = _read(written, secret=True)
     if "PRIVATE KEY-----" not in content:
-        raise nonsense("holds no private key", 'A file in PEM format, with "-----BEGIN PRIVATE KEY-----" in it')
+        raise invalid("contains no private key", 'A file in PEM format, with "-----BEGIN PRIVATE KEY-----" in it')
     return SecretFile(written.path, SecretStr(content))
 
 
@@ -191,7 +191,7 @@ def _password(value: object) -> SecretFile | None:
         return None
     lines = _lines(_read(written, secret=True))
     if len(lines) != 1 or not lines[0]:
-        raise nonsense("does not hold one line", "A file whose only line is the password")
+        raise invalid("does not have exactly one line", "A file whose only line is the password")
     return SecretFile(written.path, SecretStr(lines[0]))
 
 
@@ -201,13 +201,13 @@ def _tokens(value: object) -> TokensFile | None:
         return None
     lines = [line for line in _lines(_read(written, secret=True)) if line.strip()]
     if not lines:
-        raise nonsense("holds no token", f"A file with a token on each line: {_USABLE_LINE}")
+        raise invalid("contains no token", f"A file with a token on each line: {_USABLE_LINE}")
     if len(lines) > _MAX_TOKENS:
-        raise nonsense(f"holds {len(lines)} tokens", f"At most {_MAX_TOKENS} lines: remove tokens that are not used")
+        raise invalid(f"contains {len(lines)} tokens", f"At most {_MAX_TOKENS} lines: remove tokens that are not used")
     for number, line in enumerate(lines, 1):
         if _TOKEN.fullmatch(line) is None:
             where = f" in token {number} of {len(lines)}" if len(lines) > 1 else ""
-            raise nonsense(f"holds no usable token{where}", f"On each line {_USABLE_LINE}")
+            raise invalid(f"contains an invalid token{where}", f"On each line {_USABLE_LINE}")
     return TokensFile(written.path, tuple(map(SecretStr, lines)))
 
 
@@ -217,39 +217,39 @@ def _credentials(value: object) -> CredentialsFile | None:
         return None
     lines = _lines(_read(written, secret=True))
     if len(lines) != 2 or not all(lines):
-        raise nonsense("does not hold two lines", "A file with the user on line 1 and the password on line 2")
+        raise invalid("does not have exactly two lines", "A file with the user on line 1 and the password on line 2")
     return CredentialsFile(written.path, lines[0], SecretStr(lines[1]))
 
 
-def _to_be_made(value: object, is_kind: Callable[[int], bool], kind: str) -> Path | None:
-    """The path of something that may be made later, but can't be something else."""
+def _new_or_existing(value: object, is_kind: Callable[[int], bool], kind: str) -> Path | None:
+    """The path of a file or folder that is of this kind, or does not exist yet."""
     written = _written(value, secret=False)
     if written is None:
         return None
-    remedy = f"The path of a {kind}, or of one to be made"
+    remedy = f"The path of a {kind}, existing or not"
     try:
-        in_the_way = not is_kind(written.path.stat().st_mode)
+        is_other_kind = not is_kind(written.path.stat().st_mode)
     except FileNotFoundError:
         return written.path
     except (OSError, ValueError, RuntimeError):
-        raise nonsense("is no usable path", remedy) from None
-    if in_the_way:
-        raise nonsense(f"is not a {kind}", remedy)
+        raise invalid("is not a usable path", remedy) from None
+    if is_other_kind:
+        raise invalid(f"is not a {kind}", remedy)
     return written.path
 
 
 def _folder(value: object) -> Path | None:
-    return _to_be_made(value, stat.S_ISDIR, "folder")
+    return _new_or_existing(value, stat.S_ISDIR, "folder")
 
 
 def _own_file(value: object) -> Path | None:
-    return _to_be_made(value, stat.S_ISREG, "file")
+    return _new_or_existing(value, stat.S_ISREG, "file")
 
 
 def _java_home(value: object) -> Path | None:
     home = _folder(value)
     if home is not None and not os.access(home / "bin" / "java", os.X_OK):
-        raise nonsense("holds no bin/java", 'The home of a JDK 17, or "" for the one that set-up found')
+        raise invalid("contains no bin/java", 'The home of a JDK 17, or "" for the one that set-up found')
     return home
 
 

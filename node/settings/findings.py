@@ -1,7 +1,7 @@
-"""What is wrong with a value, said where it is found out, before anybody knows which file or line it came from.
+"""Findings: what is wrong with a value, as reported by a validator, which does not know the value's file and line.
 
-Validators raise findings through pydantic; the loader gathers them and adds the place (see `problems`). A finding never
-repeats the value: whether that may be shown is decided once, by `hidden` and by the setting's name.
+Validators raise findings through pydantic. The loader collects them and adds the place (see `problems`). A finding does
+not contain the value: whether the value may be shown depends on `hidden` and on the setting's name.
 """
 
 import re
@@ -16,8 +16,8 @@ ERROR_TYPE = "findings"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong and what would be right. `at` leads from the value that was validated down to the wrong one;
-    `because` names the other settings that make it wrong: by their names alone those of the same section.
+    """What is wrong, and what would be right. `at` is the path from the validated value to the wrong one. `because` has
+    the names of other settings with which it conflicts; those of the same section without the section's name.
     """
 
     what: str
@@ -27,7 +27,7 @@ class Finding:
     hidden: bool = False
 
 
-def raised(findings: Iterable[Finding]) -> PydanticCustomError:
+def validation_error(findings: Iterable[Finding]) -> PydanticCustomError:
     """The error that carries these findings through pydantic."""
     carried = tuple(findings)
     return PydanticCustomError(
@@ -35,19 +35,19 @@ def raised(findings: Iterable[Finding]) -> PydanticCustomError:
     )
 
 
-def nonsense(what: str, remedy: str, *, hidden: bool = False) -> PydanticCustomError:
-    """The error for one value that makes no sense."""
-    return raised([Finding(what, remedy, hidden=hidden)])
+def invalid(what: str, remedy: str, *, hidden: bool = False) -> PydanticCustomError:
+    """The error for one invalid value."""
+    return validation_error([Finding(what, remedy, hidden=hidden)])
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:
-    """`Did you mean ...?` if one of the known words is close, else nothing."""
+    """`Did you mean ...?` if one of the known words is similar; otherwise empty."""
     folded = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
     return f'Did you mean "{folded[close[0]]}"?' if close else ""
 
 
-# Ends in a word that says it is only about a secret: where it lies, how it is used.
+# Names with these endings are about a secret, such as its path, and don't contain it.
 _ABOUT_SECRETS = re.compile(r"(file|location|path|dir|directory|url|type|class|provider|enabled|regex)$", re.IGNORECASE)
 _SECRET = re.compile(
     r"password|passwd|passphrase|secret|jaas|token$|access[._]?key|key[._]pem|private[._]?key|ssl_key$", re.IGNORECASE
@@ -55,5 +55,5 @@ _SECRET = re.compile(
 
 
 def names_secret(name: str) -> bool:
-    """Whether a setting or property of this name holds a secret itself."""
+    """Whether a setting or property of this name contains a secret."""
     return _SECRET.search(name) is not None and _ABOUT_SECRETS.search(name) is None

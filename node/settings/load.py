@@ -1,4 +1,4 @@
-"""Loading: which file, what wins, and every problem at once."""
+"""Loads the settings: chooses the file, applies the precedence of the sources, and reports all problems at once."""
 
 import re
 import tomllib
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from strandline.node.masking import HIDDEN
 from strandline.node.settings.problems import Located, Problem, SettingsError, located, problem
 from strandline.node.settings.sections import Settings
-from strandline.node.settings.sources import Origin, ReadValues, Values, near_misses, read_environment, read_file
+from strandline.node.settings.sources import Origin, ReadValues, Values, misspelt_variables, read_environment, read_file
 
 FILE_VARIABLE = "STRANDLINE_CONFIG"
 DEFAULT_FILE = Path("/etc/strandline/strandline.toml")
@@ -32,25 +32,25 @@ class LoadedSettings:
 def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
     """The settings: defaults, overridden by a file, overridden by the environment.
 
-    The file is `path`, or else the one that $STRANDLINE_CONFIG names, or else /etc/strandline/strandline.toml if it
-    exists. A variable STRANDLINE_<SECTION>__<NAME> sets one setting; a table of properties is given as JSON and adds to
-    the file's. Raises `SettingsError` with all that is wrong.
+    The file is `path`, or the one that $STRANDLINE_CONFIG names, or /etc/strandline/strandline.toml if it exists. A
+    variable STRANDLINE_<SECTION>__<NAME> sets one setting. A table of properties is written as JSON, and is merged with
+    the file's. Raises `SettingsError` with all problems.
     """
     return load_with_origins(path, environ).settings
 
 
 def load_with_origins(path: Path | None, environ: Mapping[str, str]) -> LoadedSettings:
-    """The same, with where each value comes from."""
+    """The same, with the origin of each value."""
     file = _which_file(path, environ)
     from_file = _read(file, "--config" if path is not None else FILE_VARIABLE) if file is not None else Values({}, {})
     from_environment = read_environment(environ)
     origins = {**from_file.origins, **from_environment.origins}
-    problems = list(_misnamed(environ))
+    problems = list(_misspelt(environ))
     try:
         settings = Settings(ReadValues(from_environment), ReadValues(from_file))
     except ValidationError as error:
         found = list(located(error))
-        found += _looking_again(found, from_environment, from_file)
+        found += _further_problems(found, from_environment, from_file)
         problems = [problem(each, origins) for each in found] + problems
     if problems:
         raise SettingsError(problems)
@@ -66,7 +66,7 @@ def _which_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 
 
 def _read(file: Path, named_by: str) -> Values:
-    """The file's values. Of a file that can't be understood nothing else can be said, so that is the only problem."""
+    """The file's values. If the file can't be parsed, that is the only problem that is reported."""
     remedy = "The path of a settings file, such as conf/strandline.toml"
     try:
         return read_file(file)
@@ -85,30 +85,30 @@ def _read(file: Path, named_by: str) -> Values:
         raise SettingsError([Problem(named_by, str(file), named_by, what, remedy)]) from None
 
 
-def _looking_again(found: Sequence[Located], *sources: Values) -> Iterator[Located]:
-    """What else comes to light once the wrong values are set aside. Settings are checked together only where each is
-    right by itself; without this, one slip of the pen would hide the rest of its section.
+def _further_problems(found: Sequence[Located], *sources: Values) -> Iterator[Located]:
+    """Further problems, found by validating again without the wrong values. Settings are checked together only if each
+    is valid by itself, so without this, one wrong value would hide other problems in its section.
     """
-    aside = {each.path[:2] for each in found}
+    removed = {each.path[:2] for each in found}
     known = {(each.path, each.finding.what) for each in found}
     try:
-        Settings(*(ReadValues(_without(aside, source)) for source in sources))
+        Settings(*(ReadValues(_without(removed, source)) for source in sources))
     except ValidationError as error:
         for each in located(error):
-            # Where a value was set aside its default stands now, of which nobody asked.
-            if (each.path, each.finding.what) not in known and not each.touches(aside):
+            # A removed value has been replaced by its default, which is not worth reporting.
+            if (each.path, each.finding.what) not in known and not each.touches(removed):
                 yield each
 
 
-def _without(aside: Set[tuple[str, ...]], values: Values) -> Values:
+def _without(removed: Set[tuple[str, ...]], values: Values) -> Values:
     kept: dict[str, Any] = {}
     for section, names in values.sections.items():
-        if (section,) not in aside:
-            kept[section] = {name: value for name, value in names.items() if (section, name) not in aside}
+        if (section,) not in removed:
+            kept[section] = {name: value for name, value in names.items() if (section, name) not in removed}
     return Values(kept, values.origins)
 
 
-def _misnamed(environ: Mapping[str, str]) -> Iterator[Problem]:
-    for variable, right in near_misses(environ).items():
-        where, what = f"environment variable {variable}", "has one underscore behind the section"
+def _misspelt(environ: Mapping[str, str]) -> Iterator[Problem]:
+    for variable, right in misspelt_variables(environ).items():
+        where, what = f"environment variable {variable}", "has only one underscore after the section"
         yield Problem(variable, HIDDEN, where, what, f'Did you mean "{right}"?')

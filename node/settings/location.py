@@ -1,7 +1,7 @@
-"""On which line of a TOML text each key stands.
+"""Finds the line of each key in a TOML text.
 
-Python's TOML reader gives values without their places. This walks the same text once more and notes the line of every
-key. It relies on the text having been read without an error before, so it only has to find its way, not to judge.
+Python's TOML parser returns values without their positions, so this module scans the text again. It relies on the text
+being valid TOML, and does not report errors.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
-# The longer delimiters first. A text in three quotes may end with two more of its own.
+# The longer delimiters come first. A multi-line string may end with two quotes of its own before the delimiter.
 _STRING = re.compile(
     r"""
     \"{3} (?: \\. | [^\\] )*? \"{3,5}
@@ -27,14 +27,14 @@ Path = tuple[str, ...]
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """The line, from 1, of each key and table, by its full dotted name: the first line that names it."""
-    walk = _Walk(text)
-    walk.document()
-    return walk.lines
+    """The first line, counted from 1, that has each key or table, by the full dotted name."""
+    scanner = _KeyScanner(text)
+    scanner.document()
+    return scanner.lines
 
 
-class _Walk:
-    """One pass over the text. Each method begins at `self._at` and leaves it behind what it has read."""
+class _KeyScanner:
+    """One pass over the text. Each method begins at `self._at`, and moves it behind what it has read."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[str, int] = {}
@@ -67,12 +67,12 @@ class _Walk:
         self._value(path)
 
     def _key(self, table: Path) -> Path:
-        """One name, or several with dots between; their line is noted."""
+        """One name, or several separated by dots. Their line is recorded."""
         line, path = self._text.count("\n", 0, self._at) + 1, table
         while True:
             self._take(_SPACE)
             path = (*path, _unquoted(self._take(_NAME)))
-            # `a.b = 1` says where a is, too, if nothing has said it before.
+            # `a.b = 1` also counts as the line of a, if it is the first one with a.
             self.lines.setdefault(".".join(path), line)
             self._take(_SPACE)
             if not self._next("."):
@@ -90,7 +90,7 @@ class _Walk:
             self._take(_OTHER_VALUE)
 
     def _items(self, end: str, item: Callable[[], None]) -> None:
-        """Items with commas between, in brackets or braces."""
+        """Items separated by commas, in brackets or braces."""
         self._at += len("[")
         self._take(_BLANK)
         while not self._next(end):
@@ -107,12 +107,12 @@ class _Walk:
     def _take(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self._text, self._at)
         if found is None:
-            # Never with a text that is TOML; and better an end than a walk on the spot.
+            # This does not happen for valid TOML. Raising prevents an infinite loop.
             raise ValueError(f"not TOML at character {self._at}")
         self._at = found.end()
         return found.group()
 
 
 def _unquoted(name: str) -> str:
-    """The name that a bare or quoted key stands for. TOML's own reader knows the escapes best."""
+    """The name of a bare or quoted key. Escapes are decoded by the TOML parser."""
     return name if name[0] not in "\"'" else next(iter(tomllib.loads(f"{name} = 0")))

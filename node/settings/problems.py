@@ -1,4 +1,4 @@
-"""What is wrong with the settings, all of it at once, in words that say where and what would be right."""
+"""The problems in the settings, as one error with the place and the remedy of each."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,12 +13,12 @@ from strandline.node.output import Block, Table
 from strandline.node.settings.findings import ERROR_TYPE, Finding, names_secret, suggestion
 from strandline.node.settings.sources import Origin, section_models
 
-_LONGEST_SHOWN = 80
+_MAX_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One wrong value. `value_shown` is empty where there is none, and never a secret."""
+    """One wrong value. `value_shown` is empty if there is no value, and never contains a secret."""
 
     setting: str
     value_shown: str
@@ -28,7 +28,7 @@ class Problem:
 
 
 class SettingsError(Fatal):
-    """The settings can't be used. Carries every problem, not just the first."""
+    """The settings can't be used. It has all problems, not only the first one."""
 
     exit_code = ExitCode.USAGE
 
@@ -42,14 +42,14 @@ class SettingsError(Fatal):
         return f"{self.message}: " + "; ".join(lines)
 
     def blocks(self) -> Iterator[Block]:
-        """A table for people: a row for each problem."""
+        """A table with a row for each problem."""
         columns = ("setting", "value", "where", "what is wrong", "what would be right")
         rows = tuple((p.setting, p.value_shown, p.where, p.what, p.remedy) for p in self.problems)
         yield ""
         yield Table(columns, rows)
 
     def details(self) -> Mapping[str, object]:
-        """The same for programs."""
+        """The problems as JSON."""
         return {"problems": self.problems}
 
 
@@ -70,17 +70,17 @@ class Located:
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The other settings that make it wrong."""
+        """The other settings with which it conflicts."""
         return tuple(name if "." in name else f"{self.section}.{name}" for name in self.finding.because)
 
     def touches(self, paths: Iterable[tuple[str, ...]]) -> bool:
-        """Whether it is about one of these settings, or comes from one of them."""
+        """Whether it is about one of these settings, or conflicts with one of them."""
         about = {".".join(self.path[:2]), *self.causes}
         return any(".".join(path[:2]) in about for path in paths)
 
 
 def located(error: ValidationError) -> Iterator[Located]:
-    """The findings in a validation error, each with its place among the settings."""
+    """The findings in a validation error, each with the path of its setting."""
     for details in error.errors(include_url=False):
         path = tuple(str(part) for part in details["loc"])
         for finding in _findings(path, details):
@@ -101,16 +101,16 @@ def _findings(path: tuple[str, ...], details: ErrorDetails) -> Iterable[Finding]
 
 
 def _unknown(path: tuple[str, ...]) -> Finding:
-    """A name that nobody knows. Its value is never shown: it may be a secret whose name was mistyped."""
+    """The finding for an unknown name. Its value is never shown: it may be a secret with a misspelt name."""
     sections = section_models()
     if len(path) == 1:
         known = list(sections)
-        return Finding("is no section", suggestion(path[0], known) or f"One of {', '.join(known)}", hidden=True)
+        return Finding("is not a section", suggestion(path[0], known) or f"One of {', '.join(known)}", hidden=True)
     section, name = path[:2]
     known = list(sections[section].model_fields)
     elsewhere = [f'Did you mean "{other}.{name}"?' for other, model in sections.items() if name in model.model_fields]
     near = suggestion(name, known) or "".join(elsewhere[:1])
-    return Finding("is no setting", near or f"One of {', '.join(known)}", hidden=True)
+    return Finding("is not a setting", near or f"One of {', '.join(known)}", hidden=True)
 
 
 def problem(found: Located, origins: Mapping[str, Origin]) -> Problem:
@@ -133,4 +133,4 @@ def _shown(found: Located, own: Origin | None) -> str:
     if found.finding.hidden or names_secret(found.path[-1]):
         return HIDDEN
     text = json.dumps(own.written, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

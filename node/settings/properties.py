@@ -1,14 +1,14 @@
-"""Tables of properties that are passed on to librdkafka and Spark unchanged, but for those that must not be in them.
+"""Tables of properties that are passed to librdkafka and Spark unchanged, except for properties that are not allowed.
 
-A secret does not belong into a settings file, and a few properties are not the operator's to choose, because what
-Strandline promises rests on them. Each refusal says why and points to the setting that serves instead.
+Secrets must not be in a settings file, and Strandline's guarantees require fixed values of some properties. Each
+finding has the reason, and the setting to use instead.
 """
 
 from collections.abc import Iterator, Mapping
 
 from pydantic import PlainValidator
 
-from strandline.node.settings.findings import Finding, names_secret, nonsense, raised
+from strandline.node.settings.findings import Finding, invalid, names_secret, validation_error
 
 _OWN_SETTING = "has a setting of its own"
 _READ_COMMITTED = "is set by Strandline: every reader is read_committed"
@@ -55,9 +55,7 @@ _SPARK_ELSEWHERE = "Put it into the spark-defaults.conf of the folder $SPARK_CON
 
 
 def flattened(table: Mapping[str, object]) -> dict[str, object]:
-    """A table with tables inside as one table with dotted names. TOML reads `fetch.min.bytes = 1` as three tables,
-    which nobody who writes it means.
-    """
+    """Convert nested tables to one with dotted names, since TOML parses `fetch.min.bytes = 1` as nested tables."""
     flat: dict[str, object] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):
@@ -69,23 +67,23 @@ def flattened(table: Mapping[str, object]) -> dict[str, object]:
 
 def _table(value: object) -> dict[str, object]:
     if not isinstance(value, Mapping):
-        # Whatever it is, it may have a password somewhere inside.
-        raise nonsense("is not a table", "Lines of `property = value` below the table's name", hidden=True)
+        # It may contain a password.
+        raise invalid("is not a table", "Lines of `property = value` below the table's name", hidden=True)
     return flattened({str(name): item for name, item in value.items()})
 
 
 def _kafka_properties(value: object) -> dict[str, str | int | bool]:
     table = _table(value)
     if found := list(_kafka_findings(table)):
-        raise raised(found)
-    return {name: _passed_on(item) for name, item in table.items()}
+        raise validation_error(found)
+    return {name: _librdkafka_value(item) for name, item in table.items()}
 
 
 def _kafka_findings(table: Mapping[str, object]) -> Iterator[Finding]:
     for name, item in table.items():
         if name in _KAFKA_SECRETS or names_secret(name):
             remedy = _KAFKA_SECRETS.get(name, _KAFKA_ELSEWHERE)
-            yield Finding("is a secret, and secrets don't belong here", remedy, (name,), hidden=True)
+            yield Finding("is a secret, and secrets are not allowed here", remedy, (name,), hidden=True)
         elif name in _KAFKA_OWN:
             what, remedy = _KAFKA_OWN[name]
             yield Finding(what, remedy, (name,))
@@ -96,14 +94,14 @@ def _kafka_findings(table: Mapping[str, object]) -> Iterator[Finding]:
 def _spark_properties(value: object) -> dict[str, str]:
     table = _table(value)
     if found := list(_spark_findings(table)):
-        raise raised(found)
+        raise validation_error(found)
     return {name: _as_text(item) for name, item in table.items()}
 
 
 def _spark_findings(table: Mapping[str, object]) -> Iterator[Finding]:
     for name, item in table.items():
         if names_secret(name):
-            yield Finding("is a secret, and secrets don't belong here", _SPARK_ELSEWHERE, (name,), hidden=True)
+            yield Finding("is a secret, and secrets are not allowed here", _SPARK_ELSEWHERE, (name,), hidden=True)
         elif name in _SPARK_OWN:
             what, remedy = _SPARK_OWN[name]
             yield Finding(what, remedy, (name,))
@@ -113,12 +111,12 @@ def _spark_findings(table: Mapping[str, object]) -> Iterator[Finding]:
             yield Finding("is not text, a number, true or false", "One value", (name,), hidden=True)
 
 
-def _passed_on(item: object) -> str | int | bool:
+def _librdkafka_value(item: object) -> str | int | bool:
     return item if isinstance(item, int) else _as_text(item)
 
 
 def _as_text(item: object) -> str:
-    """As Java and C programs write it: true, not True."""
+    """The text of a value for Java and C programs: true instead of True."""
     return str(item).lower() if isinstance(item, bool) else str(item)
 
 

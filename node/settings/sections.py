@@ -1,9 +1,9 @@
-"""Every setting: its name, its default, what it is for and what makes sense for it. Those of the dataset and its shards
-stand in `dataset` and `shard_sections`.
+"""The settings: their names, defaults, descriptions and validators. Further sections are in `dataset`,
+`shard_sections`, `http_sections` and `job_sections`.
 
-A model that exists is a valid one: each value has been checked alone, with the others of its section and with those of
-other sections, and the files that it names have been read. `conf/strandline.toml` documents the same settings for
-operators, and a test holds the two together.
+An instance of `Settings` is always valid: each value has been checked alone, with others of its section and with those
+of other sections, and the files that it names have been read. `conf/strandline.toml` documents the same settings for
+operators, and a test compares the two.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from strandline.node.settings import fields, files, security
 from strandline.node.settings.dataset import DatasetSettings
 from strandline.node.settings.files import CertificateFile, CredentialsFile, PathSetting, SecretFile
-from strandline.node.settings.findings import Finding, raised
+from strandline.node.settings.findings import Finding, validation_error
 from strandline.node.settings.http_sections import GatewaySettings, HttpSettings, NodeSettings, QuerySettings
 from strandline.node.settings.job_sections import JobsSettings
 from strandline.node.settings.properties import kafka_properties, spark_properties
@@ -36,39 +36,39 @@ Credentials = Annotated[CredentialsFile | None, files.credentials_file, PathSett
 
 
 class LogSettings(Section):
-    """What is logged, and how it looks."""
+    """The level and the format of the log."""
 
     level: Annotated[LogLevel, fields.choice(LogLevel)] = Field(
-        default="info", description="The least level that is logged."
+        default="info", description="The minimum level that is logged."
     )
     format: Annotated[LogFormat, fields.choice(LogFormat)] = Field(
-        default="auto", description="Lines for people, or JSON; auto takes lines on a terminal and JSON elsewhere."
+        default="auto", description="Readable lines or JSON; auto means lines on a terminal, and JSON elsewhere."
     )
 
 
 class KafkaSettings(Section):
-    """Where Kafka is and how to prove who we are."""
+    """The addresses of Kafka, and authentication."""
 
     bootstrap_servers: Annotated[tuple[str, ...], fields.addresses(default_port=False), AS_LIST] = Field(
-        default=("localhost:9092",), description="Brokers to ask first; the others are learnt from them."
+        default=("localhost:9092",), description="Brokers for the first connection, which return the others."
     )
     security_protocol: Annotated[SecurityProtocol, fields.choice(SecurityProtocol)] = Field(
         default="PLAINTEXT", description="Whether connections use TLS (SSL), a user and password (SASL), or both."
     )
     sasl_mechanism: Annotated[SaslMechanism, fields.choice(SaslMechanism)] = Field(
-        default="", description="How the password is proved; needed with a SASL protocol."
+        default="", description="The SASL mechanism; needed with a SASL protocol."
     )
     credentials_file: Credentials = Field(
         default=None,
         description="A file with the user on line 1 and the password on line 2; needed with a SASL protocol.",
     )
     tls_ca_file: Certificates = Field(
-        default=None, description="Certificates (PEM) of those who may sign a broker's; empty for the system's own."
+        default=None, description="The CA certificates (PEM) for the brokers' certificates; empty for the system's."
     )
     tls_certificate_file: Certificates = Field(
-        default=None, description="Our own certificate (PEM), if brokers ask for one."
+        default=None, description="The client certificate (PEM), if brokers require one."
     )
-    tls_key_file: PrivateKey = Field(default=None, description="The private key (PEM, PKCS#8) of our own certificate.")
+    tls_key_file: PrivateKey = Field(default=None, description="The private key (PEM, PKCS#8) of the certificate.")
     tls_key_password_file: KeyPassword = Field(
         default=None, description="A file whose line is the private key's password."
     )
@@ -86,7 +86,7 @@ class KafkaSettings(Section):
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether a user and a password are given."""
+        """Whether the client authenticates with a user and a password."""
         return self.security_protocol.startswith("SASL")
 
     def findings(self) -> Iterator[Finding]:
@@ -117,13 +117,13 @@ class KafkaSettings(Section):
 
 
 class CassandraSettings(Section):
-    """Where Cassandra is and how to prove who we are."""
+    """The addresses of Cassandra, and authentication."""
 
     contact_points: Annotated[tuple[str, ...], fields.addresses(default_port=True), AS_LIST] = Field(
-        default=("localhost",), description="Servers to ask first; the others are learnt from them."
+        default=("localhost",), description="Servers for the first connection, which return the others."
     )
-    port: Annotated[int, fields.whole_number(1, 65535)] = Field(
-        default=9042, description="The port of every server that names none."
+    port: Annotated[int, fields.integer(1, 65535)] = Field(
+        default=9042, description="The port of servers without a port of their own."
     )
     local_datacenter: Annotated[
         str, fields.text_like(r"\S(.*\S)?", "is not a data centre's name", "The name that `nodetool status` shows")
@@ -134,27 +134,27 @@ class CassandraSettings(Section):
             "[a-z][a-z0-9_]{0,47}", "is not a keyspace's name", "At most 48 of a-z, 0-9 and _, a letter first"
         ),
     ] = Field(default="strandline", description="The keyspace that holds our tables.")
-    keyspace_copies: Annotated[int, fields.whole_number(0, 9)] = Field(
+    keyspace_copies: Annotated[int, fields.integer(0, 9)] = Field(
         default=0,
-        description="How many copies a keyspace is made with that is not there yet; 0 for none is made.",
+        description="The replicas of the keyspace if it has to be created; 0 to not create it.",
     )
     credentials_file: Credentials = Field(
         default=None,
-        description="A file with the user on line 1 and the password on line 2; empty if none is asked for.",
+        description="A file with the user on line 1 and the password on line 2; empty for no authentication.",
     )
-    tls: Annotated[bool, fields.yes_or_no] = Field(default=False, description="Whether connections are encrypted.")
+    tls: Annotated[bool, fields.boolean] = Field(default=False, description="Whether connections are encrypted.")
     tls_ca_file: Certificates = Field(
-        default=None, description="Certificates (PEM) of those who may sign a server's; empty for the system's own."
+        default=None, description="The CA certificates (PEM) for the servers' certificates; empty for the system's."
     )
     tls_certificate_file: Certificates = Field(
-        default=None, description="Our own certificate (PEM), if servers ask for one."
+        default=None, description="The client certificate (PEM), if servers require one."
     )
-    tls_key_file: PrivateKey = Field(default=None, description="The private key (PEM) of our own certificate.")
+    tls_key_file: PrivateKey = Field(default=None, description="The private key (PEM) of the certificate.")
     tls_key_password_file: KeyPassword = Field(
         default=None, description="A file whose line is the private key's password."
     )
-    tls_check_hostname: Annotated[bool, fields.yes_or_no] = Field(
-        default=True, description="Whether a server's certificate must name the address that was connected to."
+    tls_check_hostname: Annotated[bool, fields.boolean] = Field(
+        default=True, description="Whether a server's certificate must contain the address that was connected to."
     )
     request_timeout: Annotated[Duration, fields.between(Duration, "500ms", "10m"), AS_WRITTEN] = Field(
         default=Duration.parse("10s"), description="How long to wait for the answer to one request."
@@ -171,7 +171,7 @@ class CassandraSettings(Section):
 
 
 class SparkSettings(Section):
-    """Where replays run."""
+    """The Spark on which replays and bulk jobs run."""
 
     master: Annotated[
         str,
@@ -182,7 +182,7 @@ class SparkSettings(Section):
         ),
     ] = Field(default="local[*]", description="The cluster, or this machine and how many of its cores.")
     driver_memory: Annotated[ByteSize, fields.between(ByteSize, "512m"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("1g"), description="The heap of the driver; with a local master, of everything."
+        default=ByteSize.parse("1g"), description="The heap of the driver; with a local master, of all of Spark."
     )
     properties: Annotated[dict[str, str], spark_properties] = Field(
         default={}, description="Further Spark properties, passed on unchanged."
@@ -193,12 +193,12 @@ class StackSettings(Section):
     """The Kafka and Cassandra that `strandline stack` runs on this machine."""
 
     state_dir: Annotated[Path | None, files.folder, PathSetting(), AS_WRITTEN] = Field(
-        default=None, description="Where their data and logs lie; empty for a folder of the user's own."
+        default=None, description="The folder of their data and logs; empty for one in the user's state folder."
     )
-    kafka_port: Annotated[int, fields.whole_number(0, 65535)] = Field(
+    kafka_port: Annotated[int, fields.integer(0, 65535)] = Field(
         default=0, description="Kafka's loopback port; 0 for any free one."
     )
-    cassandra_port: Annotated[int, fields.whole_number(0, 65535)] = Field(
+    cassandra_port: Annotated[int, fields.integer(0, 65535)] = Field(
         default=0, description="Cassandra's loopback port; 0 for any free one."
     )
     kafka_heap: Annotated[ByteSize, fields.between(ByteSize, "256m"), AS_WRITTEN] = Field(
@@ -223,7 +223,7 @@ class StackSettings(Section):
             yield Finding("is the same port as kafka_port", remedy, ("cassandra_port",), ("kafka_port",))
 
     def state_folder(self, environ: Mapping[str, str]) -> Path:
-        """`state_dir`, or the place where the XDG rules put a user's state."""
+        """`state_dir`, or a folder in the user's state folder."""
         return self.state_dir or files.user_state(environ) / "stack"
 
 
@@ -248,26 +248,26 @@ class Settings(BaseSettings):
     stack: StackSettings = StackSettings()
 
     def __init__(self, *sources: PydanticBaseSettingsSource, **sections: Any) -> None:
-        """From sources, the first of which wins, or from sections given by name. Nothing is read behind the caller's
-        back: pydantic-settings would look into the environment by itself.
+        """Create settings from sources, of which the first has the highest precedence, or from sections by name. Unlike
+        pydantic-settings by default, this does not read the environment.
         """
         super().__init__(_build_sources=(sources or (InitSettingsSource(type(self), sections),), {}))
 
     def findings(self) -> Iterator[Finding]:
-        """What is wrong between sections that are right one by one."""
-        longest = self.kafka.request_timeout
-        if self.node.hang_after <= longest:
-            what = f"is not above kafka.request_timeout, {longest}: a shard that waits for a broker would be killed"
-            remedy = f"More than {longest}, or a shorter kafka.request_timeout"
+        """Findings about combinations of sections that are valid one by one."""
+        timeout = self.kafka.request_timeout
+        if self.node.hang_after <= timeout:
+            what = f"is not above kafka.request_timeout, {timeout}: a shard that waits for a broker would be killed"
+            remedy = f"More than {timeout}, or a shorter kafka.request_timeout"
             yield Finding(what, remedy, ("node", "hang_after"), ("kafka.request_timeout",))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if found := tuple(self.findings()):
-            raise raised(found)
+            raise validation_error(found)
         return self
 
     def secrets(self) -> Iterator[str]:
-        """Every secret that the settings' files held, for whoever must keep them out of what is written."""
+        """All secrets in the settings' files, for code that masks them in output."""
         for name in type(self).model_fields:
             yield from getattr(self, name).secrets()

@@ -1,4 +1,4 @@
-"""Checks of TLS and SASL settings that look at several of them together."""
+"""Checks of combinations of TLS settings."""
 
 import ssl
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from strandline.node.settings.findings import Finding
 
 
 class TlsSettings(Protocol):
-    """The settings of a section that say how to use TLS."""
+    """The TLS settings of a section."""
 
     @property
     def tls_ca_file(self) -> CertificateFile | None: ...
@@ -28,26 +28,26 @@ _FILES = ("tls_ca_file", "tls_certificate_file", "tls_key_file", "tls_key_passwo
 
 
 def unused_tls_files(section: TlsSettings, switch: str, remedy: str) -> Iterator[Finding]:
-    """TLS files that nothing would read because `switch` leaves TLS off. Somebody believes that it is on."""
+    """Findings for TLS files that are not used because `switch` leaves TLS off: the operator expects it to be on."""
     for name in _FILES:
         if getattr(section, name) is not None:
             yield Finding(f"is given, but {switch} leaves TLS off", remedy, (name,), (switch,))
 
 
 def tls_file_findings(section: TlsSettings) -> Iterator[Finding]:
-    """Files that are missing or don't belong together."""
+    """Findings for TLS files that are missing or don't match."""
     certificate, key, password = section.tls_certificate_file, section.tls_key_file, section.tls_key_password_file
     if certificate is not None and key is None:
         remedy = "The file with the certificate's private key"
-        yield Finding("is missing beside tls_certificate_file", remedy, ("tls_key_file",), ("tls_certificate_file",))
+        yield Finding("is needed with tls_certificate_file", remedy, ("tls_key_file",), ("tls_certificate_file",))
     if key is not None and certificate is None:
         remedy = "The file with the certificate that belongs to the key"
-        yield Finding("is missing beside tls_key_file", remedy, ("tls_certificate_file",), ("tls_key_file",))
+        yield Finding("is needed with tls_key_file", remedy, ("tls_certificate_file",), ("tls_key_file",))
     if password is not None and key is None:
         remedy = "Name the key's file in tls_key_file, or leave this out"
-        yield Finding("is given without the key that it opens", remedy, ("tls_key_password_file",), ("tls_key_file",))
+        yield Finding("is given without a private key", remedy, ("tls_key_password_file",), ("tls_key_file",))
     if section.tls_ca_file is not None and not _loads_as_ca(section.tls_ca_file):
-        yield Finding("holds a certificate that can't be read", "A file of CA certificates in PEM format", _FILES[:1])
+        yield Finding("contains an invalid certificate", "A file of CA certificates in PEM format", _FILES[:1])
     if certificate is not None and key is not None:
         yield from _pair_findings(certificate, key, password)
 
@@ -57,19 +57,19 @@ def _pair_findings(certificate: CertificateFile, key: SecretFile, password: Secr
     encrypted = "ENCRYPTED" in key.content.get_secret_value()
     if encrypted and password is None:
         remedy = "The file with the password of the private key, which is encrypted"
-        yield Finding("is missing beside tls_key_file", remedy, ("tls_key_password_file",), names)
+        yield Finding("is needed with an encrypted tls_key_file", remedy, ("tls_key_password_file",), names)
         return
-    # A password is always given: without one OpenSSL would ask for it on the terminal.
-    opened_with = password.content.get_secret_value() if password is not None else ""
+    # A password is always passed: without one, OpenSSL would prompt for it on the terminal.
+    key_password = password.content.get_secret_value() if password is not None else ""
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate.path, key.path, opened_with)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate.path, key.path, key_password)
     except ssl.SSLError as error:
         if encrypted and error.reason != "KEY_VALUES_MISMATCH":
             remedy = "The file with the right password of the private key"
-            yield Finding("does not open the private key", remedy, ("tls_key_password_file",), names)
+            yield Finding("does not decrypt the private key", remedy, ("tls_key_password_file",), names)
         else:
             remedy = "The private key that belongs to the certificate"
-            yield Finding("does not belong to tls_certificate_file", remedy, ("tls_key_file",), names)
+            yield Finding("does not match tls_certificate_file", remedy, ("tls_key_file",), names)
 
 
 def _loads_as_ca(file: CertificateFile) -> bool:

@@ -1,4 +1,4 @@
-"""What a shard may take and do on this node, and which store it writes to."""
+"""The settings of shards on this node, of the store, and of replays."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,53 +18,53 @@ ReplayWord = Literal["auto", "direct", "spark"]
 
 
 class ShardSettings(Section):
-    """How each shard of the dataset works on this node. All amounts are for one shard, which is one process."""
+    """The settings of each shard of the dataset on this node. All amounts are for one shard, which is one process."""
 
     first_start: Annotated[
-        StartWord | Duration, fields.word_or_between(StartWord, Duration, "1s", "3650d"), AS_WRITTEN
-    ] = Field(default="earliest", description="Where a partition is read from that was never read before.")
-    series_limit: Annotated[int, fields.whole_number(1, 100_000_000)] = Field(
-        default=2_000_000, description="How many series there may be; past it new ones are refused."
+        StartWord | Duration, fields.choice_or_between(StartWord, Duration, "1s", "3650d"), AS_WRITTEN
+    ] = Field(default="earliest", description="Where the first read of a partition starts.")
+    series_limit: Annotated[int, fields.integer(1, 100_000_000)] = Field(
+        default=2_000_000, description="The maximum number of series; beyond it, new ones are refused."
     )
-    max_labels: Annotated[int, fields.whole_number(1, 256)] = Field(
-        default=64, description="How many labels a series may have."
+    max_labels: Annotated[int, fields.integer(1, 256)] = Field(
+        default=64, description="The maximum number of labels of a series."
     )
-    max_label_name: Annotated[int, fields.whole_number(1, 32_766)] = Field(
-        default=1024, description="How many bytes a label's name may have."
+    max_label_name: Annotated[int, fields.integer(1, 32_766)] = Field(
+        default=1024, description="The maximum bytes of a label's name."
     )
-    max_label_value: Annotated[int, fields.whole_number(1, 32_766)] = Field(
-        default=4096, description="How many bytes a label's value may have."
+    max_label_value: Annotated[int, fields.integer(1, 32_766)] = Field(
+        default=4096, description="The maximum bytes of a label's value."
     )
     max_record_size: Annotated[ByteSize, fields.between(ByteSize, "1k", "1g"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("32m"), description="How large a record may be once it is unpacked."
+        default=ByteSize.parse("32m"), description="The maximum size of an uncompressed record."
     )
     max_sample_age: Annotated[Duration | None, fields.between_or_none(Duration, "1s"), AS_WRITTEN] = Field(
-        default=None, description="How far a sample's time may lie before its record's; empty for any."
+        default=None, description="How far a sample's time may be before its record's; empty for no limit."
     )
     max_sample_ahead: Annotated[Duration | None, fields.between_or_none(Duration, "1s"), AS_WRITTEN] = Field(
         default=Duration.parse("10m"),
-        description="How far a sample's time may lie after its record's; empty for any.",
+        description="How far a sample's time may be after its record's; empty for no limit.",
     )
     buffer_memory: Annotated[ByteSize, fields.between(ByteSize, "1m"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("512m"), description="How much memory samples may take before they spill to disk."
+        default=ByteSize.parse("512m"), description="The memory for samples before they spill to disk."
     )
     spill_limit: Annotated[ByteSize, fields.between(ByteSize, "1m"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("4g"), description="How much disk spilled samples may take."
+        default=ByteSize.parse("4g"), description="The maximum disk space of spilled samples."
     )
     segment_cache: Annotated[ByteSize, fields.between(ByteSize, "0m", "1t"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("128m"), description='How much memory segments take that are read again; "0m" for none.'
+        default=ByteSize.parse("128m"), description='The memory of the segment cache; "0m" for none.'
     )
     data_dir: Annotated[Path | None, files.folder, PathSetting(), AS_WRITTEN] = Field(
-        default=None, description="Where local copies and spilled samples lie; empty for a folder of the user's own."
+        default=None, description="The folder of local copies and spills; empty for the user's state folder."
     )
     flush_spread: Annotated[float, fields.fraction(0, 0.9)] = Field(
-        default=0.8, description="Over how much of the flush interval the writes of a bucket are spread."
+        default=0.8, description="The fraction of the flush interval over which a bucket's writes are spread."
     )
-    poll_records: Annotated[int, fields.whole_number(1, 100_000)] = Field(
-        default=64, description="How many records are decoded at a time."
+    poll_records: Annotated[int, fields.integer(1, 100_000)] = Field(
+        default=64, description="The number of records that are decoded at a time."
     )
-    active_lag: Annotated[int, fields.whole_number(1, 100_000_000)] = Field(
-        default=1000, description="A shard that is fewer records behind has caught up."
+    active_lag: Annotated[int, fields.integer(1, 100_000_000)] = Field(
+        default=1000, description="A shard whose lag is fewer records than this has caught up."
     )
     warn_behind: Annotated[Duration, fields.between(Duration, "10s", "1h"), AS_WRITTEN] = Field(
         default=Duration.parse("15s"),
@@ -72,16 +72,16 @@ class ShardSettings(Section):
     )
     late_by: Annotated[Duration | None, fields.between_or_none(Duration, "1s"), AS_WRITTEN] = Field(
         default=Duration.parse("1d"),
-        description="How late samples come at most, as far as remote read is to wait for them; empty for any.",
+        description="The maximum delay of samples that remote read accounts for; empty for no limit.",
     )
     index_refresh: Annotated[Duration, fields.between(Duration, "10ms", "1m"), AS_WRITTEN] = Field(
-        default=Duration.parse("1s"), description="How old the index that queries see may be."
+        default=Duration.parse("1s"), description="The maximum age of the index that queries see."
     )
     lucene_buffer: Annotated[ByteSize, fields.between(ByteSize, "1m", "1g"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("32m"), description="How much of the Java heap new series take before they are written."
+        default=ByteSize.parse("32m"), description="The Java heap for new series before they are written."
     )
     java_heap: Annotated[ByteSize, fields.between(ByteSize, "64m"), AS_WRITTEN] = Field(
-        default=ByteSize.parse("256m"), description="The heap of the JVM that Lucene runs in."
+        default=ByteSize.parse("256m"), description="The heap of the JVM for Lucene."
     )
 
     def findings(self) -> Iterator[Finding]:
@@ -91,18 +91,18 @@ class ShardSettings(Section):
             yield Finding(f"is more than half of java_heap, {half}", remedy, ("lucene_buffer",), ("java_heap",))
 
     def data_folder(self, environ: Mapping[str, str]) -> Path:
-        """`data_dir`, or the place where the XDG rules put a user's state."""
+        """`data_dir`, or the user's state folder."""
         return self.data_dir or files.user_state(environ)
 
 
 class StoreSettings(Section):
-    """Where everything is stored."""
+    """Where data is stored."""
 
     kind: Annotated[StoreKind, fields.choice(StoreKind)] = Field(
-        default="cassandra", description="Cassandra, or one file of SQLite on this machine."
+        default="cassandra", description="Cassandra, or one SQLite file on this machine."
     )
     sqlite_file: Annotated[Path | None, files.own_file, PathSetting(), AS_WRITTEN] = Field(
-        default=None, description="SQLite's file; empty for one in the data folder."
+        default=None, description="The SQLite file; empty for one in the data folder."
     )
 
     def findings(self) -> Iterator[Finding]:
@@ -111,27 +111,27 @@ class StoreSettings(Section):
             yield Finding(f"is given, but kind is {self.kind}", remedy, ("sqlite_file",), ("kind",))
 
     def sqlite_path(self, data_folder: Path) -> Path:
-        """`sqlite_file`, or its place in the data folder."""
+        """`sqlite_file`, or a file in the data folder."""
         return self.sqlite_file or data_folder / "store.sqlite"
 
 
 class ReplaySettings(Section):
-    """Who reads what was missed while a shard was down, and how workers share it."""
+    """Whether shards or workers replay missed records, and how workers share the replay jobs."""
 
     mode: Annotated[ReplayWord, fields.choice(ReplayWord)] = Field(
-        default="auto", description="Whether shards read it themselves (direct), on Spark, or by how much it is."
+        default="auto", description="Replay by shards (direct), by workers on Spark, or depending on the lag (auto)."
     )
-    threshold: Annotated[int, fields.whole_number(0, 10**12)] = Field(
-        default=50_000, description="So many records are read directly with auto; more are for Spark."
+    threshold: Annotated[int, fields.integer(0, 10**12)] = Field(
+        default=50_000, description="With auto, up to this many records are read directly, and more on Spark."
     )
     lease: Annotated[Duration, fields.between(Duration, "5s", "1h"), AS_WRITTEN] = Field(
-        default=Duration.parse("2m"), description="How long a worker may be unheard of before others do its jobs."
+        default=Duration.parse("2m"), description="After this time without a renewal, other workers take its jobs."
     )
-    failures_allowed: Annotated[int, fields.whole_number(0, 100)] = Field(
-        default=3, description="How often a job may fail and be tried again."
+    failures_allowed: Annotated[int, fields.integer(0, 100)] = Field(
+        default=3, description="How often a job is retried after a failure."
     )
-    wave_records: Annotated[int, fields.whole_number(1, 10**9)] = Field(
-        default=20_000, description="About how many records a worker reads at a time."
+    wave_records: Annotated[int, fields.integer(1, 10**9)] = Field(
+        default=20_000, description="The approximate number of records in a wave."
     )
     worker_idle: Annotated[Duration, fields.between(Duration, "1s", "1d"), AS_WRITTEN] = Field(
         default=Duration.parse("30s"), description="How long a worker waits for further jobs before it ends."

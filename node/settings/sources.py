@@ -1,7 +1,7 @@
-"""Where settings come from: a TOML file and the environment, read with the place of every value.
+"""The sources of settings: a TOML file and the environment. Values are read with their origins.
 
-Reading judges nothing about the values; it only brings them into one shape: tables of properties flattened, paths bound
-to the folder that they are relative to, the JSON of an environment variable unpacked.
+Values are not validated here, but converted to a common form: tables of properties are flattened, paths get the folder
+that they are relative to, and the JSON of an environment variable is parsed.
 """
 
 import json
@@ -26,7 +26,7 @@ NOT_SETTINGS = ("STRANDLINE_CONFIG", "STRANDLINE_INSTALLATION", "STRANDLINE_CACH
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The place where a value was written, and the value as it was written there."""
+    """The place where a value was written, and the value as written there."""
 
     kind: Literal["file", "environment"]
     where: str
@@ -35,26 +35,26 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What one source says: values by section and name, and the origin of each by its dotted name."""
+    """The values of one source by section and name, and the origin of each by its dotted name."""
 
     sections: dict[str, Any]
     origins: dict[str, Origin]
 
 
 class ReadValues(PydanticBaseSettingsSource):
-    """Values that have been read, in the shape that pydantic-settings merges."""
+    """Values that have been read, as a source for pydantic-settings."""
 
     def __init__(self, values: Values) -> None:
         super().__init__(Settings)
         self._values = values
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """One section; pydantic-settings asks for it field by field only where `__call__` does."""
+        """The value of one section. pydantic-settings calls this only from a default `__call__`."""
         del field
         return self._values.sections.get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Everything at once."""
+        """All sections."""
         return self._values.sections
 
 
@@ -64,7 +64,7 @@ def section_models() -> dict[str, type[Section]]:
 
 
 def read_file(path: Path) -> Values:
-    """Everything in a settings file. Raises `OSError`, `UnicodeDecodeError` or `tomllib.TOMLDecodeError`."""
+    """The values of a settings file. Raises `OSError`, `UnicodeDecodeError` or `tomllib.TOMLDecodeError`."""
     text = path.read_bytes().decode()
     document = tomllib.loads(text)
     lines = key_lines(text)
@@ -84,7 +84,7 @@ def read_file(path: Path) -> Values:
 
 
 def read_environment(environ: Mapping[str, str]) -> Values:
-    """Every variable of the form STRANDLINE_<SECTION>__<NAME>, whether there is such a setting or not."""
+    """All variables of the form STRANDLINE_<SECTION>__<NAME>, including those without such a setting."""
     values = Values({}, {})
     for variable in sorted(environ):
         if variable in NOT_SETTINGS or not variable.startswith(PREFIX) or "__" not in variable:
@@ -99,18 +99,16 @@ def read_environment(environ: Mapping[str, str]) -> Values:
     return values
 
 
-def near_misses(environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that would be settings with two underscores behind the section instead of one, and what they should
-    be called.
-    """
-    missed = {}
+def misspelt_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that have one underscore after the section instead of two, with their correct names."""
+    found = {}
     for variable in sorted(set(environ) - set(NOT_SETTINGS)):
         for section, model in section_models().items():
             beginning = f"{PREFIX}{section.upper()}_"
             name = variable.removeprefix(beginning)
             if variable.startswith(beginning) and name.lower() in model.model_fields:
-                missed[variable] = f"{beginning}_{name}"
-    return missed
+                found[variable] = f"{beginning}_{name}"
+    return found
 
 
 def _field(section: str, name: str) -> FieldInfo | None:
@@ -134,18 +132,18 @@ def _shaped(section: str, name: str, written: object, folder: Path) -> object:
 
 
 def _unpacked(section: str, name: str, written: str) -> object:
-    """The table that the JSON of a variable holds; anything else stays the text that it is."""
+    """Parse the JSON of a table. Other values are returned unchanged."""
     if not is_table(section, name):
         return written
     try:
         return json.loads(written)
     except ValueError:
-        # The check of the table says so, without showing what may hold a secret.
+        # The validator of the table reports it, without showing the text, which may contain a secret.
         return written
 
 
 def _parts(dotted: str, shaped: object, written: object) -> Iterator[tuple[str, object]]:
-    """A setting and, if it is a table of properties, each of these."""
+    """A setting and, if it is a table of properties, each property."""
     yield dotted, written
     if isinstance(shaped, dict):
         yield from ((f"{dotted}.{name}", item) for name, item in shaped.items())

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: "30s", "5m", "1h"; "512m", "1g"."""
+"""Durations and sizes with units: "30s", "5m", "1h"; "512m", "1g"."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ _WRITTEN = re.compile(r"(?P<count>[0-9]{1,18})(?P<unit>[a-zA-Z]*)", re.ASCII)
 
 
 class _Quantity:
-    """A whole number of some unit, written as a number and a unit without a space between."""
+    """An integer with a unit, written without a space between them."""
 
     UNITS: ClassVar[dict[str, int]]
     EXAMPLES: ClassVar[str]
@@ -24,12 +24,14 @@ class _Quantity:
 
     @classmethod
     def hint(cls) -> str:
-        """How to write one."""
-        return f"Write a whole number and one of {', '.join(cls.UNITS)}, such as {cls.EXAMPLES}"
+        """A text that describes the format."""
+        return f"Write an integer and one of {', '.join(cls.UNITS)}, such as {cls.EXAMPLES}"
 
     @classmethod
     def _written(cls, count: int) -> str:
-        """In the largest unit that leaves no fraction, none in the least; a count of the bare unit if none does."""
+        """The text in the largest unit that leaves no fraction; for 0, in the smallest unit. Without a unit if none of
+        the units leaves no fraction.
+        """
         fitting = [(unit, size) for unit, size in cls.UNITS.items() if count % size == 0]
         unit, size = fitting[-1 if count else 0] if fitting else ("", 1)
         return f"{count // size}{unit}"
@@ -47,12 +49,12 @@ class Duration(_Quantity):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Read "30s", or raise `ValueError`. A bare number is an error, since nobody can tell what was meant."""
+        """Parse "30s". Raises `ValueError`, also for a number without a unit, which would be ambiguous."""
         return cls(cls._count(text))
 
     @property
     def seconds(self) -> float:
-        """The same in seconds, as most of Python's interfaces want it."""
+        """The duration in seconds."""
         return self.milliseconds / 1000
 
     def __str__(self) -> str:
@@ -61,7 +63,9 @@ class Duration(_Quantity):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ByteSize(_Quantity):
-    """A number of bytes, in powers of 1024; its text is what the JVM's -Xmx and Spark's memory settings accept."""
+    """A number of bytes, with powers of 1024 as units. Its text is valid for the JVM's -Xmx and Spark's memory
+    settings.
+    """
 
     bytes: int
 
@@ -71,7 +75,7 @@ class ByteSize(_Quantity):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Read "512m", or raise `ValueError`. A bare number is an error, since nobody can tell what was meant."""
+        """Parse "512m". Raises `ValueError`, also for a number without a unit, which would be ambiguous."""
         return cls(cls._count(text))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Settings files written by programs: demonstrations, benchmarks, tests."""
+"""Writes settings files for the demo, benchmarks and tests."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_settings(path: Path, settings: Mapping[str, Mapping[str, object]]) -> Path:
-    """A settings file with these sections."""
+    """Write a settings file with these sections, and return its path."""
     lines = []
     for section, values in settings.items():
         lines.append(f"[{section}]")

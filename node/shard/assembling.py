@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from strandline.clock import Clock
-from strandline.disk import full_disk_named
+from strandline.disk import raising_disk_full
 from strandline.index.vm import start_vm
 from strandline.node.settings.clients import cassandra_connection, librdkafka_options
 from strandline.node.settings.sections import Settings
@@ -107,7 +107,7 @@ def open_store(settings: Settings, data_folder: Path, clock: Clock) -> Store:
     """The store that the settings name."""
     if settings.store.kind == "sqlite":
         path = settings.store.sqlite_path(data_folder)
-        with full_disk_named(path.parent):
+        with raising_disk_full(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
         return open_sqlite_store(path, clock)
     cassandra = settings.cassandra

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from strandline.index.policy import BucketPolicy
 from strandline.index.sample_limits import SampleLimits
-from strandline.node.settings.dataset import LONGEST_KAFKA_RETENTION, DatasetSettings
+from strandline.node.settings.dataset import MAX_KAFKA_RETENTION, DatasetSettings
 from strandline.node.settings.findings import Finding
 from strandline.node.settings.problems import Problem, SettingsError
 from strandline.node.settings.sections import Settings
@@ -66,7 +66,7 @@ def shard_folder(data_folder: Path, dataset: str, shard: int) -> Path:
 def bucket_policy(dataset: DatasetSettings, topic_retention_ms: int | None) -> BucketPolicy:
     """The lengths of time that decide over buckets and keys, for a topic that keeps its records for so long.
 
-    None is for ever, and so is Kafka's own -1 and anything past `LONGEST_KAFKA_RETENTION`. Raises `SettingsError` if
+    None is for ever, and so is Kafka's own -1 and anything past `MAX_KAFKA_RETENTION`. Raises `SettingsError` if
     the settings don't fit the topic: what is stored could expire before Kafka's records do.
     """
     topic_retention = _finite(topic_retention_ms)
@@ -103,7 +103,7 @@ def _problem(dataset: DatasetSettings, finding: Finding) -> Problem:
 
 
 def _finite(milliseconds: int | None) -> Duration | None:
-    if milliseconds is None or milliseconds < 0 or Duration(milliseconds) > LONGEST_KAFKA_RETENTION:
+    if milliseconds is None or milliseconds < 0 or Duration(milliseconds) > MAX_KAFKA_RETENTION:
         return None
     return Duration(milliseconds)
 

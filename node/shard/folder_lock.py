@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from strandline.disk import full_disk_named
+from strandline.disk import raising_disk_full
 from strandline.errors import ExitCode, Fatal
 
 
@@ -25,7 +25,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold the folder, which is made if it is missing. The lock ends with the process, too. Raises `FolderInUse` or
     `DiskFull`.
     """
-    with full_disk_named(folder):
+    with raising_disk_full(folder):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

@@ -25,8 +25,8 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from strandline.clock import Clock
-from strandline.kafka.clients import ClientOptions, made
-from strandline.kafka.meaning import NO_SUCH_TOPIC, error_of
+from strandline.kafka.clients import ClientOptions, create_client
+from strandline.kafka.error_mapping import NO_SUCH_TOPIC, error_of
 from strandline.node.shard.kafka_errors import NO_LEADER, STALE_LEADER, meaning
 from strandline.node.shard.log import LogEnds, LogUnreachable, TopicUnfit
 
@@ -76,7 +76,7 @@ class KafkaAdmin:
         # The library keeps the time itself, and its error says more; but nothing here may wait for ever.
         self._answer_timeout = self._timeout + _SLACK_S
         self._commit: Future[ConsumerGroupTopicPartitions] | None = None
-        self._client = made(AdminClient, options)
+        self._client = create_client(AdminClient, options)
 
     def identity(self) -> TopicIdentity:
         """The topic as it is now."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from strandline.clock import SystemClock
-from strandline.kafka.clients import BrokerErrors, ClientOptions, made
-from strandline.kafka.meaning import error_of
+from strandline.kafka.clients import BrokerErrors, ClientOptions, create_client
+from strandline.kafka.error_mapping import error_of
 from strandline.node.shard.kafka_topics import dead_topic
 from strandline.node.shard.log import DeadLetterCounts
 
@@ -53,8 +53,8 @@ class KafkaDeadLetters:
     def __init__(self, options: ClientOptions, topic: str) -> None:
         """`topic` is the one that the records come from. Raises `KafkaFailed` if the library won't have the options."""
         self._topic, self._dead = topic, dead_topic(topic)
-        self._producer = made(
-            Producer, {**_TUNING, **options, **_OWN, "error_cb": BrokerErrors(self._dead, SystemClock()).heard}
+        self._producer = create_client(
+            Producer, {**_TUNING, **options, **_OWN, "error_cb": BrokerErrors(self._dead, SystemClock()).on_error}
         )
         self._lock = threading.Lock()
         self._sent = self._delivered = self._lost = 0

@@ -4,7 +4,7 @@
 from confluent_kafka import KafkaError
 
 from strandline.errors import Fatal, StrandlineError
-from strandline.kafka import meaning as shared
+from strandline.kafka import error_mapping
 
 NO_LEADER = KafkaError._NOENT
 """No broker leads the partition, or there is no such partition: the client's answer to a request for offsets."""
@@ -26,7 +26,7 @@ class LogDamaged(Fatal):
 
 def meaning(error: KafkaError, what: str, topic: str) -> StrandlineError:
     """The error to raise; `what` says what was tried, and a colon may follow it."""
-    return shared.meaning(error, what, topic, _rights(topic))
+    return error_mapping.mapped_error(error, what, topic, _rights(topic))
 
 
 def _rights(topic: str) -> dict[int, str]:

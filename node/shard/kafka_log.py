@@ -29,7 +29,7 @@ from confluent_kafka import (
 )
 
 from strandline.clock import SystemClock, wait_until
-from strandline.kafka.clients import ClientOptions, made
+from strandline.kafka.clients import ClientOptions, create_client
 from strandline.node.shard.kafka_admin import KafkaAdmin, PendingEnds
 from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, GROUP_REFUSED, OUT_OF_RANGE, LogDamaged, meaning
 from strandline.node.shard.kafka_watch import ASK_INTERVAL_S, GONE_AFTER_S, TopicWatch
@@ -96,7 +96,7 @@ class KafkaLog:
         self._admin = KafkaAdmin(options, topic)
         self._watch = TopicWatch(self._admin, partition, self._clock, watch_every, gone_after)
         own = {**_OWN, "group.id": self._group, "client.id": f"{self._group}-{partition}"}
-        self._consumer = made(Consumer, {**_TUNING, **options, **own, "error_cb": self._watch.report_error})
+        self._consumer = create_client(Consumer, {**_TUNING, **options, **own, "error_cb": self._watch.report_error})
         self._position: int | None = None
         self._needs_seek = False
         """Whether the consumer has to be sent to the position before it may be asked for anything."""

@@ -22,8 +22,8 @@ from confluent_kafka import KafkaError
 from strandline.clock import Clock
 from strandline.errors import Fatal, Retryable, StrandlineError
 from strandline.kafka.clients import BrokerErrors
+from strandline.kafka.error_mapping import ALL_DOWN
 from strandline.kafka.errors import KafkaRefused
-from strandline.kafka.meaning import ALL_DOWN
 from strandline.node.shard.kafka_admin import TopicIdentity
 from strandline.node.shard.kafka_errors import GROUP_REFUSED, meaning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
@@ -114,7 +114,7 @@ class TopicWatch:
         if error.code() == ALL_DOWN or (isinstance(outage, KafkaRefused) and error.code() != GROUP_REFUSED):
             self._missing_since = None
             self._set_outage(outage)
-        self._errors.heard(error)
+        self._errors.on_error(error)
 
     def require_reachable(self) -> None:
         """Raise what keeps the brokers from sending anything, as far as it is known."""

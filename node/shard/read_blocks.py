@@ -7,7 +7,7 @@ import numpy as np
 from strandline.arrays import F64s, Rows
 from strandline.store.rows import GroupRow
 from strandline.store.selecting import WantedSeries
-from strandline.time_range import TimeRange, share_within
+from strandline.time_range import TimeRange, overlap_fraction
 
 
 def samples_per_series(rows: Sequence[GroupRow], groups: int, times: TimeRange) -> F64s:
@@ -15,7 +15,7 @@ def samples_per_series(rows: Sequence[GroupRow], groups: int, times: TimeRange) 
     each = np.zeros(groups, dtype=np.float64)
     for row in rows:
         if row.series and row.least_time is not None and row.greatest_time is not None:
-            share = share_within(times, TimeRange(row.least_time, row.greatest_time))
+            share = overlap_fraction(times, TimeRange(row.least_time, row.greatest_time))
             each[row.group] += row.samples / row.series * share
     return each
 

@@ -1,4 +1,4 @@
-"""Cassandra: a ring of one node, on two loopback ports, without JMX."""
+"""The stack's Cassandra: a ring with one node, on two loopback ports, without JMX."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from strandline.node.stack.state import StateFolder
 LOG_SIZE = "8MB"
 LOG_FILES = 3
 
-# What Cassandra reaches into on Java 17, as its distribution lists it.
+# The internals of Java 17 that Cassandra uses, as its distribution lists them.
 _EXPORTS = (
     "java.base/java.lang.ref",
     "java.base/jdk.internal.misc",
@@ -46,7 +46,7 @@ _OPENS = (
 
 
 class Cassandra(JavaServer):
-    """The node. It sets its own data folder up at its first start."""
+    """The Cassandra node. It creates its data folder at its first start."""
 
     name: ClassVar[str] = "cassandra"
     title: ClassVar[str] = "Cassandra"
@@ -64,7 +64,7 @@ class Cassandra(JavaServer):
         configuration = node_configuration(self._ports, self.folder.data(self.name))
         return {
             **self.arguments_file(self.options.cassandra_heap, *self._jvm_arguments()),
-            # Every JSON text is YAML too.
+            # JSON is a subset of YAML.
             self._yaml: json.dumps(configuration | dict(self.options.extra_cassandra_yaml), indent=2) + "\n",
             self._logging: logging_configuration(self.log),
         }
@@ -72,8 +72,8 @@ class Cassandra(JavaServer):
     def preparation(self) -> list[str] | None:
         return None
 
-    def prepared(self) -> None:
-        """Never called: there is nothing to prepare."""
+    def finish_preparation(self) -> None:
+        """Never called, because there is nothing to prepare."""
 
     def command(self) -> list[str]:
         return self.java("org.apache.cassandra.service.CassandraDaemon")
@@ -84,7 +84,7 @@ class Cassandra(JavaServer):
         check_cassandra(LOOPBACK, self.port, self.options.cassandra_client, timeout)
 
     def _jvm_arguments(self) -> list[str]:
-        # The agent measures objects; without it Cassandra has to guess the size of its memtables.
+        # The agent measures the size of objects. Without it, Cassandra estimates the size of its memtables.
         agents = [jar for jar in self.class_path if jar.name.startswith("jamm-")]
         return [
             *(f"-javaagent:{agent}" for agent in agents),
@@ -97,19 +97,19 @@ class Cassandra(JavaServer):
             f"-Dcassandra.storagedir={self.folder.data(self.name)}",
             f"-Dcassandra.logdir={self.log.parent}",
             "-Dcassandra-foreground=yes",
-            # A ring of one has nobody to wait for and nobody to tell.
+            # A single node does not need to wait for other nodes, or to announce anything to them.
             "-Dcassandra.skip_wait_for_gossip_to_settle=0",
             "-Dcassandra.ring_delay_ms=0",
             "-Dcassandra.shutdown_announce_in_ms=0",
             "-Dcassandra.superuser_setup_delay_ms=0",
-            # Its coarse clock ticks every 2 ms as shipped, which takes a sixtieth of a core from an idle machine.
+            # By default, Cassandra's coarse clock ticks every 2 ms, which costs a sixtieth of a core when idle.
             "-Dcassandra.approximate_time_precision_ms=50",
         ]
 
 
 def node_configuration(ports: Ports, data: Path) -> dict[str, object]:
-    """The node's configuration. Limits that applications meet (batch sizes, mutation sizes, tombstones) stay as
-    Cassandra ships them, so that what works here works elsewhere.
+    """The node's configuration. Limits that affect applications (batch sizes, mutation sizes, tombstones) have
+    Cassandra's defaults, so that what works here also works in production.
     """
     return {
         "cluster_name": "strandline",
@@ -137,7 +137,7 @@ def node_configuration(ports: Ports, data: Path) -> dict[str, object]:
         "commitlog_sync": "periodic",
         "commitlog_sync_period": "10s",
         "commitlog_total_space": "512MiB",
-        # A disk that fails ends the server, and with it the stack: a clear error instead of a half-dead node.
+        # A disk failure ends the server, and with it the stack: a clear error instead of a partly working node.
         "disk_failure_policy": "die",
         "commit_failure_policy": "die",
         # Dropping or truncating a table frees its space.
@@ -148,7 +148,7 @@ def node_configuration(ports: Ports, data: Path) -> dict[str, object]:
         "concurrent_reads": 16,
         "concurrent_writes": 16,
         "concurrent_compactors": 1,
-        # A busy machine of two cores is slow now and then; that is no reason to fail.
+        # Above the defaults, because a busy machine with two cores may be slow for some seconds.
         "read_request_timeout": "10s",
         "range_request_timeout": "20s",
         "write_request_timeout": "10s",
@@ -158,7 +158,7 @@ def node_configuration(ports: Ports, data: Path) -> dict[str, object]:
 
 
 def logging_configuration(log: Path) -> str:
-    """Warnings, and the few lines that tell when the node started and stopped."""
+    """The logback configuration: warnings, and the lines about the node's start and stop."""
     file = escape(str(log))
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <configuration>

@@ -1,6 +1,6 @@
-"""Cassandra's health as a client sees it: a query over CQL that it answers.
+"""The health check of Cassandra: a CQL query.
 
-Import this only where a check is due: the driver takes nearly half a second to load.
+Import this module only to run a check: loading the driver takes nearly half a second.
 """
 
 import logging
@@ -19,8 +19,8 @@ from strandline.node.stack.options import CassandraClient
 
 
 def check_cassandra(host: str, port: int, client: CassandraClient, timeout: float) -> None:
-    """Ask over CQL whether the node has joined its ring, within `timeout` seconds a round trip; raise `Unhealthy` if it
-    has not or does not say. What the driver has to say meanwhile is kept quiet.
+    """Query whether the node has joined its ring. Raises `Unhealthy` if it has not, or if a round trip takes more than
+    `timeout` seconds. The driver's log lines are suppressed.
     """
     cluster = Cluster(
         [host],
@@ -56,7 +56,7 @@ def _tls(client: CassandraClient) -> ssl.SSLContext | None:
     if client.ca is None:
         return None
     context = ssl.create_default_context(cafile=client.ca)
-    # The driver gives no name to compare; on loopback the authority is enough.
+    # The driver passes no host name. On loopback, checking the CA is enough.
     context.check_hostname = False
     if client.certificate is not None:
         context.load_cert_chain(client.certificate, client.key)
@@ -65,7 +65,7 @@ def _tls(client: CassandraClient) -> ssl.SSLContext | None:
 
 @contextmanager
 def _quiet_driver() -> Iterator[None]:
-    """That a server is not there yet is no news."""
+    """Suppress the driver's log: while a server starts, failed connections are expected."""
     logger = logging.getLogger("cassandra")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

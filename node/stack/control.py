@@ -1,7 +1,7 @@
-"""What a person does to a stack from outside: start one that stays, and stop it.
+"""Starts and stops a detached stack, for `strandline stack up` and `strandline stack down`.
 
-Whether a stack runs is asked of the state folder's lock. Whom to signal is read from its record, and believed only if
-that process is the very one that wrote it.
+Whether a stack runs follows from the state folder's lock. The process to signal is read from the stack's record, and is
+signalled only if its identity (pid and start time) is still the same.
 """
 
 import os
@@ -26,18 +26,19 @@ _POLL = 0.1
 
 
 def running_stack(folder: StateFolder) -> StackRecord | None:
-    """The record of the stack that is up here, or None; one on its way up or down is none."""
-    if not folder.held():
+    """The record of the stack in this folder if it is up; None if there is none, or if it is starting or stopping."""
+    if not folder.is_held():
         return None
     record = folder.read()
     return record if record and record.state is StackState.UP and record.keeper.alive() else None
 
 
 def start_detached(options: StackOptions, *, on_step: OnStep, clock: Clock) -> tuple[StackRecord, bool]:
-    """Start a keeper that stays, and return its record once the stack is up, with True.
+    """Start a keeper, and return its record and True when the stack is up.
 
-    If a stack is up here already, return its record and False. One that is just being started or stopped by somebody
-    else is waited for, as long as a start may take. Killed or interrupted before its return, this leaves nothing.
+    If a stack is already up in this folder, return its record and False. If another process is starting or stopping
+    one, wait for that, for at most `options.start_timeout`. If this process is killed or interrupted before it returns,
+    the keeper stops everything.
     """
     folder = StateFolder(options.state_dir)
     deadline = clock.monotonic() + options.start_timeout
@@ -45,11 +46,11 @@ def start_detached(options: StackOptions, *, on_step: OnStep, clock: Clock) -> t
         record = running_stack(folder)
         if record is not None:
             return record, False
-        if not folder.held():
+        if not folder.is_held():
             try:
                 return _start(options, folder, on_step), True
             except KeeperFailed as error:
-                # Somebody else started one between our look and the keeper's.
+                # Another process started a stack after our check and before the keeper's.
                 if error.kind != StackBusy.__name__ or clock.monotonic() >= deadline:
                     raise
         elif clock.monotonic() >= deadline:
@@ -62,13 +63,13 @@ def start_detached(options: StackOptions, *, on_step: OnStep, clock: Clock) -> t
 
 
 def stop(folder: StateFolder, *, clock: Clock, timeout: float = STOP_TIMEOUT) -> bool:
-    """Stop the stack that runs here, and return once its keeper has ended: True, or False if none was running."""
+    """Stop the stack in this folder, and wait until its keeper has ended. Returns False if no stack was running."""
     deadline = clock.monotonic() + timeout
-    while folder.held():
+    while folder.is_held():
         record = folder.read()
         if record is not None and _stop_keeper(record.keeper, deadline - clock.monotonic(), folder):
             return True
-        # The lock's holder has not written its record yet, or has just let go.
+        # The lock's holder has not written its record yet, or has just released the lock.
         if clock.monotonic() >= deadline:
             raise StopTimedOut(
                 f"{folder.lock_file} is held by a process that {folder.record_file} does not name",
@@ -86,23 +87,23 @@ def keeper_command(descriptor: int) -> list[str]:
 
 def _start(options: StackOptions, folder: StateFolder, on_step: OnStep) -> StackRecord:
     folder.prepare()
-    handshake, far = Handshake.pair()
-    with far, folder.keeper_log.open("wb") as log:
+    handshake, other_end = Handshake.pair()
+    with other_end, folder.keeper_log.open("wb") as log:
         keeper = subprocess.Popen(
-            keeper_command(far.fileno()),
+            keeper_command(other_end.fileno()),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            pass_fds=(far.fileno(),),
+            pass_fds=(other_end.fileno(),),
             start_new_session=True,
             cwd=folder.root,
         )
     try:
         handshake.send(options_message(options))
-        _listen(handshake, keeper, folder, on_step)
+        _await_outcome(handshake, keeper, folder, on_step)
     except BaseException:
-        # Ctrl-C, or an error in `on_step`: the keeper sees our end close and takes everything down; we wait for that.
-        handshake.finish()
+        # Ctrl-C, or an error in `on_step`: the keeper notices that our end is closed, and stops everything.
+        handshake.shut_down_sending()
         while handshake.receive() is not None:
             pass
         keeper.wait()
@@ -112,12 +113,14 @@ def _start(options: StackOptions, folder: StateFolder, on_step: OnStep) -> Stack
     record = folder.read()
     if record is None:
         raise StackBusy(f"the stack in {folder.root} was wiped while it started", remedy="Start it again")
-    # It goes on without us. Python complains of a process object that is dropped before it has an exit code.
+    # The keeper continues to run. Python warns if a process object is dropped that has no exit code.
     keeper.returncode = 0
     return record
 
 
-def _listen(handshake: Handshake, keeper: "subprocess.Popen[bytes]", folder: StateFolder, on_step: OnStep) -> None:
+def _await_outcome(
+    handshake: Handshake, keeper: "subprocess.Popen[bytes]", folder: StateFolder, on_step: OnStep
+) -> None:
     while (message := handshake.receive()) is not None:
         if message["type"] == "step":
             on_step(step_from(message))
@@ -127,21 +130,21 @@ def _listen(handshake: Handshake, keeper: "subprocess.Popen[bytes]", folder: Sta
             handshake.send({"type": "keep"})
             return
     raise KeeperFailed(
-        f"the keeper of the stack ended without a word, with exit code {keeper.wait()}",
-        remedy=f"Look into {folder.keeper_log}",
+        f"the keeper of the stack ended without reporting an error, with exit code {keeper.wait()}",
+        remedy=f"See {folder.keeper_log}",
         kind=KeeperFailed.__name__,
         lines=[f"    {line}" for line in last_lines(folder.keeper_log, 12)],
     )
 
 
 def _stop_keeper(keeper: ProcessIdentity, timeout: float, folder: StateFolder) -> bool:
-    """Signal the keeper and wait for its end; False if there is no such process."""
+    """Signal the keeper and wait until it has ended. Returns False if there is no such process."""
     try:
         descriptor = os.pidfd_open(keeper.pid)
     except ProcessLookupError:
         return False
     try:
-        # Asked with the descriptor open: from here on the id can't pass to another process unseen.
+        # Checked after the descriptor was opened: the descriptor then refers to this process, even if its id is reused.
         if not keeper.alive():
             return False
         signal.pidfd_send_signal(descriptor, signal.SIGTERM)

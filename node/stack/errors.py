@@ -1,4 +1,4 @@
-"""What can go wrong with the stack, each as an error that names the thing and the way out."""
+"""The errors of the stack."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -7,27 +7,27 @@ from strandline.errors import ExitCode, Fatal, Retryable
 
 
 class WrongJava(Fatal):
-    """There is no Java, or not the one that the servers run on."""
+    """Java was not found, or has the wrong version for the servers."""
 
 
 class JarsMissing(Fatal):
-    """A server's jars are not where the installation says."""
+    """A server's jars are not in the folder that the installation record names."""
 
 
 class DiskTooFull(Fatal):
-    """The state folder's disk has less free space than asked for."""
+    """The state folder's disk has less free space than `stack.min_free_disk`."""
 
 
 class StateFolderUnusable(Fatal):
-    """The state folder can't be made, written or understood."""
+    """The state folder can't be created or written, or has unexpected content."""
 
 
 class PortInUse(Fatal):
-    """A port that the settings fix can't be bound."""
+    """A port from the settings can't be bound."""
 
 
 class StackBusy(Retryable):
-    """Another process holds the state folder: the stack runs there, or is on its way up or down."""
+    """Another process has locked the state folder: a stack is running, starting or stopping there."""
 
 
 class StartTimedOut(Retryable):
@@ -35,7 +35,7 @@ class StartTimedOut(Retryable):
 
 
 class StartCancelled(Retryable):
-    """Whoever asked for the stack went away or changed their mind; all servers are stopped."""
+    """The start was cancelled, or the process that requested the stack ended. All servers are stopped."""
 
     exit_code = ExitCode.INTERRUPTED
 
@@ -45,11 +45,11 @@ class StopTimedOut(Retryable):
 
 
 class Unhealthy(Retryable):
-    """A server answered a health check wrongly, late or not at all."""
+    """A server failed a health check, or did not answer it in time."""
 
 
 class ServerExited(Fatal):
-    """A server's process ended by itself: while starting, or later. Carries the end of its log."""
+    """A server's process ended by itself, while starting or later. It has the end of the server's log."""
 
     def __init__(self, message: str, *, remedy: str, server: str, cause: str, log: Path, lines: Sequence[str]) -> None:
         super().__init__(message, remedy=remedy)
@@ -59,18 +59,18 @@ class ServerExited(Fatal):
         self.lines = tuple(lines)
 
     def blocks(self) -> Iterable[str]:
-        """What people read below the message."""
+        """The end of the log, as text below the message."""
         if self.lines:
             yield f"  The end of {self.log}:"
             yield from (f"    {line}" for line in self.lines)
 
     def details(self) -> Mapping[str, object]:
-        """What programs read beside the message."""
+        """Further fields of the error's JSON."""
         return {"server": self.server, "cause": self.cause, "log": self.log, "log_lines": self.lines}
 
 
 class KeeperFailed(Fatal):
-    """The keeper's own error, told again by whoever started it."""
+    """The keeper's error, raised again in the process that started it."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""The talk between `stack up` and the keeper that it starts: lines of JSON over a pair of sockets.
+"""The protocol between `stack up` and the keeper that it starts: lines of JSON over a socket pair.
 
-`up` sends the options. The keeper sends each step, and at the end either that the stack is up or why it failed. `up`
-then answers that it may stay. Until that answer has come, a keeper whose other end is gone, killed or interrupted,
-takes everything down again; after it the talk is over and the keeper lives on its own.
+`up` sends the options. The keeper sends each step, and finally either "up" or "failed" with the error. `up` then
+answers "keep". Until the keeper has received this answer, it stops everything if the other end of the socket is closed,
+because `up` was killed or interrupted. After it, the keeper runs independently.
 """
 
 import json
@@ -23,7 +23,7 @@ Message = dict[str, Any]
 
 
 class Handshake:
-    """One end of the talk."""
+    """One end of the connection."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -31,39 +31,39 @@ class Handshake:
 
     @classmethod
     def pair(cls) -> tuple[Self, socket.socket]:
-        """The near end, and the far end to hand to a child."""
+        """A connection: our end, and the other end's socket, for a child process."""
         near, far = socket.socketpair()
         return cls(near), far
 
     @classmethod
     def inherited(cls, descriptor: int) -> Self:
-        """The end that the parent process handed down."""
+        """The end that this process has inherited from its parent as a file descriptor."""
         return cls(socket.socket(fileno=descriptor))
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def send(self, message: Message) -> None:
-        """Send, or do nothing if the other end is gone: `other_end_gone` and `receive` tell that."""
+        """Send a message. Does nothing if the other end is closed, which `is_peer_closed` and `receive` report."""
         try:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except (BrokenPipeError, ConnectionResetError):
             return
 
     def receive(self) -> Message | None:
-        """The next message, or None once the other end is gone. Waits."""
+        """Wait for the next message; None when the other end is closed."""
         try:
             line = self._lines.readline()
         except ConnectionResetError:
             return None
-        # A line that was cut short was never sent whole, so it was not said.
+        # An incomplete line: the other end was closed while it sent.
         if not line.endswith(b"\n"):
             return None
         message: Message = json.loads(line)
         return message
 
-    def other_end_gone(self) -> bool:
-        """Whether the other end has closed, without waiting. Only while no message is expected."""
+    def is_peer_closed(self) -> bool:
+        """Whether the other end is closed, without waiting. Call this only while no message is expected."""
         try:
             return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
         except BlockingIOError:
@@ -71,8 +71,8 @@ class Handshake:
         except ConnectionResetError:
             return True
 
-    def finish(self) -> None:
-        """Say that nothing more will be sent, as if this process had ended; what the other end sends still arrives."""
+    def shut_down_sending(self) -> None:
+        """Close the sending direction, as if this process had ended. Messages can still be received."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The Java that the servers run on: found, and checked before anything is started."""
+"""The Java of the servers: checking its version, its environment variables and JVM options."""
 
 import os
 import re
@@ -11,11 +11,11 @@ from strandline.node.stack.errors import WrongJava
 REQUIRED = 17
 _REMEDY = "Install a JDK 17 (Debian: openjdk-17-jdk-headless) and set stack.java_home to its folder"
 _VERSION = re.compile(r'^\S+ version "(?P<version>[^"]+)"', re.MULTILINE)
-_PASSED_ON = ("PATH", "HOME", "TZ", "LD_LIBRARY_PATH")
+_INHERITED = ("PATH", "HOME", "TZ", "LD_LIBRARY_PATH")
 
 
 def checked_java(java_home: Path) -> Path:
-    """The `java` program of this JDK, once it has said that it is the version that both servers run on."""
+    """The `java` program of this JDK. Raises `WrongJava` if it is not the version that both servers require."""
     java = java_home / "bin" / "java"
     if not os.access(java, os.X_OK):
         raise WrongJava(f"there is no Java at {java}", remedy=_REMEDY)
@@ -27,13 +27,13 @@ def checked_java(java_home: Path) -> Path:
         raise WrongJava(f"{java} can't be run: {error}", remedy=_REMEDY) from error
     major = major_version(shown.stderr + shown.stdout)
     if major != REQUIRED:
-        found = f"Java {major}" if major else "of no version that it tells"
-        raise WrongJava(f"{java} is {found}; Cassandra and Kafka run on Java {REQUIRED}", remedy=_REMEDY)
+        found = f"Java {major}" if major else "Java of an unknown version"
+        raise WrongJava(f"{java} is {found}; Cassandra and Kafka require Java {REQUIRED}", remedy=_REMEDY)
     return java
 
 
 def major_version(shown: str) -> int | None:
-    """The feature release from what `java -version` prints: 17 for "17.0.15", 8 for "1.8.0_392"."""
+    """The feature release in the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_392"."""
     found = _VERSION.search(shown)
     numbers = re.findall(r"\d+", found["version"]) if found else []
     if not numbers:
@@ -42,19 +42,19 @@ def major_version(shown: str) -> int | None:
 
 
 def environment() -> dict[str, str]:
-    """The servers' environment: little enough that no variable such as JAVA_TOOL_OPTIONS changes how they run, and a
-    locale in which they can read any path.
+    """The servers' environment variables: only a few, so that others such as JAVA_TOOL_OPTIONS have no effect, and a
+    UTF-8 locale, in which they can read any path.
     """
-    return {"LC_ALL": "C.UTF-8", **{name: os.environ[name] for name in _PASSED_ON if name in os.environ}}
+    return {"LC_ALL": "C.UTF-8", **{name: os.environ[name] for name in _INHERITED if name in os.environ}}
 
 
 def jvm_arguments(heap: str, *, temporary: Path, crash_log: Path, optimise: bool) -> list[str]:
-    """What both JVMs are told: a small footprint, a quick start, and an end instead of a half-life without memory."""
+    """The options of both JVMs: little memory, a quick start, and an exit when the heap is exhausted."""
     return [
         f"-Xmx{heap}",
         "-XX:+UseSerialGC",
         "-Xshare:auto",
-        # The first compiler only: half of the processor time of a start, at some throughput later.
+        # C1 only: this halves the CPU time of a start, and costs some throughput later.
         *([] if optimise else ["-XX:TieredStopAtLevel=1"]),
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",
@@ -67,5 +67,5 @@ def jvm_arguments(heap: str, *, temporary: Path, crash_log: Path, optimise: bool
 
 
 def argument_file(arguments: Sequence[str]) -> str:
-    """The text of a file for `java @file`: a class path of a hundred jars stays out of the process list."""
+    """The text of a file for `java @file`, which keeps a class path of a hundred jars out of the process list."""
     return "".join('"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for argument in arguments)

@@ -1,4 +1,4 @@
-"""What the two servers have in common because they are Java programs."""
+"""The base class of both servers, which are Java programs."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -12,10 +12,10 @@ from strandline.node.stack.state import StateFolder
 
 
 class JavaServer(Server):
-    """A server that is a folder of jars, run by one `java`."""
+    """A server that consists of a folder of jars, and runs in one JVM."""
 
     main_jar: ClassVar[str]
-    """The name, without the version, of the jar that the folder must hold; its version is the server's."""
+    """The name, without the version, of a jar that the folder must contain. Its version is the server's."""
 
     def __init__(
         self, folder: StateFolder, port: int, options: StackOptions, *, program: Path, jars: Path, clock: Clock
@@ -36,11 +36,11 @@ class JavaServer(Server):
         return java.environment()
 
     def java(self, *arguments: str) -> list[str]:
-        """A command that runs one of the server's main classes, the first of the arguments."""
+        """A command that runs a main class of the server. The first argument is the class."""
         return [str(self._program), f"@{self._arguments_file}", *arguments]
 
     def arguments_file(self, heap: str, *arguments: str) -> dict[Path, str]:
-        """The file with what the JVM is told, which is what both are told and `arguments`."""
+        """The argument file of the JVM, with the options of both servers and `arguments`."""
         common = java.jvm_arguments(
             heap,
             temporary=self.folder.temporary(self.name),

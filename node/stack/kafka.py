@@ -1,4 +1,4 @@
-"""Kafka: one process that is broker and controller (KRaft), on two loopback ports."""
+"""The stack's Kafka: one process that is both broker and controller (KRaft), on two loopback ports."""
 
 import base64
 import shutil
@@ -20,8 +20,8 @@ LOG_FILES = 3
 
 
 class Kafka(JavaServer):
-    """The broker. Its storage is formatted once, under another name, and gets its place only when that is done: a
-    half-formatted folder is never used.
+    """The Kafka broker. Its storage is formatted once, in a temporary folder that is renamed afterwards, so an
+    incompletely formatted folder is never used.
     """
 
     name: ClassVar[str] = "kafka"
@@ -34,7 +34,7 @@ class Kafka(JavaServer):
         super().__init__(folder, ports.kafka, options, program=program, jars=jars, clock=clock)
         self._ports = ports
         self._storage = folder.data(self.name)
-        self._forming = folder.temporary(f"{self.name}-storage")
+        self._format_folder = folder.temporary(f"{self.name}-storage")
         self._properties = self.conf / "server.properties"
         self._format_properties = self.conf / "format.properties"
         self._logging = self.conf / "log4j2.properties"
@@ -46,7 +46,7 @@ class Kafka(JavaServer):
         return {
             **self.arguments_file(self.options.kafka_heap, *classes, logging),
             self._properties: properties(server_properties(self._ports, self._storage) | extra),
-            self._format_properties: properties(server_properties(self._ports, self._forming) | extra),
+            self._format_properties: properties(server_properties(self._ports, self._format_folder) | extra),
             self._logging: properties(logging_properties(self.log)),
         }
 
@@ -58,12 +58,12 @@ class Kafka(JavaServer):
                 f"Kafka's data in {self._storage} has lost its meta.properties, without which it can't be read",
                 remedy="Put the file back, or remove all data with `strandline stack down --wipe --yes`",
             )
-        shutil.rmtree(self._forming, ignore_errors=True)
+        shutil.rmtree(self._format_folder, ignore_errors=True)
         tool = ("kafka.tools.StorageTool", "format", "--standalone")
         return self.java(*tool, "--cluster-id", new_cluster_id(), "--config", str(self._format_properties))
 
-    def prepared(self) -> None:
-        self._forming.rename(self._storage)
+    def finish_preparation(self) -> None:
+        self._format_folder.rename(self._storage)
 
     def command(self) -> list[str]:
         return self.java("kafka.Kafka", str(self._properties))
@@ -75,7 +75,7 @@ class Kafka(JavaServer):
 
 
 def server_properties(ports: Ports, storage: Path) -> dict[str, str]:
-    """The broker's configuration: a single node, and topics that exist only if somebody made them."""
+    """The broker's configuration: a single node, without automatic creation of topics."""
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -86,7 +86,7 @@ def server_properties(ports: Ports, storage: Path) -> dict[str, str]:
         "controller.quorum.bootstrap.servers": f"{LOOPBACK}:{ports.kafka_controller}",
         "log.dirs": str(storage),
         "auto.create.topics.enable": "false",
-        # One node: nothing can have a second replica.
+        # A single node can't have a second replica.
         "default.replication.factor": "1",
         "min.insync.replicas": "1",
         "offsets.topic.replication.factor": "1",
@@ -97,14 +97,14 @@ def server_properties(ports: Ports, storage: Path) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "1",
-        # Nobody else joins the group in the first three seconds.
+        # By default a new consumer group waits three seconds for further members.
         "group.initial.rebalance.delay.ms": "0",
-        # After a kill the broker may not come back before its former session has ended.
+        # After it was killed, the broker can't start until its previous session has expired.
         "broker.heartbeat.interval.ms": "1000",
         "broker.session.timeout.ms": "4000",
-        # Records that say nothing, twice a second: half of an idle broker's processor time.
+        # Disables no-op metadata records, which are written twice a second and take half of an idle broker's CPU time.
         "metadata.max.idle.interval.ms": "0",
-        # A quarter of the default heap would go to a compaction buffer of this stack's few compacted topics.
+        # The default takes a quarter of the heap, and the stack has only a few compacted topics.
         "log.cleaner.dedupe.buffer.size": str(8 * 1024 * 1024),
         "num.network.threads": "2",
         "num.io.threads": "4",
@@ -113,10 +113,10 @@ def server_properties(ports: Ports, storage: Path) -> dict[str, str]:
 
 
 def logging_properties(log: Path) -> dict[str, str]:
-    """Warnings, and the few lines that tell when the broker started and stopped."""
+    """The log4j2 configuration: warnings, and the lines about the broker's start and stop."""
     return {
         "status": "error",
-        # The broker logs while it stops; the logging must not stop before it.
+        # The broker logs while it stops, so logging must not be shut down before the broker.
         "shutdownHook": "disable",
         "appender.file.type": "RollingFile",
         "appender.file.name": "file",
@@ -139,12 +139,12 @@ def logging_properties(log: Path) -> dict[str, str]:
 
 
 def properties(values: Mapping[str, str]) -> str:
-    """A Java properties file, which is ASCII with everything else escaped."""
+    """The text of a Java properties file. Characters outside of ASCII are escaped."""
     return "".join(f"{_escape(key, key=True)}={_escape(value)}\n" for key, value in values.items())
 
 
 def new_cluster_id() -> str:
-    """A random id in Kafka's form: 16 bytes in base64, which the command line must not take for an option."""
+    """A random id in Kafka's format: 16 bytes in base64. It does not begin with "-", as a command line option does."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")).startswith("-"):
         pass
     return text

@@ -1,6 +1,6 @@
-"""Kafka's health as a client sees it: a record that goes in and comes out again.
+"""The health check of Kafka: producing a record and consuming it.
 
-Import this only where a check is due: the client library takes a while to load.
+Import this module only to run a check: loading the client library takes a while.
 """
 
 import time
@@ -16,14 +16,14 @@ from strandline.node.stack.errors import Unhealthy
 HEALTH_TOPIC = "_strandline-health"
 _TOPIC_CONFIG = {"retention.ms": "600000", "segment.ms": "600000", "segment.bytes": "1048576"}
 _SLICE = 0.1
-"""Seconds that one call into librdkafka may take: between two of them Python sees Ctrl-C."""
+"""The maximum seconds of one call into librdkafka. Python handles Ctrl-C between two calls."""
 
 ClientConfig = dict[str, str | int | float | bool]
 
 
 def check_kafka(bootstrap: str, client: Mapping[str, str], timeout: float) -> None:
-    """Produce one record to the health topic and consume it by its offset, all within `timeout` seconds; otherwise
-    raise `Unhealthy`. What librdkafka has to say meanwhile is kept quiet.
+    """Produce a record to the health topic and consume it by its offset. Raises `Unhealthy` if that fails or takes more
+    than `timeout` seconds. librdkafka's log lines are suppressed.
     """
     deadline = time.monotonic() + timeout
     config: ClientConfig = {"bootstrap.servers": bootstrap, "log_level": 0, **client}
@@ -42,7 +42,7 @@ def _make_topic(config: ClientConfig, deadline: float) -> None:
     admin = AdminClient(config)
     topic = NewTopic(HEALTH_TOPIC, num_partitions=1, replication_factor=1, config=_TOPIC_CONFIG)
     creation = admin.create_topics([topic], request_timeout=_left(deadline))[HEALTH_TOPIC]
-    _until(creation.done, lambda: admin.poll(_SLICE), deadline, "the health topic was not made in time")
+    _until(creation.done, lambda: admin.poll(_SLICE), deadline, "the health topic was not created in time")
     failure = creation.exception()
     if isinstance(failure, KafkaException) and _error_of(failure).code() == KafkaError.TOPIC_ALREADY_EXISTS:
         return
@@ -51,13 +51,13 @@ def _make_topic(config: ClientConfig, deadline: float) -> None:
 
 
 def _produce(config: ClientConfig, value: bytes, deadline: float) -> int:
-    told: list[tuple[KafkaError | None, Message]] = []
+    reports: list[tuple[KafkaError | None, Message]] = []
     producer = Producer(config | {"message.timeout.ms": round(_left(deadline) * 1000), "linger.ms": 0})
     producer.produce(
-        HEALTH_TOPIC, value=value, partition=0, on_delivery=lambda error, message: told.append((error, message))
+        HEALTH_TOPIC, value=value, partition=0, on_delivery=lambda error, message: reports.append((error, message))
     )
-    _until(lambda: bool(told), lambda: producer.poll(_SLICE), deadline, "a record was not taken in time")
-    error, message = told[0]
+    _until(lambda: bool(reports), lambda: producer.poll(_SLICE), deadline, "a record was not acknowledged in time")
+    error, message = reports[0]
     offset = message.offset()
     if error is not None or offset is None:
         raise KafkaException(error)
@@ -65,7 +65,7 @@ def _produce(config: ClientConfig, value: bytes, deadline: float) -> int:
 
 
 def _consume(config: ClientConfig, value: bytes, offset: int, deadline: float) -> None:
-    # The group id is a formality: with an assignment of its own the consumer joins no group.
+    # The library requires a group id, but a consumer with a manual assignment joins no group.
     consumer = Consumer(config | {"group.id": HEALTH_TOPIC, "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(HEALTH_TOPIC, 0, offset)])
@@ -73,17 +73,17 @@ def _consume(config: ClientConfig, value: bytes, offset: int, deadline: float) -
             lambda: (message := consumer.poll(_SLICE)) is not None and message.value() == value,
             lambda: None,
             deadline,
-            "a record that it took did not come back in time",
+            "an acknowledged record was not consumed in time",
         )
     finally:
         consumer.close()
 
 
-def _until(condition: Callable[[], bool], work: Callable[[], object], deadline: float, complaint: str) -> None:
+def _until(condition: Callable[[], bool], poll: Callable[[], object], deadline: float, message: str) -> None:
     while not condition():
         if time.monotonic() >= deadline:
-            raise Unhealthy(complaint)
-        work()
+            raise Unhealthy(message)
+        poll()
 
 
 def _left(deadline: float) -> float:

@@ -1,7 +1,7 @@
-"""The keeper: the process that holds a running stack, in the foreground or detached.
+"""The keeper: the process that runs a stack, in the foreground or detached.
 
-It stays until it is told to stop or a server ends. A half stack is worse than none, so one server's end takes the
-other with it, and the keeper ends with an error.
+It runs until it is signalled to stop or a server ends. If one server ends, the keeper stops the other one and ends with
+an error, because a stack with one server is of no use.
 """
 
 import select
@@ -22,7 +22,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Set by a signal. Readable once that has happened, so that a wait on descriptors sees it too."""
+    """Set by a signal. Its descriptor then becomes readable, which wakes a wait on descriptors."""
 
     def __init__(self) -> None:
         self.made = False
@@ -32,7 +32,7 @@ class StopRequest:
         return self._near.fileno()
 
     def make(self, _signal: int, _frame: FrameType | None) -> None:
-        """As a signal handler: the first request counts, later ones change nothing."""
+        """The signal handler. Signals after the first one have no effect."""
         if not self.made:
             self.made = True
             self._far.send(b"!")
@@ -44,7 +44,7 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn Ctrl-C, SIGTERM and a terminal's end into a request, for as long as the block lasts. Main thread only."""
+    """Turn SIGINT, SIGTERM and SIGHUP into a stop request while the block runs. Main thread only."""
     request = StopRequest()
     before = [(number, signal.signal(number, request.make)) for number in _STOP_SIGNALS]
     try:
@@ -63,7 +63,7 @@ def keep(
     clock: Clock,
     build: ServerBuilder = kafka_and_cassandra,
 ) -> None:
-    """Run a stack in the foreground: `on_up` is called once it is healthy; return after a signal has stopped it."""
+    """Run a stack in the foreground until a signal stops it. `on_up` is called when it is healthy."""
     with (
         stop_on_signals() as request,
         Stack.start(options, on_step=on_step, cancelled=lambda: request.made, clock=clock, build=build) as stack,
@@ -73,19 +73,19 @@ def keep(
 
 
 def keep_detached(handshake: Handshake, *, clock: Clock, build: ServerBuilder = kafka_and_cassandra) -> None:
-    """Run a stack for the `stack up` at the other end of the handshake, and go on without it once it has agreed.
+    """Run a stack for the `stack up` at the other end of the handshake, and independently of it after the handshake.
 
-    An error before that goes to the other end, and is raised here as well.
+    An error before that is sent to the other end, and raised here as well.
     """
     try:
         message = handshake.receive()
         if message is None:
-            raise StartCancelled("whoever asked for the stack is gone")
+            raise StartCancelled("the process that requested the stack has ended")
         with stop_on_signals() as request:
             stack = Stack.start(
                 options_from(message),
                 on_step=lambda step: handshake.send(step_message(step)),
-                cancelled=lambda: request.made or handshake.other_end_gone(),
+                cancelled=lambda: request.made or handshake.is_peer_closed(),
                 clock=clock,
                 build=build,
             )
@@ -100,11 +100,11 @@ def keep_detached(handshake: Handshake, *, clock: Clock, build: ServerBuilder = 
 
 
 def _hand_over(handshake: Handshake, request: StopRequest) -> None:
-    """Tell that the stack is up, and return when the other end has answered, or a signal asks for the end."""
+    """Send that the stack is up, and wait for the other end's answer or for a stop signal."""
     handshake.send({"type": "up"})
     poll = select.poll()
     poll.register(handshake, select.POLLIN)
     poll.register(request, select.POLLIN)
     poll.poll()
     if not request.made and handshake.receive() is None:
-        raise StartCancelled("whoever asked for the stack is gone")
+        raise StartCancelled("the process that requested the stack has ended")

@@ -1,4 +1,4 @@
-"""Reading the servers' logs: their last lines, what went on since a moment, and the likely cause of an early end."""
+"""Reads the servers' logs: the last lines, the text since a position, and the likely cause of an early exit."""
 
 import os
 import re
@@ -11,16 +11,16 @@ from typing import BinaryIO
 
 from strandline.clock import Clock
 
-_READ_AT_MOST = 256 * 1024
-_LINE_AT_MOST = 300
-_TELLS_NOTHING = re.compile(r"\s+(at \S|\.\.\. \d+ )|WARNING: ")
-"""Stack frames, and what the JVM thinks of the server's code."""
+_MAX_READ_BYTES = 256 * 1024
+_MAX_LINE_LENGTH = 300
+_NOISE = re.compile(r"\s+(at \S|\.\.\. \d+ )|WARNING: ")
+"""Stack frames, and the JVM's warnings about the server's code."""
 ADDRESS_IN_USE = "an address it needs is in use"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a server ended, and what to do about it."""
+    """Why a server ended, and the remedy."""
 
     what: str
     remedy: str
@@ -46,66 +46,66 @@ _KNOWN: tuple[tuple[re.Pattern[str], Cause], ...] = tuple(
         ),
         (
             r"Could not reserve enough space|Invalid \w+ heap size|Too small \w+ heap|Cannot allocate memory",
-            "its heap does not fit this machine",
-            "Set stack.{server}_heap to what this machine can give, such as 512m",
+            "its heap is too large for this machine",
+            "Set stack.{server}_heap to a size that this machine has, such as 512m",
         ),
         (
             r"UnsupportedClassVersionError|Unrecognized (VM )?option|Cassandra \S+ requires",
-            "this Java is not one it runs on",
+            "it does not support this version of Java",
             "Set stack.java_home to a JDK 17",
         ),
         (
             r"Too many open files",
-            "it may not open enough files",
+            "its limit of open files is too low",
             "Raise the limit with `ulimit -n 65536`",
         ),
         (
             r"Permission denied|AccessDeniedException|Read-only file system",
-            "it may not write its files",
-            "Give the state folder to the user that runs the stack",
+            "it has no permission to write its files",
+            "Make the user that runs the stack the owner of the state folder",
         ),
         (
             r"ConfigurationException|ConfigException",
-            "its configuration is wrong",
-            "Look at the extra configuration that it was given",
+            "its configuration is invalid",
+            "Check the extra configuration",
         ),
     )
 )
 
 
 def cause_of_exit(log: str, exit_code: int, server: str) -> Cause:
-    """The likely reason for which `server` ended, from what it logged since its start and from its exit code."""
+    """The likely cause of the exit of `server`, from its log since its start and its exit code."""
     for pattern, cause in _KNOWN:
         if pattern.search(log):
             return Cause(cause.what, cause.remedy.format(server=server))
     if exit_code == -signal.SIGKILL:
-        return Cause("something killed it", "If nobody did, the kernel may have run out of memory: see `dmesg`")
-    return Cause("its log gives no reason that is known here", f"Read it with `strandline stack logs {server}`")
+        return Cause("it was killed", "If no user killed it, the machine may have run out of memory: see `dmesg`")
+    return Cause("its log shows no known cause", f"Read it with `strandline stack logs {server}`")
 
 
 def written_since(path: Path, position: int) -> str:
-    """What was written behind `position`, the file's size some time ago; all of it if the file was rotated since. Of a
-    long text only the end.
+    """The text after `position`, which was the file's size at an earlier time, or all of the text if the file has been
+    rotated since. At most the last `_MAX_READ_BYTES`.
     """
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             start = position if position <= size else 0
-            file.seek(max(start, size - _READ_AT_MOST))
+            file.seek(max(start, size - _MAX_READ_BYTES))
             return file.read().decode("utf-8", errors="replace")
     except FileNotFoundError:
         return ""
 
 
-def telling_lines(text: str, count: int) -> list[str]:
-    """The last lines of a log that tell something: not without end, and no stack frames."""
+def informative_lines(text: str, count: int) -> list[str]:
+    """The last lines of a log, without stack frames and JVM warnings, and with long lines shortened."""
     lines = (line.rstrip() for line in text.splitlines())
-    telling = (line for line in lines if line and not _TELLS_NOTHING.match(line))
-    return [line if len(line) <= _LINE_AT_MOST else f"{line[:_LINE_AT_MOST]}..." for line in deque(telling, count)]
+    chosen = (line for line in lines if line and not _NOISE.match(line))
+    return [line if len(line) <= _MAX_LINE_LENGTH else f"{line[:_MAX_LINE_LENGTH]}..." for line in deque(chosen, count)]
 
 
 def size_of(path: Path) -> int:
-    """The file's size, 0 if it is not there."""
+    """The file's size; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def size_of(path: Path) -> int:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The file's last lines; none if it is not there."""
+    """The file's last lines; none if it does not exist."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return [line.rstrip("\n") for line in deque(file, maxlen=count)]
@@ -124,8 +124,8 @@ def last_lines(path: Path, count: int) -> list[str]:
 def follow(
     path: Path, count: int, *, clock: Clock, stop: Callable[[], bool] = lambda: False, poll: float = 0.2
 ) -> Iterator[str]:
-    """The file's last lines, then those that are added to it, across rotations, until `stop` says so. A line appears
-    once it is whole.
+    """The file's last lines, then those that are appended to it, across rotations, until `stop` returns True. A line is
+    returned when it is complete.
     """
     file = _open(path)
     rest = b""
@@ -135,7 +135,7 @@ def follow(
             yield from (line.decode("utf-8", errors="replace") for line in old[len(old) - min(count, len(old)) :])
         while True:
             stopping = stop()
-            # Asked before the read: what the old file got until its rotation is read in any case.
+            # Checked before the read, so that all of the old file is read before it is closed.
             rotated = file is None or _inode(path) != os.fstat(file.fileno()).st_ino
             if file is not None:
                 *lines, rest = (rest + file.read()).split(b"\n")

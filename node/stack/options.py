@@ -1,4 +1,4 @@
-"""What a stack is made of, as one value."""
+"""The options of a stack."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,23 +9,23 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CassandraClient:
-    """How a client gets into a Cassandra that asks for a password, for TLS, or for a certificate."""
+    """How a client connects to a Cassandra that requires a password, TLS or a client certificate."""
 
     login: tuple[str, str] | None = None
     """User and password."""
     ca: Path | None = None
-    """The authority that signed the server's certificate; with it the client uses TLS."""
+    """The CA of the server's certificate. If it is set, the client uses TLS."""
     certificate: Path | None = None
     key: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """How to run the pair of servers.
+    """How to run both servers.
 
-    A port of 0 means any free one, the previous run's where that is still free. `java_home` None means the JDK that
-    set-up found. The `extra_` mappings go over the generated configuration, key by key; with them a server may ask
-    for passwords, and then the `_client` fields say how the health checks get in.
+    Port 0 means any free port, preferably that of the previous run. `java_home` None means the JDK that set-up found.
+    The `extra_` mappings override keys of the generated configuration. If they make a server require authentication,
+    the `_client` fields have the credentials for the health checks.
     """
 
     state_dir: Path
@@ -42,7 +42,6 @@ class StackOptions:
     """librdkafka properties for the health check, such as `sasl.username`."""
     cassandra_client: CassandraClient = CassandraClient()
     optimise: bool = False
-    """Let the JVMs compile to their best code. They then take half as long again to start, which pays off only for
-    measurements."""
+    """Let the JVMs use C2 as well. They then take 50% longer to start, which pays off only for benchmarks."""
     record_kafka_classes: bool = False
-    """Have Kafka's JVM record which classes it loads, for an archive of them."""
+    """Let Kafka's JVM record the classes that it loads, so that an archive of them can be written."""

@@ -1,4 +1,4 @@
-"""Loopback ports: choosing free ones, and saying who holds one that is not free."""
+"""Loopback ports: choosing free ones, and finding the process that listens on one."""
 
 import socket
 from collections.abc import Iterator, Set
@@ -16,7 +16,7 @@ _LISTEN = "0A"
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports of a stack. Clients see the first two; the servers talk to themselves on the others."""
+    """The ports of a stack. Clients use the first two. The servers use the others internally."""
 
     kafka: int = 0
     cassandra: int = 0
@@ -24,11 +24,11 @@ class Ports:
     cassandra_storage: int = 0
 
 
-def choose(options: StackOptions, previous: Ports) -> Ports:
+def choose_ports(options: StackOptions, previous: Ports) -> Ports:
     """Four different ports that were free a moment ago.
 
-    A port that the options fix is taken or refused; otherwise the previous run's is taken again where it is free, so
-    that addresses last. Nothing keeps another process from taking one before the server binds it.
+    A port from the options is used, or `PortInUse` is raised. Other ports are those of the previous run if they are
+    free, so that addresses stay the same. Another process can still bind a port before the server does.
     """
     wanted = {
         "kafka": (options.kafka_port, previous.kafka, "stack.kafka_port"),
@@ -37,7 +37,7 @@ def choose(options: StackOptions, previous: Ports) -> Ports:
         "cassandra_storage": (0, previous.cassandra_storage, ""),
     }
     ports = Ports()
-    # All are held until the last is chosen: so they differ. The fixed ones go first, or a chance port could be one.
+    # All stay bound until the last one is chosen, so they differ. Fixed ports come first: a random one could be equal.
     with ExitStack() as held:
         for name, (fixed, before, setting) in sorted(wanted.items(), key=lambda item: item[1][0] == 0):
             bound = held.enter_context(_bind_fixed(fixed, setting) if fixed else _bind_any(before))
@@ -52,17 +52,18 @@ def free_ports(count: int) -> tuple[int, ...]:
 
 
 def is_listening(port: int, pid: int) -> bool:
-    """Whether this very process listens on the port, without connecting to it.
+    """Whether this process listens on the port, without connecting to it.
 
-    A connection attempt would not do as a test: where nobody listens, and the port is one that the kernel gives to
-    clients, an attempt can be connected to itself and then keep the server from binding.
+    A connection attempt is not a usable test: if no process listens and the port is in the ephemeral range, the attempt
+    can be connected to itself, and then prevents the server from binding.
     """
-    # First what is cheap: for `_listeners` the kernel walks all of its table of connections, which takes milliseconds.
+    # The cheap check comes first: for `_listeners`, the kernel reads its table of all connections, which takes
+    # milliseconds.
     return not _is_free(port) and next(_processes_with(_listeners(port), str(pid)), None) is not None
 
 
-def holder(port: int) -> str:
-    """Who listens on the port, for a person to read: "java (pid 812)", or what is known of it."""
+def port_holder(port: int) -> str:
+    """A text about the process that listens on the port, such as "java (pid 812)"."""
     listeners = _listeners(port)
     pid = next(_processes_with(listeners, "[0-9]*"), None)
     if pid is not None:
@@ -80,7 +81,7 @@ def _bind_fixed(port: int, setting: str) -> socket.socket:
                 remedy=f"Set {setting} to 1024 or above, or to 0 for any free port",
             ) from error
         raise PortInUse(
-            f"port {port} of {LOOPBACK} ({setting}) is in use by {holder(port)}",
+            f"port {port} of {LOOPBACK} ({setting}) is in use by {port_holder(port)}",
             remedy=f"End that process, or set {setting} to another port, or to 0 for any free one",
         ) from error
 
@@ -89,7 +90,7 @@ def _bind_any(preferred: int) -> socket.socket:
     if preferred:
         try:
             return _bind(preferred)
-        except OSError:  # Taken in the meantime: any other will do.
+        except OSError:  # In use by now: any other port will do.
             return _bind(0)
     return _bind(0)
 
@@ -97,10 +98,10 @@ def _bind_any(preferred: int) -> socket.socket:
 def _bind(port: int) -> socket.socket:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        # As the servers do it: connections of the previous run that are still fading away don't hold the port.
+        # As the servers do: connections of the previous run in TIME_WAIT don't block the port.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((LOOPBACK, port))
-        # Two sockets with that option may both be bound; only one may listen. This is the real test.
+        # Two sockets with that option can both be bound, but only one of them can listen.
         bound.listen(1)
     except OSError:
         bound.close()
@@ -109,8 +110,8 @@ def _bind(port: int) -> socket.socket:
 
 
 def _is_free(port: int) -> bool:
-    """Whether no process listens on the port. It is bound for a moment, which does not keep a server from binding it
-    that reuses addresses, as all servers of a stack do.
+    """Whether no process listens on the port. The port is bound for a moment, which does not prevent a server with
+    SO_REUSEADDR from binding it, as the stack's servers have.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -122,18 +123,18 @@ def _is_free(port: int) -> bool:
 
 
 def _processes_with(links: Set[str], pids: str) -> Iterator[int]:
-    """The processes, of those whose ids match, that have one of these links among their open files."""
+    """The processes, among those whose ids match `pids`, that have an open file with one of these links."""
     for descriptor in Path("/proc").glob(f"{pids}/fd/*") if links else ():
         try:
             found = str(descriptor.readlink()) in links
-        except OSError:  # The process or the descriptor is gone, or belongs to another user.
+        except OSError:  # The process or the descriptor no longer exists, or belongs to another user.
             continue
         if found:
             yield int(descriptor.parts[2])
 
 
 def _listeners(port: int) -> Set[str]:
-    """The sockets that listen on the port, as the links by which a process' open files show them."""
+    """The sockets that listen on the port, as links in /proc/PID/fd."""
     links = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

@@ -1,7 +1,6 @@
 """Facts about processes, read from /proc.
 
-A process id alone is no identity: ids are used again. With the moment the process started it is one, as long as the
-machine runs.
+The kernel reuses process ids. Together with the start time, an id identifies a process until the machine reboots.
 """
 
 import os
@@ -11,19 +10,19 @@ from typing import Self
 
 _STAT_STATE = 0
 _STAT_START_TICKS = 19
-"""Positions in /proc/PID/stat, counted behind the command's closing bracket (the command may hold any character)."""
+"""Positions in /proc/PID/stat after the command's closing bracket. The command may contain any character."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """One process and no other, also after its id has been given away again."""
+    """Identifies a process, even if its id is reused later."""
 
     pid: int
     start_ticks: int
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """The identity of the process that has this id now, or None where there is none (a zombie counts as none)."""
+        """The identity of the process that currently has this id; None if there is none, or if it is a zombie."""
         stat = _stat(pid)
         if stat is None or stat[_STAT_STATE] == "Z":
             return None
@@ -42,7 +41,7 @@ class ProcessIdentity:
 
 
 def resident_bytes(pid: int) -> int | None:
-    """Memory that the process holds in RAM, or None if it is gone."""
+    """The resident memory of the process; None if it has ended."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     except (OSError, IndexError):
@@ -51,7 +50,7 @@ def resident_bytes(pid: int) -> int | None:
 
 
 def command_name(pid: int) -> str | None:
-    """The short name of the process' program, or None if it is gone."""
+    """The short name of the process' program; None if it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -1,7 +1,7 @@
-"""What a running stack writes down about itself: `stack.json` in its state folder.
+"""The record of a running stack: `stack.json` in its state folder.
 
-The record tells addresses and processes; it does not tell whether the stack runs. That only the state folder's lock
-tells, because a keeper that was killed can't correct its record.
+The record has addresses and processes. Whether the stack runs follows only from the state folder's lock, because a
+keeper that was killed can't update its record.
 """
 
 import json
@@ -16,7 +16,7 @@ FORMAT = 1
 
 
 class StackState(StrEnum):
-    """How far the stack is, by its own account."""
+    """The state that the keeper recorded last."""
 
     STARTING = "starting"
     UP = "up"
@@ -27,7 +27,7 @@ class StackState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """One server: its process (None before it was started), its version and its log."""
+    """One server: its process (None before its start), its version and its log."""
 
     name: str
     process: ProcessIdentity | None
@@ -37,7 +37,7 @@ class ServerRecord:
 
 @dataclass(frozen=True, slots=True)
 class StackRecord:
-    """The whole stack as of its last step. `failure` says why it ended, if not by request."""
+    """The stack as of its last step. `failure` is the error with which it ended; empty if it was stopped."""
 
     state: StackState
     keeper: ProcessIdentity
@@ -51,7 +51,7 @@ class StackRecord:
 
     @classmethod
     def from_json(cls, text: str) -> Self | None:
-        """The record in `text`, or None where it is none: cut short, or of another version."""
+        """Parse a record; None if it is incomplete or has another format."""
         try:
             fields = json.loads(text)
             if fields["format"] != FORMAT:

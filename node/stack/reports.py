@@ -1,4 +1,4 @@
-"""What the `stack` commands tell, for people and for programs."""
+"""The output of the `stack` commands, as text and as JSON."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from strandline.node.stack.status import ServerStatus, StackStatus
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The stack is up: where to reach it. `started` is False if it was up before."""
+    """The addresses of a stack that is up. `started` is False if it was up before the command."""
 
     started: bool
     kafka: str
@@ -41,7 +41,7 @@ def addresses(record: StackRecord, folder: StateFolder, *, started: bool) -> Add
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """The fields of `StackStatus`, as they are."""
+    """The fields of `StackStatus`."""
 
     healthy: bool
     state: str
@@ -86,7 +86,7 @@ class StatusReport:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """No stack runs any more. `stopped` is False if none ran before; `removed` names what --wipe took."""
+    """The result of `stack down`. `stopped` is False if no stack was running. `removed` has what --wipe deleted."""
 
     state_dir: str
     stopped: bool
@@ -111,7 +111,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """The ends of some logs."""
+    """The ends of several logs."""
 
     logs: tuple[Log, ...]
 
@@ -128,7 +128,7 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class FollowedLog:
-    """The end of a log, and then what is added to it: its text has no end."""
+    """The end of a log, followed by the lines that are appended to it. The text is infinite."""
 
     path: Path
     lines: Iterator[str] = field(repr=False)

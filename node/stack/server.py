@@ -1,4 +1,4 @@
-"""One server of the stack: a child process with its files, which says how far it is and why it ended."""
+"""One server of the stack: a child process with its configuration files, its phase, and the cause of its exit."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from strandline.clock import Clock
 from strandline.node.stack.errors import ServerExited, StateFolderUnusable, Unhealthy
-from strandline.node.stack.logs import cause_of_exit, size_of, telling_lines, written_since
+from strandline.node.stack.logs import cause_of_exit, informative_lines, size_of, written_since
 from strandline.node.stack.ports import is_listening
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.record import ServerRecord
@@ -24,7 +24,7 @@ _LOG_LINES_IN_ERRORS = 12
 
 
 class Phase(StrEnum):
-    """How far a server is. It passes through them in this order; a stop may come at any time."""
+    """The phases of a server, in their order. A stop is possible in any of them."""
 
     PREPARING = "preparing"
     STARTING = "starting"
@@ -37,15 +37,15 @@ class Phase(StrEnum):
 class Server(ABC):
     """A server as a child process.
 
-    `start` returns at once; after it `advance` is called again and again until it says HEALTHY. All calls come from
-    one thread, which must live as long as the server (see `tether`). Nothing here waits, except for `check` within its
-    time and `finish_stop` within its own.
+    `start` returns immediately. Afterwards, call `advance` until it returns HEALTHY. All calls must come from one
+    thread, which must live as long as the server (see `tether`). Only `check` and `finish_stop` block, each for at most
+    its timeout.
     """
 
     name: ClassVar[str]
-    """One word, in paths and on the command line."""
+    """The name in paths and on the command line."""
     title: ClassVar[str]
-    """As people write it."""
+    """The name in texts."""
 
     def __init__(self, folder: StateFolder, port: int, clock: Clock) -> None:
         self.folder = folder
@@ -53,7 +53,7 @@ class Server(ABC):
         self.log = folder.log(name=self.name)
         self.phase = Phase.STOPPED
         self.last_failure = ""
-        """Why the last health check failed, as long as it has not passed."""
+        """Why the last health check failed; empty when one has passed."""
         self._output = folder.output(self.name)
         self._clock = clock
         self._process: subprocess.Popen[bytes] | None = None
@@ -67,15 +67,15 @@ class Server(ABC):
 
     @abstractmethod
     def files(self) -> Mapping[Path, str]:
-        """The configuration, file by file, written anew at each start."""
+        """The configuration files, which are written at each start."""
 
     @abstractmethod
     def preparation(self) -> list[str] | None:
-        """A command that must succeed before the server starts; None where there is nothing to prepare."""
+        """A command that must succeed before the server starts; None if there is nothing to prepare."""
 
     @abstractmethod
-    def prepared(self) -> None:
-        """Called once the preparation has succeeded."""
+    def finish_preparation(self) -> None:
+        """Called when the preparation has succeeded."""
 
     @abstractmethod
     def command(self) -> list[str]:
@@ -83,13 +83,11 @@ class Server(ABC):
 
     @abstractmethod
     def environment(self) -> dict[str, str]:
-        """All of the server's environment."""
+        """All environment variables of the server."""
 
     @abstractmethod
     def check(self, timeout: float) -> None:
-        """Use the server as a client does, and return if it answers rightly within `timeout` seconds; otherwise raise
-        `Unhealthy`.
-        """
+        """Use the server as a client. Raises `Unhealthy` if it does not answer correctly within `timeout` seconds."""
 
     def start(self) -> None:
         """Write the files and start the process, or its preparation."""
@@ -98,7 +96,7 @@ class Server(ABC):
         except OSError as error:
             raise StateFolderUnusable(
                 f"{error.filename or self.folder.root} can't be written: {error.strerror}",
-                remedy="Free some space there, or give the state folder to the user that runs the stack",
+                remedy="Free some space there, or make the user that runs the stack the owner of the state folder",
             ) from error
         self._started = self._clock.monotonic()
         self._log_position = size_of(self.log)
@@ -106,10 +104,10 @@ class Server(ABC):
         self._spawn(preparation or self.command(), Phase.PREPARING if preparation else Phase.STARTING)
 
     def advance(self, check_timeout: float) -> Phase:
-        """Take the next step that is due, and say how far the server is. Raises `ServerExited` if it ended."""
+        """Do the next step if it is due, and return the phase. Raises `ServerExited` if the server has ended."""
         if self.phase is Phase.PREPARING:
             if self._running().poll() == 0:
-                self.prepared()
+                self.finish_preparation()
                 self._spawn(self.command(), Phase.STARTING)
             else:
                 self.require_alive()
@@ -137,17 +135,17 @@ class Server(ABC):
             server=self.name,
             cause=cause.what,
             log=self.log if log else self._output,
-            lines=telling_lines(log + output, _LOG_LINES_IN_ERRORS),
+            lines=informative_lines(log + output, _LOG_LINES_IN_ERRORS),
         )
 
     def begin_stop(self) -> None:
-        """Ask the process to end."""
+        """Send SIGTERM to the process."""
         if self._process is not None and self._process.poll() is None:
             self.phase = Phase.STOPPING
             self._process.terminate()
 
     def finish_stop(self, timeout: float) -> None:
-        """Wait for the end; after `timeout` seconds, enforce it."""
+        """Wait until the process has ended. Kills it after `timeout` seconds."""
         if self._process is not None:
             try:
                 self._process.wait(max(0.0, timeout))
@@ -158,7 +156,7 @@ class Server(ABC):
 
     @contextmanager
     def exit_event(self) -> Iterator[int]:
-        """A descriptor that turns readable when the process ends."""
+        """A descriptor that becomes readable when the process ends."""
         descriptor = os.pidfd_open(self._running().pid)
         try:
             yield descriptor
@@ -166,7 +164,7 @@ class Server(ABC):
             os.close(descriptor)
 
     def describe(self) -> ServerRecord:
-        """What the stack's record says about this server."""
+        """The server's entry in the stack's record."""
         process = ProcessIdentity.of(self._process.pid) if self._process is not None else None
         return ServerRecord(name=self.name, process=process, version=self.version, log=str(self.log))
 
@@ -198,7 +196,7 @@ class Server(ABC):
                 stderr=subprocess.STDOUT,
                 cwd=self.folder.root,
                 env=self.environment(),
-                # In a session of its own: Ctrl-C at a terminal reaches the parent, which stops its servers in order.
+                # In its own session, so that Ctrl-C reaches only the parent, which then stops its servers.
                 start_new_session=True,
             )
         self.phase = phase

@@ -1,4 +1,4 @@
-"""The pair of servers as one thing: started together, healthy together, stopped together."""
+"""The stack: starts, monitors and stops both servers together."""
 
 import select
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from strandline.node.stack.java import checked_java
 from strandline.node.stack.kafka import Kafka
 from strandline.node.stack.logs import ADDRESS_IN_USE
 from strandline.node.stack.options import StackOptions
-from strandline.node.stack.ports import LOOPBACK, Ports, choose
+from strandline.node.stack.ports import LOOPBACK, Ports, choose_ports
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.record import StackRecord, StackState
 from strandline.node.stack.server import Phase, Server
@@ -30,7 +30,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class StackStep:
-    """A server has reached a phase, `elapsed` seconds after the start or the stop was begun."""
+    """A server has reached a phase, `elapsed` seconds after the begin of the start or stop."""
 
     server: str
     title: str
@@ -42,13 +42,13 @@ OnStep = Callable[[StackStep], None]
 
 
 class ServerBuilder(Protocol):
-    """Makes the servers, without starting them. Raises for what is wrong beforehand: the Java, the jars."""
+    """Creates the servers without starting them. Raises `WrongJava`, `JarsMissing` or `NotInstalled`."""
 
     def __call__(self, folder: StateFolder, ports: Ports, options: StackOptions, clock: Clock) -> Sequence[Server]: ...
 
 
 def kafka_and_cassandra(folder: StateFolder, ports: Ports, options: StackOptions, clock: Clock) -> Sequence[Server]:
-    """The real pair, from the jars of this installation."""
+    """The real servers, from the jars of this installation."""
     installed = Installation.load()
     java = checked_java(options.java_home or installed.java_home)
     return (
@@ -60,8 +60,8 @@ def kafka_and_cassandra(folder: StateFolder, ports: Ports, options: StackOptions
 class Stack:
     """A running stack: `with Stack.start(options) as stack:`.
 
-    It holds the state folder's lock from start to stop. Start it from the main thread: the kernel ends the servers
-    with the thread that started them. Leaving the `with` block stops the servers, whatever the reason for leaving.
+    It holds the state folder's lock from start to stop. Start it from the main thread: the kernel kills the servers
+    when the thread that started them ends. Leaving the `with` block always stops the servers.
     """
 
     def __init__(self, options: StackOptions, clock: Clock, on_step: OnStep) -> None:
@@ -86,9 +86,9 @@ class Stack:
         clock: Clock | None = None,
         build: ServerBuilder = kafka_and_cassandra,
     ) -> Self:
-        """Start both servers and return once both are healthy.
+        """Start both servers, and return when both are healthy.
 
-        If that fails, or `cancelled` turns true, or an exception passes through, all that was started is stopped
+        If that fails, if `cancelled` returns True, or if an exception occurs, everything that was started is stopped
         before the error is raised.
         """
         stack = cls(options, clock or SystemClock(), on_step)
@@ -115,13 +115,13 @@ class Stack:
 
     @property
     def record(self) -> StackRecord:
-        """What `stack.json` says now."""
+        """The current content of `stack.json`."""
         if self._record is None:
             raise RuntimeError("the stack was not started")
         return self._record
 
     def wait(self, wake_up: int) -> None:
-        """Return when the descriptor `wake_up` turns readable; raise `ServerExited` when a server ends before that."""
+        """Wait until the descriptor `wake_up` is readable. Raises `ServerExited` if a server ends before that."""
         with ExitStack() as opened:
             poll = select.poll()
             poll.register(wake_up, select.POLLIN)
@@ -132,25 +132,25 @@ class Stack:
             server.require_alive()
 
     def stop(self, failure: BaseException | None = None) -> None:
-        """Stop the servers, both at the same time, and let go of the state folder. May be called twice."""
+        """Stop both servers concurrently, and unlock the state folder. May be called twice."""
         if self._lock is None:
             return
         self._begun = self._clock.monotonic()
         try:
             for server in self._servers:
                 server.begin_stop()
-            # The record is for information, and the lock tells the truth: on a full disk the servers stop all the same.
+            # The record is informational, and the lock is authoritative: the servers stop even if the disk is full.
             with suppress(StateFolderUnusable):
-                self._note(StackState.STOPPING)
+                self._write_record(StackState.STOPPING)
             for server in self._servers:
-                self._tell(server)
+                self._report_step(server)
             for server in self._servers:
                 server.finish_stop(self._begun + _STOP_TIMEOUT - self._clock.monotonic())
-                self._tell(server)
+                self._report_step(server)
             with suppress(StateFolderUnusable):
-                self._note(StackState.FAILED if failure else StackState.DOWN, failure)
+                self._write_record(StackState.FAILED if failure else StackState.DOWN, failure)
         finally:
-            # A second Ctrl-C comes this way too: no server stays, and the lock goes last.
+            # Also reached after a second Ctrl-C: no server may remain, and the lock is released last.
             for server in self._servers:
                 server.finish_stop(0.0)
             self._lock.release()
@@ -167,15 +167,15 @@ class Stack:
     def _start(self, cancelled: Callable[[], bool], build: ServerBuilder) -> None:
         before = self.folder.read()
         self.ports = before.ports if before else Ports()
-        self._note(StackState.STARTING)
+        self._write_record(StackState.STARTING)
         self.folder.require_free_disk(self._options.min_free_disk)
         for attempt in range(1, _ATTEMPTS + 1):
-            self.ports = choose(self._options, self.ports)
+            self.ports = choose_ports(self._options, self.ports)
             self._servers = build(self.folder, self.ports, self._options, self._clock)
             try:
                 self._bring_up(cancelled)
             except ServerExited as error:
-                # Somebody was quicker to bind one of the ports. Others are chosen, unless the settings fix them.
+                # Another process has bound one of the ports first. Choose others, unless the settings fix them.
                 if error.cause != ADDRESS_IN_USE or attempt == _ATTEMPTS:
                     raise
                 for server in self._servers:
@@ -184,30 +184,30 @@ class Stack:
                     server.finish_stop(_STOP_TIMEOUT)
             else:
                 break
-        self._note(StackState.UP)
+        self._write_record(StackState.UP)
 
     def _bring_up(self, cancelled: Callable[[], bool]) -> None:
         deadline = self._clock.monotonic() + self._options.start_timeout
         for server in self._servers:
             server.start()
-            self._tell(server)
-        self._note(StackState.STARTING)
+            self._report_step(server)
+        self._write_record(StackState.STARTING)
         while any(server.phase is not Phase.HEALTHY for server in self._servers):
             if cancelled():
                 raise StartCancelled("the start was cancelled")
             if self._clock.monotonic() >= deadline:
-                raise self._too_late()
+                raise self._start_timed_out()
             for server in self._servers:
                 before = server.phase
                 if server.advance(_CHECK_TIMEOUT) is not before:
-                    self._tell(server)
-                    self._note(StackState.STARTING)
+                    self._report_step(server)
+                    self._write_record(StackState.STARTING)
             self._clock.sleep(_POLL)
-        # The first to be healthy may have died while the other was still on its way.
+        # The first healthy server may have ended while the other one was starting.
         for server in self._servers:
             server.require_alive()
 
-    def _too_late(self) -> StartTimedOut:
+    def _start_timed_out(self) -> StartTimedOut:
         late = [server for server in self._servers if server.phase is not Phase.HEALTHY]
         how_far = "; ".join(
             f"{server.title} is still {server.phase}" + (f" ({server.last_failure})" if server.last_failure else "")
@@ -215,23 +215,23 @@ class Stack:
         )
         return StartTimedOut(
             f"the stack was not healthy within {self._options.start_timeout:.0f} s: {how_far}",
-            remedy=f"Look into {' and '.join(str(server.log) for server in late)}, or raise stack.start_timeout",
+            remedy=f"See {' and '.join(str(server.log) for server in late)}, or raise stack.start_timeout",
         )
 
-    def _tell(self, server: Server) -> None:
+    def _report_step(self, server: Server) -> None:
         elapsed = self._clock.monotonic() - self._begun
         self._on_step(StackStep(server.name, server.title, server.phase, elapsed))
 
-    def _note(self, state: StackState, failure: BaseException | None = None) -> None:
+    def _write_record(self, state: StackState, failure: BaseException | None = None) -> None:
         started = self._record.started_at_ms if self._record else self._clock.now_ms()
-        told = failure.message if isinstance(failure, StrandlineError) else type(failure).__name__ if failure else ""
+        reason = failure.message if isinstance(failure, StrandlineError) else type(failure).__name__ if failure else ""
         record = StackRecord(
             state=state,
             keeper=ProcessIdentity.own(),
             started_at_ms=started,
             ports=self.ports,
             servers=tuple(server.describe() for server in self._servers),
-            failure=told,
+            failure=reason,
         )
         self._record = record
         self.folder.write(record)

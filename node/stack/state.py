@@ -1,4 +1,4 @@
-"""The state folder: where each file of a stack lies, who holds the folder, and what may be removed from it."""
+"""The state folder of a stack: the paths of its files, its lock, and the files that a wipe may remove."""
 
 import fcntl
 import os
@@ -13,14 +13,14 @@ from strandline.node.stack.record import StackRecord
 
 _OWN_FOLDERS = ("kafka", "cassandra", "conf", "logs", "tmp")
 _UNSAFE = frozenset(",:;\"'$%\\{}\n\r\t")
-"""Characters that mean something in a class path, in Kafka's properties or in a logging pattern."""
+"""Characters with a special meaning in a class path, in Kafka's properties or in a logging pattern."""
 
 
 class StateFolder:
-    """Paths within one state folder, its record and its lock.
+    """The paths in one state folder, its record and its lock.
 
-    Making one touches nothing; `prepare` makes the folder. The lock is held by whoever runs the stack for as long as
-    it does, and the kernel lets go of it when that process ends, however it ends.
+    The constructor does not access the disk; `prepare` creates the folder. The process that runs the stack holds the
+    lock. The kernel releases it when that process ends in any way.
     """
 
     def __init__(self, root: Path) -> None:
@@ -28,7 +28,7 @@ class StateFolder:
         self.lock_file = self.root / "lock"
         self.record_file = self.root / "stack.json"
         self.keeper_log = self.root / "keeper.log"
-        """What a detached keeper has to say: why it ended, if not by request."""
+        """The output of a detached keeper, such as the error with which it ended."""
 
     def conf(self, server: str) -> Path:
         return self.root / "conf" / server
@@ -40,30 +40,30 @@ class StateFolder:
         return self.root / "tmp" / server
 
     def log(self, name: str) -> Path:
-        """The log that `name` writes and rotates itself."""
+        """The log of `name`, which it rotates itself."""
         return self.root / "logs" / f"{name}.log"
 
     def output(self, name: str) -> Path:
-        """What `name` writes to its standard output and error: little, and from this start only."""
+        """The standard output and error of `name` since its last start. It is short."""
         return self.root / "logs" / f"{name}.out"
 
     def prepare(self) -> None:
-        """Make the folder, or see that the one that is there is fit for a stack."""
+        """Create the folder, or check that the existing one can be used for a stack."""
         unsafe = sorted(_UNSAFE.intersection(str(self.root)))
         if unsafe:
             raise StateFolderUnusable(
-                f"the state folder {self.root} has {' '.join(map(repr, unsafe))} in its path, which the servers' "
-                "configuration can't hold",
-                remedy="Set stack.state_dir to a path of plain characters",
+                f"the path of the state folder {self.root} contains {' '.join(map(repr, unsafe))}, which the servers' "
+                "configuration does not support",
+                remedy="Set stack.state_dir to a path without these characters",
             )
         foreign = [name for name in _OWN_FOLDERS if (self.root / name).exists()]
         if foreign and not self.record_file.exists():
             raise StateFolderUnusable(
-                f"the state folder {self.root} holds {', '.join(foreign)}, which no stack made",
+                f"the state folder {self.root} contains {', '.join(foreign)}, which was not created by a stack",
                 remedy="Set stack.state_dir to an empty or new folder",
             )
         try:
-            # The servers' passwords, where they have some, lie in here.
+            # The configuration in it may contain passwords.
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             probe = self.root / f".writable-{os.getpid()}"
             probe.write_bytes(b"")
@@ -71,22 +71,22 @@ class StateFolder:
         except OSError as error:
             raise StateFolderUnusable(
                 f"the state folder {self.root} can't be written: {error.strerror}",
-                remedy="Give it to the user that runs the stack, or set stack.state_dir to another folder",
+                remedy="Make the user that runs the stack its owner, or set stack.state_dir to another folder",
             ) from error
 
-    def require_free_disk(self, at_least: int) -> None:
+    def require_free_disk(self, min_bytes: int) -> None:
         free = shutil.disk_usage(self.root).free
-        if free < at_least:
+        if free < min_bytes:
             raise DiskTooFull(
-                f"the disk of {self.root} has {free >> 20} MiB free, less than the {at_least >> 20} MiB that "
-                "stack.min_free_disk asks for",
+                f"the disk of {self.root} has {free >> 20} MiB free, less than the {min_bytes >> 20} MiB that "
+                "stack.min_free_disk requires",
                 remedy="Free some space, or set stack.state_dir to a folder on another disk",
             )
 
     def lock(self, *, clock: Clock | None = None) -> "StateLock":
-        """Hold the folder, or raise `StackBusy`."""
+        """Lock the folder. Raises `StackBusy` if another process has locked it."""
         lock = StateLock(self.lock_file)
-        # `held` takes the lock for an instant to see whether it can: a second look tells that from a real holder.
+        # `is_held` of another process acquires the lock for an instant, so this tries more than once.
         if not wait_until(lock.acquire, timeout=0.5, clock=clock or SystemClock(), poll=0.02):
             raise StackBusy(
                 f"a stack is already running in {self.root}",
@@ -94,22 +94,22 @@ class StateFolder:
             )
         return lock
 
-    def held(self) -> bool:
-        """Whether somebody runs a stack here at this moment."""
+    def is_held(self) -> bool:
+        """Whether a process has locked the folder, and so runs a stack in it."""
         if not self.lock_file.exists():
             return False
         with StateLock(self.lock_file) as lock:
             return not lock.acquire()
 
     def read(self) -> StackRecord | None:
-        """The record, or None where there is none that can be read."""
+        """The record; None if it does not exist or can't be parsed."""
         try:
             return StackRecord.from_json(self.record_file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
 
     def write(self, record: StackRecord) -> None:
-        """Replace the record, whole or not at all. Only the lock's holder may."""
+        """Replace the record atomically. Only the lock's holder may call this."""
         partial = self.record_file.with_suffix(".partial")
         try:
             partial.write_text(record.to_json(), encoding="utf-8")
@@ -117,27 +117,27 @@ class StateFolder:
         except OSError as error:
             raise StateFolderUnusable(
                 f"{self.record_file} can't be written: {error.strerror}",
-                remedy="Free some space there, or give the state folder to the user that runs the stack",
+                remedy="Free some space there, or make the user that runs the stack the owner of the state folder",
             ) from error
 
     def size(self, server: str) -> int:
-        """Bytes on disk of the server's data."""
+        """The size of the server's data on disk, in bytes."""
         total = 0
         for folder, _, names in os.walk(self.data(server)):
             for name in names:
                 try:
                     total += (Path(folder) / name).lstat().st_blocks * 512
-                except FileNotFoundError:  # A running server deletes files while we count.
+                except FileNotFoundError:  # A running server deletes files meanwhile.
                     continue
         return total
 
     def _own_files(self) -> tuple[Path, ...]:
-        # The record goes late: as long as it is there, the folders are known to be a stack's.
+        # The record is removed late: while it exists, the folders are known to belong to a stack.
         return (self.keeper_log, self.record_file.with_suffix(".partial"), self.record_file, self.lock_file)
 
     def wipe(self) -> list[Path]:
-        """Remove what a stack made here, and the folder itself if nothing else is left in it; say what went. A link in
-        place of one of the folders is removed, what it leads to is not.
+        """Remove the files of a stack, and the folder itself if it is then empty. Returns the removed paths. If one of
+        the folders is a symbolic link, the link is removed, and not its target.
         """
         if not self.record_file.exists():
             return []
@@ -158,19 +158,19 @@ class StateFolder:
 
 
 class StateLock:
-    """An exclusive lock on a file, tied to this process: a child gets no share in it."""
+    """An exclusive lock on a file, held by this process. Child processes don't inherit it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd = -1
 
     def acquire(self) -> bool:
-        """Take the lock if nobody has it; say whether it is ours now."""
-        # Not inherited: a server must not hold the lock after its keeper.
+        """Acquire the lock if it is free. Returns whether it was acquired."""
+        # Not inherited: a server must not hold the lock longer than its keeper.
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Somebody may have wiped the folder since we opened the file: then we hold a file that nobody sees.
+            # If the folder was wiped after we opened the file, we have locked a deleted file.
             if self._path.stat().st_ino == os.fstat(self._fd).st_ino:
                 return True
         except (BlockingIOError, FileNotFoundError):
@@ -179,7 +179,7 @@ class StateLock:
         return False
 
     def release(self) -> None:
-        """Let go. May be called twice."""
+        """Release the lock. May be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,4 +1,4 @@
-"""How a stack is doing right now: asked of its lock, its processes and its servers, not of what it once wrote."""
+"""The current status of a stack, determined from its lock, its processes and health checks of its servers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ CHECK_TIMEOUT = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """One server. `problem` is empty if and only if it is healthy."""
+    """The status of one server. `problem` is empty if and only if it is healthy."""
 
     name: str
     healthy: bool
@@ -31,7 +31,7 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class StackStatus:
-    """The whole stack. It is healthy if both of its servers are; `state` is "down" if nobody holds the folder."""
+    """The status of the stack. It is healthy if both servers are. `state` is "down" if no process holds the lock."""
 
     healthy: bool
     state: str
@@ -45,9 +45,9 @@ class StackStatus:
 Check = Callable[[ServerRecord, Ports], None]
 
 
-def look(folder: StateFolder, *, clock: Clock, check: Check | None = None) -> StackStatus:
-    """The status of the stack in this folder. Each health check is bounded by `CHECK_TIMEOUT`."""
-    held = folder.held()
+def stack_status(folder: StateFolder, *, clock: Clock, check: Check | None = None) -> StackStatus:
+    """The status of the stack in this folder. Each health check takes at most `CHECK_TIMEOUT` seconds."""
+    held = folder.is_held()
     record = folder.read()
     if record is None or not held:
         return StackStatus(
@@ -56,7 +56,7 @@ def look(folder: StateFolder, *, clock: Clock, check: Check | None = None) -> St
             state_dir=str(folder.root),
             keeper_pid=None,
             uptime_seconds=None,
-            # One that was killed could not say so: its record still has it running.
+            # If the keeper was killed, the record still says that the stack runs.
             failure=_failure(record),
             servers=(),
         )
@@ -73,7 +73,7 @@ def look(folder: StateFolder, *, clock: Clock, check: Check | None = None) -> St
 
 
 def check_server(server: ServerRecord, ports: Ports) -> None:
-    """Use the server as a client does; raise `Unhealthy` if that does not work."""
+    """Use the server as a client. Raises `Unhealthy` if that fails."""
     if server.name == "kafka":
         from strandline.node.stack.kafka_health import check_kafka  # noqa: PLC0415 - loads the client library
 
@@ -103,7 +103,7 @@ def _server(server: ServerRecord, record: StackRecord, folder: StateFolder, chec
 
 def _problem(server: ServerRecord, port: int, record: StackRecord, check: Check) -> str:
     if server.process is None or not server.process.alive():
-        return "its process is gone"
+        return "its process has ended"
     if not is_listening(port, server.process.pid):
         return f"it does not listen yet ({record.state})"
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from strandline.clock import Clock
-from strandline.disk import lacks_room
+from strandline.disk import is_nearly_full
 from strandline.errors import ExitCode, Retryable, StrandlineError
 from strandline.node.exit_reason import ExitReason
 from strandline.node.settings.http_sections import NodeSettings
@@ -190,7 +190,7 @@ class ProcessKeeper:
 
     def _waits_for_room(self) -> bool:
         """Whether the disk that ended the last process is still full: a new process would end in the same way."""
-        if self._full_disk and not lacks_room(Path(self._full_disk)):
+        if self._full_disk and not is_nearly_full(Path(self._full_disk)):
             _LOG.info("there is room on the disk again", process=self.name, path=self._full_disk)
             self._full_disk = ""
         return bool(self._full_disk)

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from strandline.errors import ExitCode, Fatal
 from strandline.node.settings.clients import librdkafka_options
-from strandline.node.settings.fields import listed_shards
+from strandline.node.settings.fields import parse_shard_list
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.kafka_admin import KafkaAdmin
 
@@ -27,7 +27,7 @@ def count_partitions(settings: Settings) -> int:
 
 def served_shards(settings: Settings, partitions: int) -> tuple[int, ...]:
     """The shards of this node, in order. Raises `ListedShardMissing`."""
-    shards = listed_shards(settings.node.shards, partitions)
+    shards = parse_shard_list(settings.node.shards, partitions)
     missing = [shard for shard in shards if shard >= partitions]
     if missing:
         raise ListedShardMissing(

@@ -149,7 +149,7 @@ class Supervisor:
         try:
             partitions = self._count(outcome.settings)
         except StrandlineError as error:
-            if not error.passing:
+            if not error.transient:
                 raise
             _LOG.warning("the topic's partitions can't be counted", error=str(error))
         if partitions is not None:
@@ -255,7 +255,7 @@ class Supervisor:
                 self._serve(found)
             self._uncounted.is_over()
         except StrandlineError as error:
-            if error.passing:
+            if error.transient:
                 self._wait_for(str(error))
             elif self._partitions is None:
                 self._failure = error

@@ -1,4 +1,4 @@
-"""Writing the units: what is there, what would be written, and what to do next."""
+"""Writes unit files: compares them with existing files, writes them, and reports the next steps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from strandline.node.systemd.units import FOLDER, Unit
 
 
 class UnitFileState(StrEnum):
-    """How a unit file was found."""
+    """How a unit compares with the existing file."""
 
     NEW = "new"
     SAME = "unchanged"
@@ -19,7 +19,7 @@ class UnitFileState(StrEnum):
 
 
 class UnitsDiffer(Fatal):
-    """A unit file is there already, and says something else."""
+    """A unit file already exists with a different content."""
 
     exit_code = ExitCode.USAGE
 
@@ -30,7 +30,7 @@ class UnitsUnwritable(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class UnitFile:
-    """A unit, where it belongs, and how that place was found."""
+    """A unit, the path of its file, and how it compares with the existing file."""
 
     path: str
     state: UnitFileState
@@ -39,7 +39,7 @@ class UnitFile:
 
 @dataclass(frozen=True, slots=True)
 class UnitsReport:
-    """What was written, or would be; and what to do next."""
+    """The unit files that were written or would be written, and the next steps."""
 
     files: tuple[UnitFile, ...]
     written: bool
@@ -47,7 +47,7 @@ class UnitsReport:
     warnings: tuple[str, ...] = ()
 
     def blocks(self) -> Iterator[Block]:
-        """For people. Without writing, the units themselves."""
+        """A line for each file, or the text of the units if they were not written."""
         for file in self.files:
             if self.written:
                 yield f"{file.path}: {'written' if file.state is UnitFileState.NEW else file.state.value}"
@@ -62,32 +62,32 @@ class UnitsReport:
 
 
 def found_files(units: tuple[Unit, ...], root: Path) -> tuple[UnitFile, ...]:
-    """The units and what lies in their places. Raises `UnitsUnwritable`."""
+    """The units, compared with the existing files. Raises `UnitsUnwritable`."""
     found = []
     for unit in units:
         path = root / FOLDER.relative_to("/") / unit.name
         try:
-            there = path.read_text(encoding="utf-8", errors="replace")
+            existing = path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             state = UnitFileState.NEW
         except OSError as error:
             raise _unwritable(path, error) from error
         else:
-            state = UnitFileState.SAME if there == unit.text else UnitFileState.DIFFERENT
+            state = UnitFileState.SAME if existing == unit.text else UnitFileState.DIFFERENT
         found.append(UnitFile(str(path), state, unit.text))
     return tuple(found)
 
 
 def write_files(files: tuple[UnitFile, ...], *, replace: bool) -> None:
-    """Write those that are not there as they should be; others' changes only if told to `replace` them.
+    """Write the files that don't exist or differ. Existing files that differ are overwritten only with `replace`.
 
-    Raises `UnitsDiffer`, with nothing written, and `UnitsUnwritable`.
+    Raises `UnitsDiffer`, before anything is written, and `UnitsUnwritable`.
     """
     different = [file.path for file in files if file.state is UnitFileState.DIFFERENT]
     if different and not replace:
         raise UnitsDiffer(
-            f"{', '.join(different)} {'is' if len(different) == 1 else 'are'} there already, and different",
-            remedy="See what would change with --dry-run, and replace with --yes; own settings belong into"
+            f"{', '.join(different)} already {'exists' if len(different) == 1 else 'exist'} with a different content",
+            remedy="See what would change with --dry-run, and replace with --yes; make your own changes with"
             " `systemctl edit`",
         )
     for file in files:
@@ -105,5 +105,5 @@ def write_files(files: tuple[UnitFile, ...], *, replace: bool) -> None:
 
 def _unwritable(path: Path, error: OSError) -> UnitsUnwritable:
     return UnitsUnwritable(
-        f"{path} can't be written: {error.strerror}", remedy="Run it as root, or name another folder with --root"
+        f"{path} can't be written: {error.strerror}", remedy="Run it as root, or choose another folder with --root"
     )

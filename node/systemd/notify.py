@@ -1,4 +1,4 @@
-"""The socket over which a service notifies systemd, by the protocol of sd_notify(3)."""
+"""The socket through which a service notifies systemd, with the protocol of sd_notify(3)."""
 
 import socket
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ import structlog
 
 _LOG = structlog.get_logger(__name__)
 SOCKET_VARIABLE = "NOTIFY_SOCKET"
-# What a process may need itself, after what it waits for has ended.
+# The time that a process itself needs to end, after everything that it waits for has ended.
 _STOP_SLACK_S = 15.0
-# systemd drops a longer message.
+# systemd drops longer messages.
 _MAX_MESSAGE = 4096
 
 
@@ -20,7 +20,7 @@ class NotifySocket:
     """
 
     def __init__(self, address: str | None) -> None:
-        """`address` is what $NOTIFY_SOCKET says: a path, or @ and a name of the abstract namespace."""
+        """`address` is the value of $NOTIFY_SOCKET: a path, or @ and a name in the abstract namespace."""
         self._socket: socket.socket | None = None
         if not address:
             return
@@ -40,11 +40,11 @@ class NotifySocket:
 
     @property
     def is_open(self) -> bool:
-        """Whether messages are sent at all."""
+        """Whether messages are sent."""
         return self._socket is not None
 
     def send(self, *assignments: str) -> bool:
-        """Send assignments such as "READY=1" in one message; whether it was taken."""
+        """Send assignments such as "READY=1" in one message. Returns whether it was sent."""
         if self._socket is None or not assignments:
             return False
         message = "\n".join(line.replace("\n", " ") for line in assignments).encode()
@@ -56,7 +56,7 @@ class NotifySocket:
         return True
 
     def close(self) -> None:
-        """Close the socket; `send` does nothing from then on."""
+        """Close the socket. Afterwards, `send` does nothing."""
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.close()
@@ -74,6 +74,6 @@ def watchdog_seconds(environ: Mapping[str, str], pid: int) -> float | None:
 
 
 def stopping_notice(stop_timeout_s: float) -> tuple[str, ...]:
-    """The assignments that announce a stop which takes at most this long."""
+    """The assignments that announce a stop, which takes at most this long."""
     microseconds = round((stop_timeout_s + _STOP_SLACK_S) * 1_000_000)
     return ("STOPPING=1", "STATUS=stopping", f"EXTEND_TIMEOUT_USEC={microseconds}")

@@ -1,7 +1,8 @@
-"""The units for systemd: the templates that come with the program, made to fit an installation. Pure, but for reading.
+"""Creates systemd units from the templates in `conf/systemd/`, to which this folder has links. Pure, except for reading
+the templates.
 
-The templates in `conf/systemd/` are good units by themselves, for an installation in /usr; what differs elsewhere is
-the program's path, the user, and whether the service may look into home folders.
+The templates are valid units for an installation in /usr. For other installations, the program's path, the user, and
+the access to home folders are replaced.
 """
 
 import re
@@ -15,19 +16,19 @@ FOLDER = PurePosixPath("/etc/systemd/system")
 _PROGRAM = "/usr/bin/strandline"
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.ASCII)
 _HOMES = ("/home", "/root", "/run/user")
-# Of which each service has its own.
+# Each service has its own (PrivateTmp).
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - nothing is written there
 
 
 class UnitUnfit(Fatal):
-    """A unit can't be written for what was asked."""
+    """A unit can't be created for this program or user."""
 
     exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)
-class UnitPlace:
-    """Where the program lies and what else it reads, and the user that it runs as."""
+class UnitTarget:
+    """The program's path, the other paths that it reads, and the user that it runs as."""
 
     program: Path
     user: str
@@ -36,7 +37,7 @@ class UnitPlace:
     def __post_init__(self) -> None:
         if _USER.fullmatch(self.user) is None:
             raise UnitUnfit(
-                f"{self.user!r} is no user's name",
+                f"{self.user!r} is not a valid user name",
                 remedy="At most 32 of a-z, 0-9, _ and -, a letter or _ first, such as strandline",
             )
         if not self.program.is_absolute() or any(character in str(self.program) for character in "\"'\\\n"):
@@ -47,7 +48,7 @@ class UnitPlace:
 
     @property
     def reads_homes(self) -> bool:
-        """Whether something of it lies in a home folder."""
+        """Whether any of the paths is in a home folder."""
         return any(path.is_relative_to(home) for path in (self.program, *self.reads) for home in _HOMES)
 
 
@@ -59,28 +60,30 @@ class Unit:
     text: str
 
 
-def units(place: UnitPlace) -> tuple[Unit, ...]:
-    """The units of this program, for a place."""
+def units(target: UnitTarget) -> tuple[Unit, ...]:
+    """The units of the node and the gateway."""
     folder = Path(__file__).parent
-    return tuple(Unit(name, fitted((folder / name).read_text(encoding="utf-8"), place)) for name in (NODE, GATEWAY))
+    return tuple(
+        Unit(name, fill_template((folder / name).read_text(encoding="utf-8"), target)) for name in (NODE, GATEWAY)
+    )
 
 
-def fitted(template: str, place: UnitPlace) -> str:
-    """A template, made to fit."""
+def fill_template(template: str, target: UnitTarget) -> str:
+    """Replace the program's path, the user and the protection of home folders in a template."""
     text = re.sub(
         rf"^(ExecStart=){re.escape(_PROGRAM)}(?= )",
-        lambda m: m[1] + unit_word(place.program),
+        lambda m: m[1] + quoted_for_unit(target.program),
         template,
         flags=re.MULTILINE,
     )
-    text = re.sub(r"^User=.*$", f"User={place.user}", text, flags=re.MULTILINE)
-    if place.reads_homes:
+    text = re.sub(r"^User=.*$", f"User={target.user}", text, flags=re.MULTILINE)
+    if target.reads_homes:
         text = re.sub(r"^ProtectHome=yes$", "ProtectHome=read-only", text, flags=re.MULTILINE)
     return text
 
 
-def closed_to_others(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Folders on the way to these that only their owner and group may enter: a service's user may be shut out."""
+def private_folders(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Parent folders of these paths that only their owner and group can enter, so the service's user perhaps can't."""
     closed: dict[Path, None] = {}
     for path in paths:
         for folder in (path, *path.parents) if path.is_dir() else path.parents:
@@ -89,12 +92,12 @@ def closed_to_others(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     return tuple(sorted(closed))
 
 
-def hidden(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Those of these that the service can't see, because it has temporary folders of its own."""
+def hidden_by_private_tmp(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The paths that the service can't access, because it has its own temporary folders (PrivateTmp)."""
     return tuple(sorted({path for path in paths for folder in _TEMPORARY if path.is_relative_to(folder)}))
 
 
-def unit_word(program: Path) -> str:
-    """A path as a unit has it: a per cent sign is written twice, and a space needs quotes."""
+def quoted_for_unit(program: Path) -> str:
+    """A path in the syntax of unit files: a percent sign is doubled, and a path with a space is quoted."""
     text = str(program).replace("%", "%%")
     return f'"{text}"' if " " in text else text

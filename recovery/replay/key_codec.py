@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pcodec import ChunkConfig, standalone
 
-from strandline.arrays import run_lengths, run_places
+from strandline.arrays import run_lengths, run_offsets
 from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.recovery.replay.sections import ResultDamaged, pack_sections, unpack_sections
 
@@ -51,7 +51,7 @@ def encode_keys(keys: PartKeyBytes) -> bytes:
 def decode_keys(data: bytes, count: int, *, named: str) -> PartKeyBytes:
     """The inverse of `encode_keys`, for `count` keys. Raises `ResultDamaged` like `decode_summary`."""
     lengths, text = unpack_sections(data, named=named, count=2)
-    offsets = run_places(_unpack(lengths, count, np.uint32, named))
+    offsets = run_offsets(_unpack(lengths, count, np.uint32, named))
     try:
         keys = np.frombuffer(bytes(cramjam.zstd.decompress(text)), dtype=np.uint8)
     except cramjam.DecompressionError as error:

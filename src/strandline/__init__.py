@@ -1,7 +1,8 @@
 """Strandline: a time-series indexing storage node.
 
-Each folder at the top of the checkout is one package below this name: `node/` is `strandline.node`, and so on. The
-links beside this file make it so without a copy. Only what every package may use lives here: errors and the clock.
+Each top-level folder of the checkout is one subpackage: `node/` is `strandline.node`, and so on, through the symbolic
+links in this folder. The modules in this folder itself are those that every package may import, such as `errors` and
+`clock`.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Names for the arrays that columns are made of, as types; and the lengths of runs that lie one behind the other."""
+"""Types of the numpy arrays that columns consist of, and conversion between lengths and offsets of consecutive runs."""
 
 from typing import Any
 
@@ -10,20 +10,20 @@ F64s = npt.NDArray[np.float64]
 I64s = npt.NDArray[np.int64]
 U32s = npt.NDArray[np.uint32]
 U64s = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.int64]  # Places in other arrays.
+Rows = npt.NDArray[np.int64]  # Indices into other arrays.
 
 
-def run_lengths(first: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The lengths of runs that begin at these places, the last of which is the end of all.
+def run_lengths(offsets: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The lengths of consecutive runs that start at these offsets. The last offset is the end of the last run.
 
-    As `np.diff`, which takes three microseconds more: the runs are often few.
+    The same as `np.diff`, but 3 microseconds faster, which matters because there are often only a few runs.
     """
-    lengths: npt.NDArray[Any] = first[1:] - first[:-1]
+    lengths: npt.NDArray[Any] = offsets[1:] - offsets[:-1]
     return lengths
 
 
-def run_places(lengths: npt.NDArray[Any]) -> I64s:
-    """Where runs of these lengths begin, and behind them where the last ends."""
-    places = np.zeros(len(lengths) + 1, dtype=np.int64)
-    lengths.cumsum(out=places[1:])
-    return places
+def run_offsets(lengths: npt.NDArray[Any]) -> I64s:
+    """The offsets at which consecutive runs of these lengths start, followed by the end of the last run."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    lengths.cumsum(out=offsets[1:])
+    return offsets

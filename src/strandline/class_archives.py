@@ -1,8 +1,8 @@
-"""Archives of Java classes that set-up has written (class data sharing): a JVM maps them instead of loading and
-verifying thousands of classes from jars, which takes half of the processor time of a start.
+"""Class data sharing: a JVM maps an archive of classes that set-up has written. Without one, loading and verifying
+thousands of classes from jars takes half of the CPU time of a start.
 
-An archive fits one JDK and one class path. A JVM that it does not fit starts without it. Cassandra has none: its agent
-that measures objects rules it out.
+An archive is valid for one JDK and one class path. A JVM ignores an archive that does not match. Cassandra has none,
+because its Java agent that measures objects (jamm) prevents class data sharing.
 """
 
 import sys
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = "strandline-classes"
-"""In the virtual environment."""
+"""The folder with the archives in the virtual environment."""
 KAFKA: Final = "kafka"
 SPARK: Final = "spark"
 RECORDING: Final = ("-XX:+RecordDynamicDumpInfo", "-Xlog:cds*=off")
-"""The options of a JVM of whose classes an archive is to be written."""
+"""JVM options that record the loaded classes, so that an archive of them can be written."""
 
 
 def archive_options(name: str, prefix: Path | None = None) -> list[str]:
-    """The options of a JVM that uses an archive, if set-up has written one."""
+    """JVM options that use the archive of this name; none if set-up has not written it."""
     archive = (prefix or Path(sys.prefix)) / FOLDER / f"{name}.jsa"
-    # Without a word about one that does not fit.
+    # The JVM does not log that an archive does not match.
     return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"] if archive.exists() else []

@@ -1,4 +1,4 @@
-"""Time as a value that is passed in, so that tests and simulations decide what time it is."""
+"""Clocks. Code gets its clock as a parameter, so that tests and simulations control the time."""
 
 import time
 from collections.abc import Callable
@@ -6,23 +6,23 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time for dates, monotonic time for durations; `sleep` lets at least that much monotonic time pass."""
+    """Wall time for dates, and monotonic time for durations."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch. May jump, as wall clocks do."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some fixed moment. Never goes back."""
+        """Seconds since an arbitrary fixed moment. Never decreases."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Return once `monotonic` has grown by `seconds` or more; at once if that is zero or less."""
+        """Return when `monotonic` has increased by at least `seconds`; immediately if `seconds` is not positive."""
         ...
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The machine's clocks."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -36,7 +36,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until somebody sleeps on it or moves it: the twin of `SystemClock` in tests."""
+    """The counterpart of `SystemClock` in tests: its time advances only by `sleep`."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._start_ms = now_ms
@@ -49,13 +49,13 @@ class ManualClock:
         return self._elapsed_ns / 1e9
 
     def sleep(self, seconds: float) -> None:
-        # Rounded up: a sleep never ends early, not by a nanosecond.
+        # Rounded up to a nanosecond: a sleep never ends early.
         self._elapsed_ns += max(0, -int(-seconds * 1e9 // 1))
 
 
 def wait_until(condition: Callable[[], bool], *, timeout: float, clock: Clock, poll: float = 0.05) -> bool:
-    """Poll `condition` until it holds or `timeout` seconds have passed; say which. It is tried at least once, and once
-    more after the last sleep, so a condition that turns true just before the deadline is seen."""
+    """Poll `condition` until it holds or `timeout` seconds have passed, and return whether it held. It is evaluated at
+    least once, and again after the last sleep, so a condition that becomes true just before the deadline is noticed."""
     deadline = clock.monotonic() + timeout
     while not condition():
         left = deadline - clock.monotonic()

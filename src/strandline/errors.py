@@ -1,15 +1,14 @@
-"""The tree of errors that every package shares.
+"""The base classes of all errors.
 
-An error names the thing, its value and what to do about it. `Retryable` means that the same call may work later with
-nothing changed; `Fatal` means that it will not until a person changes something. Code that retries catches
-`Retryable` and nothing wider.
+A message names the object, the value and the remedy. `Retryable`: the same call may succeed later without any change.
+`Fatal`: it will fail until a person changes something. Code that retries catches `Retryable` only, not a base class.
 """
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the `strandline` command returns to the shell; scripts rely on these numbers."""
+    """The exit codes of the `strandline` command. Scripts rely on these numbers."""
 
     OK = 0
     FAILED = 1
@@ -22,11 +21,11 @@ class ExitCode(IntEnum):
 
 
 class StrandlineError(Exception):
-    """An error that a user can read: what is wrong, and a remedy where there is one."""
+    """An error for users: what is wrong, and the remedy if there is one."""
 
     exit_code = ExitCode.FAILED
-    passing = False
-    """Whether a new process may work later with nothing changed."""
+    transient = False
+    """Whether a new process may succeed later without any change, even if the error is fatal for this process."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
         super().__init__(message)
@@ -38,10 +37,10 @@ class StrandlineError(Exception):
 
 
 class Retryable(StrandlineError):
-    """The same call may work later."""
+    """The same call may succeed later."""
 
-    passing = True
+    transient = True
 
 
 class Fatal(StrandlineError):
-    """The same call will not work until a person changes something."""
+    """The same call will fail until a person changes something."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strandline.arrays import F64s, I64s, U32s, run_places
+from strandline.arrays import F64s, I64s, U32s, run_offsets
 from strandline.arrays import Rows as Positions
 from strandline.store.buffer.dictionary import KnownSeries
 from strandline.store.buffer.kernels.rows import count_rows, scatter_rows
@@ -78,7 +78,7 @@ def collect_samples(
     if rows is not None:
         rows, position = _rows_with_positions(rows, wanted, series)
         count_rows(rows.series, position, totals)
-    first = run_places(totals)
+    first = run_offsets(totals)
     time, value = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.float64)
     bits, cursor = value.view(np.int64), first[:-1].copy()
     for one in opened:

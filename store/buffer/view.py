@@ -11,7 +11,7 @@ from strandline.store.buffer.dictionary import KnownSeries
 from strandline.store.buffer.open_rows import Rows
 from strandline.store.buffer.page import Page
 from strandline.store.series_run import SeriesKeys, SeriesRun
-from strandline.time_range import ALL_TIMES, LATEST, TimeRange, share_within
+from strandline.time_range import ALL_TIMES, LATEST, TimeRange, overlap_fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ class BufferView:
         series = np.maximum(known.in_group, 1)
         samples = np.zeros(known.groups, dtype=np.float64)
         for group, pages in self._pages.items():
-            shares = (page.samples * share_within(times, TimeRange(page.first_time, page.last_time)) for page in pages)
+            shares = (
+                page.samples * overlap_fraction(times, TimeRange(page.first_time, page.last_time)) for page in pages
+            )
             samples[group] = sum(shares)
         each: F64s = samples / series + len(self._rows) / max(len(known), 1)
         return each

@@ -1,4 +1,4 @@
-"""What every clock promises, the machine's own and the one that tests move by hand."""
+"""The contract of `Clock`, for the machine's clock and the manual clock of tests."""
 
 import pytest
 

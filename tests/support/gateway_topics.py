@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicParti
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewPartitions
 
-from strandline.kafka.meaning import error_of
+from strandline.kafka.error_mapping import error_of
 from strandline.node.shard.kafka_errors import NO_LEADER, meaning
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.shard.log import LogUnreachable

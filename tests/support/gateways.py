@@ -1,4 +1,4 @@
-"""A gateway with a Kafka that does as it is told, and clients of it over real HTTP."""
+"""A gateway with an in-memory Kafka that tests control, and clients of it over real HTTP."""
 
 import threading
 from collections import defaultdict
@@ -39,8 +39,8 @@ def up(number: int, time: int = 1, value: float = 1.0) -> Series:
 
 
 class FakeProducer:
-    """The twin of Kafka's producer: partitions in memory. Records are there at once, unless `holding`: then batches
-    wait until the test has them delivered, or not.
+    """The in-memory counterpart of Kafka's producer. Records are delivered immediately, unless `holding` is set: then
+    batches wait until the test delivers or fails them.
     """
 
     def __init__(self, partitions: int = 4, clock: BrokerClock | None = None) -> None:
@@ -66,7 +66,7 @@ class FakeProducer:
         else:
             batch.deliver()
 
-    def learn(self, partitions: int) -> None:
+    def await_partitions(self, partitions: int) -> None:
         if partitions > self.partitions:
             raise NotDelivered(f"the brokers know of {self.partitions} partitions, not {partitions}")
 
@@ -105,7 +105,7 @@ class HeldBatch:
         self.settle(len(self.records), None)
 
     def fail(self, delivered: int = 0) -> None:
-        """Some may be there all the same."""
+        """Some of its records may be in Kafka nevertheless."""
         self.settle(delivered, NotDelivered("Kafka did not take it: the test says so"))
 
     def settle(self, delivered: int, error: NotDelivered | None) -> None:
@@ -120,10 +120,10 @@ class HeldBatch:
 class FakeTopic:
     partitions: int = 4
     trouble: StrandlineError | None = None
-    doubts: int = 0
+    refresh_requests: int = 0
 
-    def doubt(self) -> None:
-        self.doubts += 1
+    def refresh_soon(self) -> None:
+        self.refresh_requests += 1
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Answer:
 
 
 class GatewayOfATest:
-    """A gateway behind the real server."""
+    """A gateway behind the real HTTP server."""
 
     def __init__(
         self, options: GatewayOptions | None = None, *, partitions: int = 4, clock: Clock | None = None
@@ -158,7 +158,7 @@ class GatewayOfATest:
             return Answer(response.status, await response.text(), response.headers)
 
     def written(self) -> list[tuple[int, bytes, list[tuple[int, float]]]]:
-        """What is in Kafka: partition, labels, samples."""
+        """The content of Kafka: partition, labels, samples."""
         return decoded(self.producer.log)
 
 
@@ -201,7 +201,7 @@ def decoded(log: Mapping[int, Iterable[bytes]]) -> list[tuple[int, bytes, list[t
 
 @dataclass
 class Deliveries:
-    """What a producer told, batch by batch."""
+    """The delivery reports of a producer, batch by batch."""
 
     told: list[NotDelivered | None] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)

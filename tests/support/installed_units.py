@@ -12,7 +12,7 @@ from numba.core.caching import UserProvidedCacheLocator
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode
 from strandline.node.cli import main as cli
-from strandline.node.systemd.units import unit_word
+from strandline.node.systemd.units import quoted_for_unit
 from strandline.setup.installation import Installation
 from support.real_systemd import Systemd, running_systemd
 
@@ -106,4 +106,4 @@ def _give_kernels(root: Path) -> None:
 
 def _word(path: Path) -> str:
     """A path as a directive has it that takes several, each with a place of its own behind a colon."""
-    return unit_word(path).replace(":", "\\:")
+    return quoted_for_unit(path).replace(":", "\\:")

@@ -71,7 +71,7 @@ def shared_stack(run_folder: Path, controller: ProcessIdentity) -> Stack:
     with (folder.root.parent / "starting").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # A process that was killed while it waited here has left a keeper that goes on starting.
-        _wait(lambda: running_stack(folder) is not None or not folder.held())
+        _wait(lambda: running_stack(folder) is not None or not folder.is_held())
         record = running_stack(folder) or _start_keeper(folder, controller)
     stack = Stack(StackOptions(folder.root), SystemClock(), lambda _: None)
     # Stack.start would hold the folder's lock; this one belongs to the keeper.

@@ -1,4 +1,4 @@
-"""Small stand-ins for the stack's servers: real processes, ports and signals, without the seconds that a JVM takes."""
+"""Small substitutes for the stack's servers: real processes, ports and signals, without the start time of a JVM."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ from strandline.node.stack.server import Server
 from strandline.node.stack.state import StateFolder
 
 PATIENCE = 90.0
-"""Seconds after which a condition that a test waits for has surely failed."""
+"""The timeout in seconds for conditions that tests wait for."""
 
 SCRIPT = """
 import json, signal, socket, sys
@@ -50,15 +50,15 @@ while True:
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """How a stand-in behaves."""
+    """How a substitute behaves."""
 
     answer: str = "healthy"
     exit_code: int | None = None
-    """With which it ends at once; None if it stays."""
+    """The exit code with which it ends immediately; None if it keeps running."""
     says: str = ""
     """A line for its log."""
     deaf: bool = False
-    """Whether it ignores a polite request to end."""
+    """Whether it ignores SIGTERM."""
     prepares: bool = False
 
 
@@ -82,7 +82,7 @@ class StandIn(Server):
     def preparation(self) -> list[str] | None:
         return [sys.executable, "-c", "pass"] if self._manners.prepares else None
 
-    def prepared(self) -> None:
+    def finish_preparation(self) -> None:
         self.was_prepared = True
 
     def command(self) -> list[str]:
@@ -127,12 +127,12 @@ def options(folder: Path, **changes: object) -> StackOptions:
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes true before our patience ends."""
+    """Whether the condition becomes true before the timeout."""
     return wait_until(condition, timeout=PATIENCE, clock=SystemClock(), poll=0.01)
 
 
 def gone(process: ProcessIdentity | None) -> bool:
-    """Whether the process has ended. A test that asks about no process asks wrongly."""
+    """Whether the process has ended. None is an error of the test."""
     assert process is not None
     return not process.alive()
 

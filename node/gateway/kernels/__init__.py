@@ -1,1 +1,1 @@
-"""Compiled code: where in a request the series lie that are not taken, so that an answer can name one of them."""
+"""Kernels of the gateway: finding and removing the series and samples of a request that are not accepted."""

@@ -1,4 +1,4 @@
-"""Machine words and hashes for the kernels of every package.
+"""Machine operations and hashes for the numba kernels of every package.
 
-Kernels are compiled by numba, which infers the types: nothing here or in the other `kernels` packages is annotated.
+numba infers types, so the functions in `kernels` packages have no annotations.
 """

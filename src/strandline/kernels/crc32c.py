@@ -1,7 +1,7 @@
-"""CRC-32 with Castagnoli's polynomial, eight bytes a step.
+"""CRC-32C (Castagnoli), computed with the slicing-by-8 algorithm: eight bytes in each step.
 
-Each of eight tables says what a byte adds to the checksum when so many bytes follow it in its step; the look-ups of a
-step don't wait for each other. The tables are made here, from the polynomial.
+Table n has the contribution of a byte that is followed by n more bytes of its step. The eight look-ups of a step are
+independent of each other. The tables are computed from the polynomial when this module is loaded.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from numba import njit
 from strandline.kernels.machine import load_u8, load_u64
 
 U64 = np.uint64
-POLYNOMIAL = 0x82F63B78  # Its bits in reverse order, as the checksum takes the lowest bit of a byte first.
+POLYNOMIAL = 0x82F63B78  # Reflected, because the lowest bit of a byte is processed first.
 ALL_BITS = U64(0xFFFFFFFF)
 
 
@@ -32,7 +32,7 @@ TABLES = _tables()
 
 @njit(cache=True)
 def crc32c_continued(checksum, at, length):
-    """The checksum of bytes that follow others, given the checksum of those; 0 is that of no bytes."""
+    """Continue `checksum` with `length` bytes at an address. The checksum of zero bytes is 0."""
     end = at + length
     crc = U64(checksum) ^ ALL_BITS
     while at + 8 <= end:
@@ -56,5 +56,5 @@ def crc32c_continued(checksum, at, length):
 
 @njit(cache=True)
 def crc32c(at, length):
-    """The checksum of the bytes from an address on."""
+    """The checksum of `length` bytes at an address."""
     return crc32c_continued(U64(0), at, length)

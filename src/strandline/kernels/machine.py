@@ -1,8 +1,8 @@
-"""The few machine operations that numba lacks: loads and stores at an address, and a product of two words in full.
+"""Machine operations that numba lacks: loads and stores at an address, and the 128-bit product of two words.
 
-Kernels walk messages by address, not by array and index: an array that is handed from function to function has its
-references counted at each call, which costs more than the work that most of these functions do. None checks bounds:
-callers have done so. Whoever takes the address of an array keeps the array alive.
+Kernels read messages by address instead of array and index: numba counts references of an array at each call, which
+costs more than the work of most of these functions. No bounds are checked: callers check them. The code that takes the
+address of an array must keep the array alive.
 """
 
 from llvmlite import ir
@@ -16,7 +16,7 @@ U8, U32, U64, F64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType
 def _loader(kind, result):
     def generate(_context, builder, _signature, arguments):
         pointer = builder.inttoptr(arguments[0], kind.as_pointer())
-        # The parts of a message lie anywhere, so the load must not claim to be aligned.
+        # Fields of a message are not aligned.
         return builder.load(pointer, align=1)
 
     return result(types.int64), generate
@@ -30,19 +30,19 @@ def load_u8(_typing, address):
 
 @intrinsic
 def load_u32(_typing, address):
-    """Four bytes from an address on, as a little-endian number."""
+    """The four bytes at an address as a little-endian number."""
     return _loader(U32, types.uint32)
 
 
 @intrinsic
 def load_u64(_typing, address):
-    """Eight bytes from an address on, as a little-endian number."""
+    """The eight bytes at an address as a little-endian number."""
     return _loader(U64, types.uint64)
 
 
 @intrinsic
 def load_u64_big(_typing, address):
-    """Eight bytes from an address on, as a big-endian number."""
+    """The eight bytes at an address as a big-endian number."""
 
     def generate(_context, builder, _signature, arguments):
         pointer = builder.inttoptr(arguments[0], U64.as_pointer())
@@ -53,7 +53,7 @@ def load_u64_big(_typing, address):
 
 @intrinsic
 def load_f64(_typing, address):
-    """Eight bytes from an address on, as a double. Every bit of a NaN is kept."""
+    """The eight bytes at an address as a double. The bits of a NaN are preserved."""
     return _loader(F64, types.float64)
 
 
@@ -71,7 +71,7 @@ def store_u8(_typing, address, byte):
 
 @intrinsic
 def store_u64(_typing, address, word):
-    """Write eight bytes from an address on, little endian."""
+    """Write eight bytes to an address, little endian."""
 
     def generate(context, builder, _signature, arguments):
         pointer = builder.inttoptr(arguments[0], U64.as_pointer())

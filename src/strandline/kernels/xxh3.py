@@ -1,7 +1,7 @@
 """XXH3 with 128 bits and seed 0, as a numba kernel: the hash of part keys and metric names.
 
-It follows the published algorithm, so any XXH3 library gives the same numbers. A kernel of our own is needed because
-keys are hashed where they lie in a batch of messages, without a Python object or a call for each.
+It implements the published algorithm, so any XXH3 library returns the same hashes. It is a kernel because keys are
+hashed within a batch of messages, without a Python object or a call per key.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ P64_4, P64_5 = U64(0x85EBCA77C2B2AE63), U64(0x27D4EB2F165667C5)
 MIX_1, MIX_2 = U64(0x165667919E3779F9), U64(0x9FB21C651E98DF25)
 LOW_HALF = U64(0xFFFF_FFFF)
 
-# The algorithm's fixed secret.
+# The default secret of the algorithm.
 SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
     "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
@@ -26,7 +26,7 @@ SECRET = bytes.fromhex(
 
 
 def _secret_words(position, count=1):
-    """Words of the secret from a position on. Called while this module is loaded, so that kernels hold constants."""
+    """Words of the secret from a byte position on. Called while this module is loaded, so kernels contain constants."""
     words = [U64(int.from_bytes(SECRET[at : at + 8], "little")) for at in range(position, position + 8 * count, 8)]
     return words[0] if count == 1 else tuple(words)
 
@@ -36,17 +36,17 @@ SHORT_LOW = (_secret_words(0) & LOW_HALF) ^ (_secret_words(4) & LOW_HALF)
 SHORT_HIGH = (_secret_words(8) & LOW_HALF) ^ (_secret_words(12) & LOW_HALF)
 TO_8 = _secret_words(16) ^ _secret_words(24)
 TO_16_LOW, TO_16_HIGH = _secret_words(32) ^ _secret_words(40), _secret_words(48) ^ _secret_words(56)
-# Four words for each step of 32 bytes: from the start, and for the second round from byte 3 on.
+# Four words for each step of 32 bytes: from byte 0, and for the second round from byte 3.
 FIRST_ROUND = np.array([_secret_words(at, 4) for at in range(0, 128, 32)])
 SECOND_ROUND = np.array([_secret_words(at, 4) for at in range(3, 99, 32)])
 LAST_STEP = _secret_words(103, 4)
-# Stripe n of a block uses eight words from word n on; the last stripe, the scrambling and the merges their own.
+# Stripe n of a block uses eight words from word n on. The last stripe, the scrambling and the merges use other words.
 STRIPE_WORDS = np.array(_secret_words(0, 24))
 LAST_STRIPE, SCRAMBLE = _secret_words(121, 8), _secret_words(128, 8)
 MERGE_LOW, MERGE_HIGH = _secret_words(11, 8), _secret_words(117, 8)
 
 STRIPE = 64
-STRIPES_A_BLOCK = 16
+STRIPES_PER_BLOCK = 16
 
 
 @njit(cache=True)
@@ -187,7 +187,7 @@ def _hash_long(start, length):
     sums = (P32_3, P64_1, P64_2, P64_3, P64_4, P32_2, P64_5, P32_1)
     words, last = STRIPE_WORDS, LAST_STRIPE
     for stripe in range((length - 1) // STRIPE):
-        w = stripe % STRIPES_A_BLOCK
+        w = stripe % STRIPES_PER_BLOCK
         sums = _accumulate(
             sums,
             start + stripe * STRIPE,
@@ -200,7 +200,7 @@ def _hash_long(start, length):
             words[w + 6],
             words[w + 7],
         )
-        if w == STRIPES_A_BLOCK - 1:
+        if w == STRIPES_PER_BLOCK - 1:
             a0, a1, a2, a3, a4, a5, a6, a7 = sums
             sums = (
                 _scramble(a0, SCRAMBLE[0]),
@@ -212,7 +212,7 @@ def _hash_long(start, length):
                 _scramble(a6, SCRAMBLE[6]),
                 _scramble(a7, SCRAMBLE[7]),
             )
-    # The last stripe ends where the data ends, over bytes that were already used.
+    # The last stripe ends at the end of the data, and overlaps bytes that were already processed.
     at = start + length - STRIPE
     sums = _accumulate(sums, at, last[0], last[1], last[2], last[3], last[4], last[5], last[6], last[7])
     low = _merge(sums, MERGE_LOW, U64(length) * P64_1)
@@ -222,7 +222,7 @@ def _hash_long(start, length):
 
 @njit(cache=True)
 def hash_at(address, length):
-    """The hash of `length` bytes from an address on, as (low word, high word)."""
+    """The hash of `length` bytes at an address, as (low word, high word)."""
     if length > 240:
         return _hash_long(address, length)
     if length > 16:

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.node.gateway.broker_clock import BrokerClock
-from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
+from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, client_factory
 from strandline.node.gateway.producer import NotDelivered, Record, RecordProducer
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.stack import Stack
@@ -63,7 +63,7 @@ class KafkaWorld:
         self.topic = TopicOfAGateway(bootstrap, PARTITIONS)
         self.clock = SetClock()
         self.broker_clock = BrokerClock(self.clock)
-        make = clients_of(self.topic.client, Bounds(20, 64 << 20, 1_000_000))
+        make = client_factory(self.topic.client, Bounds(20, 64 << 20, 1_000_000))
         self.producer = KafkaProducer(make, self.topic.name, self.broker_clock)
 
     def grow(self, partitions: int) -> None:
@@ -151,9 +151,9 @@ def test_a_partition_that_there_is_not_fails_its_batch_and_no_other(world: World
 
 
 def test_partitions_that_are_added_can_be_learnt_and_then_used(world: World, deliveries: Deliveries) -> None:
-    world.producer.learn(PARTITIONS)
+    world.producer.await_partitions(PARTITIONS)
     with pytest.raises(NotDelivered):
-        world.producer.learn(PARTITIONS + 2)
+        world.producer.await_partitions(PARTITIONS + 2)
     world.grow(PARTITIONS + 2)
     eventually(lambda: has_learnt(world, PARTITIONS + 2))
     world.producer.send([Record(PARTITIONS + 1, b"new")], deliveries.on_done())
@@ -163,7 +163,7 @@ def test_partitions_that_are_added_can_be_learnt_and_then_used(world: World, del
 
 def has_learnt(world: World, partitions: int) -> bool:
     try:
-        world.producer.learn(partitions)
+        world.producer.await_partitions(partitions)
     except NotDelivered:
         return False
     return True

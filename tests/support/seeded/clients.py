@@ -67,7 +67,7 @@ class _Producer:
                 self._compared.acknowledged(sent, time)
         on_done(NotDelivered("the answer was lost") if self.loses_answer else None)
 
-    def learn(self, partitions: int) -> None:
+    def await_partitions(self, partitions: int) -> None:
         """There is one."""
 
     def renew(self) -> None:

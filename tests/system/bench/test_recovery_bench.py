@@ -15,13 +15,13 @@ from strandline.node.steps import LineSteps
 pytestmark = pytest.mark.system
 
 
-def measured(options: RecoveryOptions, stack: Stack, folder: Path) -> RecoveryReport:
+def measure(options: RecoveryOptions, stack: Stack, folder: Path) -> RecoveryReport:
     bench = RecoveryBench(options, folder, LineSteps("", io.StringIO(), SystemClock()))
     return bench.run_on(stack, prefix=f"bench-{uuid4().hex[:8]}")
 
 
 def test_starts_are_measured_with_the_local_copy_and_without(stack: Stack, tmp_path: Path) -> None:
-    report = measured(RecoveryOptions(1_000, 40, lag_part=False, flush_interval_s=2), stack, tmp_path)
+    report = measure(RecoveryOptions(1_000, 40, lag_part=False, flush_interval_s=2), stack, tmp_path)
     assert [(one.series, one.local_copy) for one in report.index_starts] == [(1_000, "warm"), (1_000, "cold")]
     for one in report.index_starts:
         # Rounded to milliseconds: a thousand keys may take less.
@@ -34,7 +34,7 @@ def test_starts_are_measured_with_the_local_copy_and_without(stack: Stack, tmp_p
 def test_missed_records_are_read_and_stored_before_the_next_start(stack: Stack, tmp_path: Path) -> None:
     # Spark takes half a minute for its start alone; its replays have tests of their own.
     options = RecoveryOptions(1_000, 40, index_part=False, readers=("direct",), flush_interval_s=2)
-    report = measured(options, stack, tmp_path)
+    report = measure(options, stack, tmp_path)
     (direct,) = report.lag_starts
     assert (direct.reader, direct.records, direct.samples) == ("direct", 40, 40_000)
     assert 0 < direct.start.catching_up < direct.start.seconds

@@ -32,7 +32,7 @@ def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
 ) -> None:
     gateway = start_gateway(topic.name)
     url = gateway.listening()
-    assert gateway.said() == f"Taking remote writes at {url}/api/v1/write\n"
+    assert gateway.output() == f"Taking remote writes at {url}/api/v1/write\n"
     assert write(url, body_of(*(up(number) for number in range(100)))).status == 204
     rows = decoded(topic.read())
     assert len(rows) == 100

@@ -184,7 +184,7 @@ def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(asked: As
         active(asked, process, asked.sent)
 
         async def killed_meanwhile() -> None:
-            with process.held_still():
+            with process.suspended():
                 asking = asyncio.ensure_future(client.asked(ALL_SAMPLES))
                 await asyncio.sleep(0)
                 assert not asking.done()

@@ -156,7 +156,7 @@ def test_killing_the_command_while_it_starts_leaves_no_process(operator: Operato
         up.wait()
 
     assert eventually(lambda: all(gone(process) for process in running))
-    assert eventually(lambda: not operator.folder.held())
+    assert eventually(lambda: not operator.folder.is_held())
 
 
 def test_port_in_use_is_named_with_its_setting_and_its_holder(operator: Operator) -> None:

@@ -1,4 +1,4 @@
-"""How clients of the library are made, and what they may say."""
+"""Creating clients, and what they log."""
 
 import logging
 
@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError
 
 from strandline.clock import ManualClock
-from strandline.kafka.clients import BrokerErrors, LibrdkafkaLines, made
+from strandline.kafka.clients import BrokerErrors, LibrdkafkaLogger, create_client
 from strandline.kafka.errors import KafkaFailed
 
 pytestmark = pytest.mark.unit
@@ -14,11 +14,11 @@ pytestmark = pytest.mark.unit
 
 def test_options_that_the_library_refuses_are_named() -> None:
     with pytest.raises(KafkaFailed, match=r"fetch\.wait\.for\.ever.*\[kafka\.client\]"):
-        made(Consumer, {"group.id": "strandline-x", "fetch.wait.for.ever": True})
+        create_client(Consumer, {"group.id": "strandline-x", "fetch.wait.for.ever": True})
 
 
 def test_lines_of_the_library_are_logged_at_their_level(caplog: pytest.LogCaptureFixture) -> None:
-    LibrdkafkaLines().log(logging.WARNING, "%s [%s] %s", "REQTMOUT", "rdkafka#consumer-1", "timed out")
+    LibrdkafkaLogger().log(logging.WARNING, "%s [%s] %s", "REQTMOUT", "rdkafka#consumer-1", "timed out")
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", "REQTMOUT [rdkafka#consumer-1] timed out")
     ]
@@ -26,7 +26,7 @@ def test_lines_of_the_library_are_logged_at_their_level(caplog: pytest.LogCaptur
 
 def test_lines_about_attempts_to_connect_are_for_debugging_only(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    LibrdkafkaLines().log(logging.ERROR, "%s [%s] %s", "FAIL", "rdkafka#consumer-1", "connection refused")
+    LibrdkafkaLogger().log(logging.ERROR, "%s [%s] %s", "FAIL", "rdkafka#consumer-1", "connection refused")
     assert [record.levelname for record in caplog.records] == ["DEBUG"]
 
 
@@ -35,12 +35,12 @@ def test_each_kind_of_error_is_logged_once_a_minute(caplog: pytest.LogCaptureFix
     errors = BrokerErrors("metrics", clock)
     refused, away = KafkaError(KafkaError._TRANSPORT, "refused"), KafkaError(KafkaError._ALL_BROKERS_DOWN, "all down")
     for _ in range(100):
-        errors.heard(refused)
-        errors.heard(away)
+        errors.on_error(refused)
+        errors.on_error(away)
     assert caplog.messages == ["topic metrics: refused", "topic metrics: all down"]
     clock.sleep(59.9)
-    errors.heard(refused)
+    errors.on_error(refused)
     assert len(caplog.messages) == 2
     clock.sleep(0.1)
-    errors.heard(refused)
+    errors.on_error(refused)
     assert caplog.messages[2:] == ["topic metrics: refused"]

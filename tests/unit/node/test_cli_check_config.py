@@ -164,20 +164,20 @@ def test_wrong_settings_are_a_table_of_all_problems(tmp_path: Path, capsys: pyte
             '"soon"',
             "strandline.toml line 4",
             "is not a duration",
-            'Write a whole number and one of ms, s, m, h, d, such as "30s" or "5m"',
+            'Write an integer and one of ms, s, m, h, d, such as "30s" or "5m"',
         ],
         [
             "kafka.client.sasl.password",
             "(hidden)",
             "strandline.toml line 7",
-            "is a secret, and secrets don't belong here",
+            "is a secret, and secrets are not allowed here",
             "Put it on line 2 of the file that kafka.credentials_file names",
         ],
         [
             "kafka.sasl_mechanisms",
             "(hidden)",
             "strandline.toml line 3",
-            "is no setting",
+            "is not a setting",
             'Did you mean "sasl_mechanism"?',
         ],
         [
@@ -207,7 +207,7 @@ def test_wrong_settings_are_one_json_document(tmp_path: Path, capsys: pytest.Cap
         "setting": "kafka.client.sasl.password",
         "value_shown": "(hidden)",
         "where": "strandline.toml line 7",
-        "what": "is a secret, and secrets don't belong here",
+        "what": "is a secret, and secrets are not allowed here",
         "remedy": "Put it on line 2 of the file that kafka.credentials_file names",
     }
 

@@ -1,4 +1,4 @@
-"""Settings as the options of clients."""
+"""Converting settings to the options of clients."""
 
 import re
 import ssl
@@ -73,7 +73,7 @@ def test_librdkafka_gets_everything_that_is_set(tmp_path: Path, everything: Kafk
 
 
 def test_librdkafka_itself_accepts_the_options(everything: KafkaSettings) -> None:
-    """Making a client reads every option, the certificate, the key and its password."""
+    """Creating a client reads every option, the certificate, the key and its password."""
     options = librdkafka_options(everything) | {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
     AdminClient(options)
     with pytest.raises(confluent_kafka.KafkaException, match=r"ssl\.key\.location"):

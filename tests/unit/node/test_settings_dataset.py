@@ -1,4 +1,4 @@
-"""What makes sense for a dataset: each setting alone, and the lengths of time that lean on each other."""
+"""The validation of a dataset's settings: each alone, and durations that depend on each other."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -44,13 +44,13 @@ def refused(**values: Any) -> list[tuple[str, Finding]]:
         ("flush_interval", 3600, "is not a duration"),
         ("flush_interval", "500ms", "is below 1s"),
         ("flush_interval", "2d", "is above 1d"),
-        ("flush_interval", "7m", "neither divides an hour nor is it whole hours that divide a day"),
-        ("flush_interval", "90m", "neither divides an hour nor is it whole hours that divide a day"),
-        ("flush_interval", "5h", "neither divides an hour nor is it whole hours that divide a day"),
-        ("flush_interval", "16h", "neither divides an hour nor is it whole hours that divide a day"),
+        ("flush_interval", "7m", "divides neither an hour nor, as a number of hours, a day"),
+        ("flush_interval", "90m", "divides neither an hour nor, as a number of hours, a day"),
+        ("flush_interval", "5h", "divides neither an hour nor, as a number of hours, a day"),
+        ("flush_interval", "16h", "divides neither an hour nor, as a number of hours, a day"),
         ("groups", 0, "is not between 1 and 256"),
         ("groups", 257, "is not between 1 and 256"),
-        ("groups", 16.0, "is not a whole number"),
+        ("groups", 16.0, "is not an integer"),
         ("grace", "", "is not a duration"),
         ("grace", "-1s", "is not a duration"),
         ("retention", "", "is not a duration"),
@@ -67,19 +67,22 @@ def refused(**values: Any) -> list[tuple[str, Finding]]:
         ("history", "3651d", "is above 3650d"),
     ],
 )
-def test_nonsense_is_refused(name: str, nonsense: object, what: str) -> None:
+def test_invalid_values_are_refused(name: str, nonsense: object, what: str) -> None:
     ((setting, finding),) = refused(**{name: nonsense})
     assert (setting, finding.what) == (name, what)
     assert finding.remedy
 
 
-def test_an_interval_that_does_not_fit_the_day_is_told_which_do() -> None:
+def test_an_interval_that_does_not_divide_the_day_gets_the_valid_ones_as_remedy() -> None:
     ((_, finding),) = refused(flush_interval="45m")
-    assert finding.remedy == "A part of an hour, such as 5m, 15m or 30m, or one of 1h, 2h, 3h, 4h, 6h, 8h, 12h and 1d"
+    assert (
+        finding.remedy
+        == "A duration that divides an hour, such as 5m, 15m or 30m, or one of 1h, 2h, 3h, 4h, 6h, 8h, 12h and 1d"
+    )
 
 
 @pytest.mark.parametrize("hours", [1, 2, 3, 4, 6, 8, 12, 24])
-def test_whole_hours_that_divide_a_day_are_intervals(hours: int) -> None:
+def test_hours_that_divide_a_day_are_intervals(hours: int) -> None:
     assert DatasetSettings(flush_interval=f"{hours}h").flush_interval == Duration(hours * HOUR)
 
 
@@ -87,7 +90,7 @@ def test_whole_hours_that_divide_a_day_are_intervals(hours: int) -> None:
 def test_an_interval_in_minutes_is_accepted_if_buckets_begin_anew_with_every_day_and_hours_are_whole(
     minutes: int,
 ) -> None:
-    """Every hour's end is a bucket's end, or every bucket's end is an hour's; and midnight is one."""
+    """Every hour ends with a bucket, or every bucket ends with an hour, and midnight is the end of a bucket."""
     ends = set(range(0, 24 * 60 + 1, minutes))
     hours = set(range(0, 24 * 60 + 1, 60))
     fits = 24 * 60 in ends and (hours <= ends or ends <= hours)
@@ -197,18 +200,18 @@ def test_a_manifest_that_would_have_too_many_rows_is_refused(
     ((found, finding),) = refused(**values)
     assert (found, finding.what) == (
         setting,
-        f"makes {rows} manifest rows a shard, and 500,000 is the most: {made_of}",
+        f"makes {rows} manifest rows per shard, and the maximum is 500,000: {made_of}",
     )
     assert finding.remedy == f"Raise flush_interval, or lower groups, retention or {lower}"
 
 
 def test_a_manifest_may_have_half_a_million_rows_and_no_more() -> None:
-    """With one group a bucket has two rows, so 250,000 buckets of a second are the most."""
+    """With one group a bucket has two rows, so the maximum is 250,000 buckets of a second."""
     values = {"flush_interval": "1s", "grace": "0s", "groups": 1, "history": "0s", "margin": "2s"}
     DatasetSettings(**values, retention="249998s")
     ((setting, finding),) = refused(**values, retention="249999s")
     assert setting == "flush_interval"
-    assert finding.what.startswith("makes 500,002 manifest rows a shard")
+    assert finding.what.startswith("makes 500,002 manifest rows per shard")
     # What is not a whole bucket has a row all the same.
     refused(**values, retention="249998001ms")
 

@@ -1,4 +1,4 @@
-"""`conf/strandline.toml` and the models say the same."""
+"""`conf/strandline.toml` agrees with the models."""
 
 import re
 import tomllib
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.node.settings import Duration, Settings, SettingsError, load_settings
-from strandline.node.settings.dataset import MOST_ROWS
+from strandline.node.settings.dataset import MAX_ROWS
 from strandline.node.settings.location import key_lines
 from strandline.node.settings.sources import is_table, section_models
 
@@ -39,7 +39,7 @@ def test_every_setting_has_a_comment_of_its_own(section: str, name: str) -> None
 
 
 def comment(section: str, name: str) -> str:
-    """What stands above a setting, as one line."""
+    """The comment above a setting, as one line."""
     at = begin = key_lines(TEXT)[f"{section}.{name}"] - 1
     while LINES[begin - 1].startswith("#"):
         begin -= 1
@@ -100,9 +100,9 @@ def test_the_intervals_that_the_comment_names_are_those_that_hold() -> None:
         if written in intervals:
             load_one("dataset", "flush_interval", written)
         else:
-            with pytest.raises(SettingsError, match="nor is it whole hours that divide a day"):
+            with pytest.raises(SettingsError, match="nor, as a number of hours, a day"):
                 load_one("dataset", "flush_interval", written)
 
 
 def test_the_most_rows_that_a_comment_names_are_those_that_hold() -> None:
-    assert f"{MOST_ROWS:,} rows" in comment("dataset", "history")
+    assert f"{MAX_ROWS:,} rows" in comment("dataset", "history")

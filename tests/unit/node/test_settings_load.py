@@ -1,4 +1,4 @@
-"""Loading settings: what wins, what is refused, and how that is said."""
+"""Loading settings: precedence, validation and messages."""
 
 from pathlib import Path
 
@@ -116,7 +116,7 @@ def test_properties_in_the_environment_add_to_those_in_the_file(file: Path) -> N
     assert loaded.origins["kafka.client.queued.min.messages"].where == "strandline.toml line 3"
 
 
-def test_all_problems_are_told_at_once_with_their_places(file: Path) -> None:
+def test_all_problems_are_reported_at_once_with_their_places(file: Path) -> None:
     text = """\
 [log]
 level = "eror"
@@ -161,26 +161,26 @@ kafka_heap = "1m"
         ("STRANDLINE_STACK_JAVA_HOME", "(hidden)", "environment variable STRANDLINE_STACK_JAVA_HOME"),
     ]
     assert [(problem.what, problem.remedy) for problem in found] == [
-        ("is not one of the known words", 'One of debug, info, warning, error. Did you mean "error"?'),
+        ("is not one of the allowed values", 'One of debug, info, warning, error. Did you mean "error"?'),
         (
             "names a server without a port",
             'A list such as ["host-1:9092", "host-2:9092"], or the same as one text with commas',
         ),
-        ("is not a duration", 'Write a whole number and one of ms, s, m, h, d, such as "30s" or "5m"'),
+        ("is not a duration", 'Write an integer and one of ms, s, m, h, d, such as "30s" or "5m"'),
         ("is set by Strandline: every reader is read_committed", "Leave it out"),
-        ("is not between 1 and 65535", "A whole number from 1 to 65535"),
+        ("is not between 1 and 65535", "An integer from 1 to 65535"),
         ("is not a keyspace's name", "At most 48 of a-z, 0-9 and _, a letter first"),
-        ("is no setting", 'Did you mean "local_datacenter"?'),
+        ("is not a setting", 'Did you mean "local_datacenter"?'),
         (
             "is not a Spark master",
             'Such as "local[*]", "local[4]", "spark://host:7077", "yarn" or "k8s://https://host:443"',
         ),
         ("is below 256m", "At least 256m"),
-        ("is no section", 'Did you mean "spark"?'),
+        ("is not a section", 'Did you mean "spark"?'),
         ("is needed with security_protocol SASL_SSL", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
         ("is needed with security_protocol SASL_SSL", "The path of a file"),
         ("is the same port as kafka_port", "Another port, or 0 for any free one"),
-        ("has one underscore behind the section", 'Did you mean "STRANDLINE_STACK__JAVA_HOME"?'),
+        ("has only one underscore after the section", 'Did you mean "STRANDLINE_STACK__JAVA_HOME"?'),
     ]
 
 
@@ -196,18 +196,18 @@ def test_a_shard_may_not_be_killed_while_it_waits_for_a_broker(file: Path) -> No
     assert found.what == "is not a duration"
 
 
-def test_the_error_is_fatal_counts_as_wrong_usage_and_tells_all_in_its_text(file: Path) -> None:
+def test_the_error_is_fatal_counts_as_wrong_usage_and_has_all_problems_in_its_text(file: Path) -> None:
     file.write_text("[log]\nlevel = 1\nformat = 2\n", encoding="utf-8")
     with pytest.raises(Fatal) as raised:
         load_settings(file, {})
     assert raised.value.exit_code == ExitCode.USAGE
     assert raised.value.message == "2 settings are wrong"
-    assert "log.level (strandline.toml line 2) is not one of the known words. One of debug," in str(raised.value)
+    assert "log.level (strandline.toml line 2) is not one of the allowed values. One of debug," in str(raised.value)
     assert "log.format (strandline.toml line 3)" in str(raised.value)
 
 
 def test_a_wrong_value_gives_no_second_problem_through_its_default(file: Path) -> None:
-    """With the protocol set aside, PLAINTEXT would stand and make the CA file look superfluous."""
+    """Without the invalid protocol, the default PLAINTEXT would make the CA file look unused."""
     found = problems(file, '[kafka]\nsecurity_protocol = "SSSL"\nsasl_mechanism = "PLAIN"\n')
     assert [problem.setting for problem in found] == ["kafka.security_protocol"]
 
@@ -267,7 +267,7 @@ def test_a_section_that_is_no_table_is_refused(file: Path, text: str) -> None:
     assert (found.setting, found.where, found.what) == ("log", "strandline.toml line 1", "is not a table")
 
 
-def test_a_file_that_does_not_exist_is_a_problem_that_says_who_named_it(file: Path) -> None:
+def test_a_file_that_does_not_exist_is_a_problem_with_the_name_of_its_source(file: Path) -> None:
     (found,) = problems(None, STRANDLINE_CONFIG=str(file))
     assert (found.setting, found.value_shown) == ("STRANDLINE_CONFIG", str(file))
     assert found.what == "can't be read: No such file or directory"
@@ -289,7 +289,7 @@ def test_a_file_that_does_not_exist_is_a_problem_that_says_who_named_it(file: Pa
         ("a = 1\na = 2\n", "strandline.toml line 2, column 6", "is not TOML: Cannot overwrite a value"),
     ],
 )
-def test_a_syntax_error_is_told_with_line_and_column(file: Path, text: str, where: str, what: str) -> None:
+def test_a_syntax_error_is_reported_with_line_and_column(file: Path, text: str, where: str, what: str) -> None:
     (found,) = problems(file, text)
     assert (found.setting, found.where, found.what) == (str(file), where, what)
 

@@ -1,4 +1,4 @@
-"""Paths are relative to the place where they are written."""
+"""Paths are relative to the settings file, or to the current folder."""
 
 from pathlib import Path
 

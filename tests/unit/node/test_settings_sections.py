@@ -1,4 +1,4 @@
-"""What makes sense for each setting, alone and together with others."""
+"""The validation of each setting, alone and together with others."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
 
 @pytest.fixture
 def pem(tmp_path: Path) -> dict[str, Path]:
-    """Files with a pair that fits, a key in other forms, and a pair that has nothing to do with it."""
+    """Files with a matching key and certificate, the key in other formats, and an unrelated key and certificate."""
     return {
         "certificate": write(tmp_path / "certificate.pem", pem_samples.CERTIFICATE, 0o644),
         "key": write(tmp_path / "key.pem", pem_samples.KEY),
@@ -41,7 +41,7 @@ def pem(tmp_path: Path) -> dict[str, Path]:
 
 
 def refused(section: Callable[..., Section], **values: Any) -> list[tuple[str, str]]:
-    """What is found wrong: setting and complaint."""
+    """The findings: setting and text."""
     with pytest.raises(ValidationError) as raised:
         section(**values)
     return [(each.setting, each.finding.what) for each in located(raised.value)]
@@ -74,21 +74,21 @@ def test_every_default_passes_its_own_check() -> None:
         (KafkaSettings, "bootstrap_servers", "a:0", "names a server with a port that is not from 1 to 65535"),
         (KafkaSettings, "bootstrap_servers", "a:65536", "names a server with a port that is not from 1 to 65535"),
         (KafkaSettings, "bootstrap_servers", "a:", "names a server with a port that is not from 1 to 65535"),
-        (KafkaSettings, "bootstrap_servers", "a b:1", "names a server by something that is no host name or address"),
-        (KafkaSettings, "bootstrap_servers", "-:1", "names a server by something that is no host name or address"),
-        (KafkaSettings, "bootstrap_servers", "[x]:1", "names a server by something that is no host name or address"),
+        (KafkaSettings, "bootstrap_servers", "a b:1", "names a server with an invalid host name or address"),
+        (KafkaSettings, "bootstrap_servers", "-:1", "names a server with an invalid host name or address"),
+        (KafkaSettings, "bootstrap_servers", "[x]:1", "names a server with an invalid host name or address"),
         (KafkaSettings, "bootstrap_servers", "ssl://a:1", "is not host and port alone"),
-        (KafkaSettings, "security_protocol", "TLS", "is not one of the known words"),
-        (KafkaSettings, "sasl_mechanism", "GSSAPI", "is not one of the known words"),
+        (KafkaSettings, "security_protocol", "TLS", "is not one of the allowed values"),
+        (KafkaSettings, "sasl_mechanism", "GSSAPI", "is not one of the allowed values"),
         (KafkaSettings, "request_timeout", "1s", "is below 2s"),
         (KafkaSettings, "request_timeout", "6m", "is above 5m"),
         (KafkaSettings, "client", {"a": [1]}, "is not text, a number, true or false"),
         (KafkaSettings, "client", [], "is not a table"),
         (CassandraSettings, "contact_points", "", "names no server"),
         (CassandraSettings, "port", 0, "is not between 1 and 65535"),
-        (CassandraSettings, "port", True, "is not a whole number"),
-        (CassandraSettings, "port", 9042.0, "is not a whole number"),
-        (CassandraSettings, "port", "0x10", "is not a whole number"),
+        (CassandraSettings, "port", True, "is not an integer"),
+        (CassandraSettings, "port", 9042.0, "is not an integer"),
+        (CassandraSettings, "port", "0x10", "is not an integer"),
         (CassandraSettings, "local_datacenter", "", "is not a data centre's name"),
         (CassandraSettings, "local_datacenter", " dc", "is not a data centre's name"),
         (CassandraSettings, "keyspace", "a-b", "is not a keyspace's name"),
@@ -112,13 +112,13 @@ def test_every_default_passes_its_own_check() -> None:
         (StackSettings, "start_timeout", "1s", "is below 5s"),
         (StackSettings, "start_timeout", "2h", "is above 1h"),
         (StackSettings, "min_free_disk", "1k", "is below 100m"),
-        (StackSettings, "java_home", "/nowhere", "holds no bin/java"),
+        (StackSettings, "java_home", "/nowhere", "contains no bin/java"),
         (StackSettings, "state_dir", "/dev/null", "is not a folder"),
-        (StackSettings, "state_dir", "a\0b", "is no usable path"),
+        (StackSettings, "state_dir", "a\0b", "is not a usable path"),
         (StackSettings, "state_dir", 7, "is not a path"),
     ],
 )
-def test_nonsense_is_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
+def test_invalid_values_are_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
     (found,) = refused(section, **{name: nonsense})
     assert found[0].split(".")[0] == name
     assert found[1] == what
@@ -145,11 +145,11 @@ def test_what_makes_sense_is_accepted_at_its_limits() -> None:
         ("isolation.level", "is set by Strandline: every reader is read_committed"),
         ("enable.auto.commit", "is set by Strandline: the manifest, not Kafka, knows what has been stored"),
         ("acks", "is set by Strandline: a sample is acknowledged only once Kafka has it for good"),
-        ("sasl.password", "is a secret, and secrets don't belong here"),
-        ("sasl.jaas.config", "is a secret, and secrets don't belong here"),
-        ("ssl.key.pem", "is a secret, and secrets don't belong here"),
-        ("ssl.keystore.password", "is a secret, and secrets don't belong here"),
-        ("sasl.oauthbearer.client.secret", "is a secret, and secrets don't belong here"),
+        ("sasl.password", "is a secret, and secrets are not allowed here"),
+        ("sasl.jaas.config", "is a secret, and secrets are not allowed here"),
+        ("ssl.key.pem", "is a secret, and secrets are not allowed here"),
+        ("ssl.keystore.password", "is a secret, and secrets are not allowed here"),
+        ("sasl.oauthbearer.client.secret", "is a secret, and secrets are not allowed here"),
     ],
 )
 def test_properties_that_are_not_the_operator_s_are_refused(name: str, what: str) -> None:
@@ -238,23 +238,23 @@ def test_a_certificate_and_key_that_fit_are_accepted(pem: dict[str, Path], secur
 @pytest.mark.parametrize(
     ("given", "setting", "what"),
     [
-        ({"certificate": "certificate"}, "tls_key_file", "is missing beside tls_certificate_file"),
-        ({"key": "key"}, "tls_certificate_file", "is missing beside tls_key_file"),
-        ({"key_password": "key_password"}, "tls_key_password_file", "is given without the key that it opens"),
+        ({"certificate": "certificate"}, "tls_key_file", "is needed with tls_certificate_file"),
+        ({"key": "key"}, "tls_certificate_file", "is needed with tls_key_file"),
+        ({"key_password": "key_password"}, "tls_key_password_file", "is given without a private key"),
         (
             {"certificate": "certificate", "key": "other_key"},
             "tls_key_file",
-            "does not belong to tls_certificate_file",
+            "does not match tls_certificate_file",
         ),
         (
             {"certificate": "certificate", "key": "encrypted_key"},
             "tls_key_password_file",
-            "is missing beside tls_key_file",
+            "is needed with an encrypted tls_key_file",
         ),
         (
             {"certificate": "certificate", "key": "encrypted_key", "key_password": "wrong_password"},
             "tls_key_password_file",
-            "does not open the private key",
+            "does not decrypt the private key",
         ),
     ],
 )
@@ -268,7 +268,7 @@ def test_tls_files_that_do_not_belong_together_are_refused(
 @both
 def test_a_damaged_authority_is_refused(tmp_path: Path, secure: Callable[..., Section]) -> None:
     damaged = write(tmp_path / "ca.pem", pem_samples.CERTIFICATE.replace("MII", "XXX"))
-    assert refused(secure, tls_ca_file=damaged) == [("tls_ca_file", "holds a certificate that can't be read")]
+    assert refused(secure, tls_ca_file=damaged) == [("tls_ca_file", "contains an invalid certificate")]
 
 
 def test_a_key_that_spark_can_not_read_is_refused_for_kafka_alone(pem: dict[str, Path]) -> None:
@@ -282,22 +282,22 @@ def test_a_key_that_spark_can_not_read_is_refused_for_kafka_alone(pem: dict[str,
 @pytest.mark.parametrize(
     ("name", "file", "what"),
     [
-        ("tls_ca_file", "text", "holds no certificate"),
-        ("tls_certificate_file", "key", "holds no certificate"),
-        ("tls_key_file", "certificate_only", "holds no private key"),
-        ("tls_key_password_file", "credentials", "does not hold one line"),
-        ("tls_key_password_file", "empty", "does not hold one line"),
-        ("credentials_file", "text", "does not hold two lines"),
-        ("credentials_file", "three_lines", "does not hold two lines"),
-        ("credentials_file", "no_user", "does not hold two lines"),
+        ("tls_ca_file", "text", "contains no certificate"),
+        ("tls_certificate_file", "key", "contains no certificate"),
+        ("tls_key_file", "certificate_only", "contains no private key"),
+        ("tls_key_password_file", "credentials", "does not have exactly one line"),
+        ("tls_key_password_file", "empty", "does not have exactly one line"),
+        ("credentials_file", "text", "does not have exactly two lines"),
+        ("credentials_file", "three_lines", "does not have exactly two lines"),
+        ("credentials_file", "no_user", "does not have exactly two lines"),
         ("credentials_file", "binary", "is not a text file"),
-        ("credentials_file", "huge", "is far too large for what it should hold"),
+        ("credentials_file", "huge", "is too large for such a file"),
         ("credentials_file", "missing", "does not exist"),
         ("credentials_file", "folder", "can't be read: it is not a regular file"),
-        ("credentials_file", "readable_by_group", "is open to others than its owner (mode 640)"),
-        ("credentials_file", "readable_by_all", "is open to others than its owner (mode 604)"),
-        ("tls_key_file", "readable_by_all", "is open to others than its owner (mode 604)"),
-        ("tls_key_password_file", "readable_by_group", "is open to others than its owner (mode 640)"),
+        ("credentials_file", "readable_by_group", "is accessible by others than its owner (mode 640)"),
+        ("credentials_file", "readable_by_all", "is accessible by others than its owner (mode 604)"),
+        ("tls_key_file", "readable_by_all", "is accessible by others than its owner (mode 604)"),
+        ("tls_key_password_file", "readable_by_group", "is accessible by others than its owner (mode 640)"),
     ],
 )
 def test_a_file_that_does_not_hold_what_it_should_is_refused(
@@ -346,13 +346,13 @@ def test_each_line_of_a_token_file_that_is_not_blank_is_a_token_and_a_secret(
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ("", "holds no token"),
-        ("\n \n", "holds no token"),
-        ("too-short\n", "holds no usable token"),
-        (f"{FIRST}\ntoo-short\n", "holds no usable token in token 2 of 2"),
-        (f"{FIRST} {SECOND}\n", "holds no usable token"),
-        (f"# old\n{FIRST}\n", "holds no usable token in token 1 of 2"),
-        (f"{FIRST}\n" * 17, "holds 17 tokens"),
+        ("", "contains no token"),
+        ("\n \n", "contains no token"),
+        ("too-short\n", "contains an invalid token"),
+        (f"{FIRST}\ntoo-short\n", "contains an invalid token in token 2 of 2"),
+        (f"{FIRST} {SECOND}\n", "contains an invalid token"),
+        (f"# old\n{FIRST}\n", "contains an invalid token in token 1 of 2"),
+        (f"{FIRST}\n" * 17, "contains 17 tokens"),
     ],
 )
 def test_a_token_file_with_anything_else_in_it_is_refused(tmp_path: Path, content: str, what: str) -> None:
@@ -364,13 +364,15 @@ def test_no_token_of_one_file_may_be_in_another(tmp_path: Path) -> None:
         "read_token_file": write(tmp_path / "read", f"{FIRST}\n"),
         "write_token_file": write(tmp_path / "write", f"{SECOND}\n{FIRST}\n"),
     }
-    assert refused(HttpSettings, **files) == [("admin_token_file", "holds a token that another setting names, too")]
+    assert refused(HttpSettings, **files) == [
+        ("admin_token_file", "contains a token that another setting's file also contains")
+    ]
 
 
 def test_a_file_that_may_not_be_opened_is_refused_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, pem: dict[str, Path]
 ) -> None:
-    """As root every file can be opened, so the refusal comes from a stand-in."""
+    """As root, every file can be opened, so the error is injected."""
 
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
@@ -381,7 +383,7 @@ def test_a_file_that_may_not_be_opened_is_refused_with_the_reason(
     ]
 
 
-def test_a_file_open_to_others_is_told_how_to_close(tmp_path: Path) -> None:
+def test_a_file_that_others_can_access_gets_the_chmod_command_as_remedy(tmp_path: Path) -> None:
     path = write(tmp_path / "open", "a\nb\n", 0o644)
     with pytest.raises(ValidationError) as raised:
         CassandraSettings(credentials_file=path)

@@ -1,4 +1,4 @@
-"""What makes sense for shards and the store."""
+"""The validation of the settings of shards and the store."""
 
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,14 @@ def refused(section: type[Section], **values: Any) -> list[tuple[str, Finding]]:
 @pytest.mark.parametrize(
     ("section", "name", "nonsense", "what"),
     [
-        (ShardSettings, "first_start", "now", "is neither one of the known words nor a duration"),
-        (ShardSettings, "first_start", "", "is neither one of the known words nor a duration"),
-        (ShardSettings, "first_start", 0, "is neither one of the known words nor a duration"),
+        (ShardSettings, "first_start", "now", "is neither one of the allowed values nor a duration"),
+        (ShardSettings, "first_start", "", "is neither one of the allowed values nor a duration"),
+        (ShardSettings, "first_start", 0, "is neither one of the allowed values nor a duration"),
         (ShardSettings, "first_start", "0s", "is below 1s"),
         (ShardSettings, "first_start", "3651d", "is above 3650d"),
         (ShardSettings, "series_limit", 0, "is not between 1 and 100000000"),
         (ShardSettings, "series_limit", 100_000_001, "is not between 1 and 100000000"),
-        (ShardSettings, "series_limit", "2m", "is not a whole number"),
+        (ShardSettings, "series_limit", "2m", "is not an integer"),
         (ShardSettings, "max_labels", 0, "is not between 1 and 256"),
         (ShardSettings, "max_labels", 257, "is not between 1 and 256"),
         (ShardSettings, "max_label_name", 0, "is not between 1 and 32766"),
@@ -51,7 +51,7 @@ def refused(section: type[Section], **values: Any) -> list[tuple[str, Finding]]:
         (ShardSettings, "segment_cache", "", "is not a size"),
         (ShardSettings, "segment_cache", "2t", "is above 1t"),
         (ShardSettings, "data_dir", "/dev/null", "is not a folder"),
-        (ShardSettings, "data_dir", "/dev/null/x", "is no usable path"),
+        (ShardSettings, "data_dir", "/dev/null/x", "is not a usable path"),
         (ShardSettings, "data_dir", 7, "is not a path"),
         (ShardSettings, "flush_spread", 0.91, "is not between 0 and 0.9"),
         (ShardSettings, "flush_spread", -0.1, "is not between 0 and 0.9"),
@@ -68,23 +68,23 @@ def refused(section: type[Section], **values: Any) -> list[tuple[str, Finding]]:
         (ShardSettings, "lucene_buffer", "512k", "is below 1m"),
         (ShardSettings, "lucene_buffer", "2g", "is above 1g"),
         (ShardSettings, "java_heap", "63m", "is below 64m"),
-        (StoreSettings, "kind", "postgres", "is not one of the known words"),
+        (StoreSettings, "kind", "postgres", "is not one of the allowed values"),
         (StoreSettings, "sqlite_file", "/", "is not a file"),
         (StoreSettings, "sqlite_file", "/dev/null", "is not a file"),
-        (StoreSettings, "sqlite_file", "/dev/null/x", "is no usable path"),
+        (StoreSettings, "sqlite_file", "/dev/null/x", "is not a usable path"),
         (StoreSettings, "sqlite_file", True, "is not a path"),
     ],
 )
-def test_nonsense_is_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
+def test_invalid_values_are_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
     ((setting, finding),) = refused(section, **{name: nonsense})
     assert (setting, finding.what) == (name, what)
     assert finding.remedy
 
 
-def test_a_first_start_that_is_neither_is_told_both_ways_to_say_it() -> None:
+def test_an_invalid_first_start_gets_both_formats_as_remedy() -> None:
     ((_, finding),) = refused(ShardSettings, first_start="latests")
     assert finding.remedy == (
-        'One of earliest, latest; or: Write a whole number and one of ms, s, m, h, d, such as "30s" or "5m".'
+        'One of earliest, latest; or: Write an integer and one of ms, s, m, h, d, such as "30s" or "5m".'
         ' Did you mean "latest"?'
     )
 
@@ -134,7 +134,7 @@ def test_a_sqlite_file_is_refused_while_the_store_is_another(tmp_path: Path) -> 
     assert finding.remedy == "Set kind to sqlite, or leave this out"
 
 
-def test_sqlite_s_file_lies_in_the_data_folder_unless_it_is_named(tmp_path: Path) -> None:
+def test_the_sqlite_file_is_in_the_data_folder_by_default(tmp_path: Path) -> None:
     (tmp_path / "there").write_bytes(b"")
     for name in ("there", "to be made"):
         named = StoreSettings(kind="SQLite", sqlite_file=tmp_path / name)

@@ -19,32 +19,32 @@ pytestmark = pytest.mark.unit
         (" 7S ", 7_000),
     ],
 )
-def test_a_duration_is_a_whole_number_and_a_unit(text: str, milliseconds: int) -> None:
+def test_a_duration_is_an_integer_and_a_unit(text: str, milliseconds: int) -> None:
     assert Duration.parse(text).milliseconds == milliseconds
 
 
 @pytest.mark.parametrize(
     ("text", "count"), [("1k", 1024), ("512m", 512 << 20), ("1g", 1 << 30), ("1G", 1 << 30), ("2t", 2 << 40)]
 )
-def test_a_size_is_a_whole_number_and_a_unit_of_1024s(text: str, count: int) -> None:
+def test_a_size_is_an_integer_and_a_unit_of_1024s(text: str, count: int) -> None:
     assert ByteSize.parse(text).bytes == count
 
 
 @pytest.mark.parametrize("text", ["", "30", "s", "1.5h", "-1s", "3 s", "1h30m", "٣s", 30, 1.5, True, None, ["1s"]])
-def test_what_has_no_unit_or_no_whole_number_is_no_duration(text: object) -> None:
+def test_a_text_without_unit_or_integer_is_no_duration(text: object) -> None:
     with pytest.raises(ValueError, match=r"^not a duration$"):
         Duration.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "1024", "g", "1.5g", "1gb", "1gib", "1 g", 1024, None])
-def test_what_has_no_unit_or_no_whole_number_is_no_size(text: object) -> None:
+def test_a_text_without_unit_or_integer_is_no_size(text: object) -> None:
     with pytest.raises(ValueError, match=r"^not a size$"):
         ByteSize.parse(text)
 
 
 def test_the_hint_names_every_unit_and_an_example() -> None:
-    assert Duration.hint() == 'Write a whole number and one of ms, s, m, h, d, such as "30s" or "5m"'
-    assert ByteSize.hint() == 'Write a whole number and one of k, m, g, t, such as "512m" or "1g"'
+    assert Duration.hint() == 'Write an integer and one of ms, s, m, h, d, such as "30s" or "5m"'
+    assert ByteSize.hint() == 'Write an integer and one of k, m, g, t, such as "512m" or "1g"'
 
 
 @given(st.integers(0, 10**12))

@@ -147,7 +147,7 @@ def test_the_place_of_the_checkout_does_not_change_the_key(tmp_path: Path) -> No
     assert len(keys) == 1
 
 
-def test_a_set_up_that_must_wait_says_for_what(cache: Cache, notices: list[str]) -> None:
+def test_a_set_up_that_must_wait_reports_for_what(cache: Cache, notices: list[str]) -> None:
     def release_on_notice(text: str) -> None:
         notices.append(text)
         fcntl.flock(holder, fcntl.LOCK_UN)
@@ -172,7 +172,7 @@ def test_only_entries_unused_for_long_are_dropped(cache: Cache) -> None:
     assert find_fault(used) is None
 
 
-def test_the_cache_lies_where_the_environment_says() -> None:
+def test_the_environment_determines_the_cache_folder() -> None:
     assert default_root({"STRANDLINE_CACHE": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
     assert default_root({"XDG_CACHE_HOME": "/b"}) == Path("/b/strandline")
     assert default_root({}) == Path("~/.cache/strandline").expanduser()

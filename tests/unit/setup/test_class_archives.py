@@ -6,10 +6,10 @@ import pytest
 
 from strandline.class_archives import KAFKA, SPARK, archive_options
 from strandline.node import class_archiving
+from strandline.setup.build_context import BuildContext
 from strandline.setup.cache import Cache
 from strandline.setup.class_archives import ARCHIVING, provide_class_archives
 from strandline.setup.progress import Progress
-from strandline.setup.workshop import Workshop
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ echo "$3" >> {asked}
 
 
 class Checkout:
-    """One with Kafka's jars in the cache and Spark's in its environment; its Python writes stand-ins of archives."""
+    """A checkout with Kafka's jars in the cache and Spark's in `.venv`, whose Python writes fake archives."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.asked = folder, folder / "asked"
@@ -34,7 +34,7 @@ class Checkout:
         java_home = folder / "jdk"
         java_home.mkdir()
         (java_home / "release").write_text('JAVA_VERSION="17.0.1"\n')
-        self.workshop = Workshop(Cache(folder / "cache"), Progress(1, self.told), java_home, dict(os.environ))
+        self.context = BuildContext(Cache(folder / "cache"), Progress(1, self.told), java_home, dict(os.environ))
         self.answer(failing="nothing")
 
     def answer(self, *, failing: str) -> None:
@@ -44,9 +44,9 @@ class Checkout:
         python.chmod(0o700)
 
     def set_up(self) -> list[str]:
-        """Whose classes were archived anew."""
+        """The names of the archives that were written again."""
         self.asked.write_text("")
-        provide_class_archives(self.workshop, self.folder, self.kafka_jar.parent)
+        provide_class_archives(self.context, self.folder, self.kafka_jar.parent)
         return self.asked.read_text().split()
 
     def has_archive(self, name: str) -> bool:
@@ -77,7 +77,7 @@ def test_archives_are_kept_until_a_jar_changes(checkout: Checkout) -> None:
     assert checkout.set_up() == [SPARK]
 
 
-def test_what_can_not_be_archived_is_told_and_starts_without(checkout: Checkout) -> None:
+def test_a_failed_archive_is_reported_and_jvms_start_without_it(checkout: Checkout) -> None:
     checkout.set_up()
     for jar in (checkout.kafka_jar, checkout.spark_jar):
         jar.write_text("another version")

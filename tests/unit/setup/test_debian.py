@@ -1,4 +1,4 @@
-"""The Debian step, with stand-ins for dpkg-query, id and apt-get on its path."""
+"""The Debian step, with fake dpkg-query, id and apt-get in its PATH."""
 
 import os
 import subprocess

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from strandline.node import kernel_compiling
+from strandline.setup.build_context import BuildContext
 from strandline.setup.cache import Cache
 from strandline.setup.kernels import COMPILING, NOTE, compile_kernels, keep_kernels, kernel_sources, restore_kernels
 from strandline.setup.progress import Progress
-from strandline.setup.workshop import Workshop
 
 pytestmark = pytest.mark.unit
 
@@ -18,12 +18,12 @@ INDEX = Path("src/strandline/kernels/__pycache__/words.nbi")
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
-    return Workshop(Cache(tmp_path / "cache"), Progress(1, io.StringIO()), Path("/no-java"), {})
+def context(tmp_path: Path) -> BuildContext:
+    return BuildContext(Cache(tmp_path / "cache"), Progress(1, io.StringIO()), Path("/no-java"), {})
 
 
 def make_checkout(folder: Path) -> Path:
-    """A checkout with two kernels, as git leaves it: set up, and nothing compiled."""
+    """A fresh checkout with two kernels, without compiled ones."""
     for name in ("wire/kernels/records.py", "wire/plain.py", "src/strandline/kernels/words.py"):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,12 +42,12 @@ def compile_in(checkout: Path) -> None:
 
 
 @pytest.fixture
-def tested(workshop: Workshop, tmp_path: Path) -> Path:
+def tested(context: BuildContext, tmp_path: Path) -> Path:
     """A checkout whose tests have passed."""
     checkout = make_checkout(tmp_path / "tested")
-    restore_kernels(workshop, checkout)
+    restore_kernels(context, checkout)
     compile_in(checkout)
-    keep_kernels(workshop, checkout)
+    keep_kernels(context, checkout)
     return checkout
 
 
@@ -62,62 +62,62 @@ def change(path: Path) -> None:
 
 
 def test_a_second_checkout_of_the_same_kernels_has_them_compiled(
-    tested: Path, workshop: Workshop, tmp_path: Path
+    tested: Path, context: BuildContext, tmp_path: Path
 ) -> None:
     second = make_checkout(tmp_path / "second")
-    assert restore_kernels(workshop, second)
+    assert restore_kernels(context, second)
     assert is_compiled(second)
     assert (second / CODE).read_bytes() == (tested / CODE).read_bytes()
 
 
-def test_where_the_cache_has_none_set_up_compiles_those_of_a_node(workshop: Workshop, tmp_path: Path) -> None:
+def test_where_the_cache_has_none_set_up_compiles_those_of_a_node(context: BuildContext, tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "checkout")
-    assert not restore_kernels(workshop, checkout)
+    assert not restore_kernels(context, checkout)
     python = checkout / ".venv" / "bin" / "python"
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\necho "$@" > {checkout}/asked\n')
     python.chmod(0o700)
-    compile_kernels(workshop, checkout)
+    compile_kernels(context, checkout)
     assert (checkout / "asked").read_text() == f"-m {COMPILING}\n"
     assert kernel_compiling.__name__ == COMPILING
     # The compiler is a stand-in here.
     compile_in(checkout)
-    assert restore_kernels(workshop, checkout)
+    assert restore_kernels(context, checkout)
 
 
 @pytest.mark.parametrize("name", ["wire/kernels/records.py", "conf/python/requirements.lock"])
-def test_other_kernels_or_packages_are_compiled_anew(
-    name: str, tested: Path, workshop: Workshop, tmp_path: Path
+def test_other_kernels_or_packages_are_compiled_again(
+    name: str, tested: Path, context: BuildContext, tmp_path: Path
 ) -> None:
     second = make_checkout(tmp_path / "second")
     change(second / name)
-    restore_kernels(workshop, second)
+    restore_kernels(context, second)
     assert not is_compiled(second)
     assert is_compiled(tested)
 
 
-def test_what_is_compiled_stays_until_any_kernel_changes(tested: Path, workshop: Workshop) -> None:
+def test_what_is_compiled_stays_until_any_kernel_changes(tested: Path, context: BuildContext) -> None:
     change(tested / "wire" / "plain.py")
-    restore_kernels(workshop, tested)
+    restore_kernels(context, tested)
     assert is_compiled(tested)
     # It may be inlined in the others.
     change(tested / "src/strandline/kernels/words.py")
-    restore_kernels(workshop, tested)
+    restore_kernels(context, tested)
     assert not is_compiled(tested)
 
 
-def test_a_kernel_that_was_changed_for_a_while_leaves_nothing_compiled(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_kernel_that_was_changed_for_a_while_leaves_nothing_compiled(context: BuildContext, tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "checkout")
-    restore_kernels(workshop, checkout)
+    restore_kernels(context, checkout)
     compile_in(checkout)
     source = checkout / "wire/kernels/records.py"
     later = (checkout / ".venv" / NOTE).stat().st_mtime_ns + 1
     os.utime(source, ns=(later, later))
-    keep_kernels(workshop, checkout)
+    keep_kernels(context, checkout)
     second = make_checkout(tmp_path / "second")
-    restore_kernels(workshop, second)
+    restore_kernels(context, second)
     assert not is_compiled(second)
-    restore_kernels(workshop, checkout)
+    restore_kernels(context, checkout)
     assert not is_compiled(checkout)
 
 

@@ -55,7 +55,7 @@ def test_a_failed_command_shows_the_end_of_its_own_output_and_where_the_rest_is(
     runner.run([sys.executable, "-c", "print('output of an earlier command')"], env={})
     with pytest.raises(StepFailed) as caught:
         runner.run([sys.executable, "-c", "for i in range(100): print('line', i)\nraise SystemExit(7)"], env={})
-    assert "ended with 7" in caught.value.message
+    assert "ended with exit code 7" in caught.value.message
     assert "line 99" in caught.value.message
     assert "line 50" not in caught.value.message
     assert "earlier command" not in caught.value.message

@@ -46,7 +46,7 @@ def test_a_missing_or_truncated_file_is_named(venv: Path) -> None:
 
 
 def test_set_up_has_compiled_all_packages_that_a_shard_imports() -> None:
-    """A service may not write where it is installed, and would compile them at each start."""
+    """A service must not write to its installation, and would compile them at each start."""
     program = """
 import strandline.node.cli.shard, sys
 for module in list(sys.modules.values()):

@@ -128,7 +128,7 @@ def test_a_session_that_can_t_start_on_a_full_disk_names_the_folder(
     unstarted.builder = unstarted
     monkeypatch.setattr(session, "SparkSession", unstarted)
     monkeypatch.setattr(session.os, "environ", {"SPARK_LOCAL_DIRS": "/scratch/a,/scratch/b"})
-    monkeypatch.setattr(session, "lacks_room", lambda path: full and path == Path("/scratch/a"))
+    monkeypatch.setattr(session, "is_nearly_full", lambda path: full and path == Path("/scratch/a"))
     expected = (
         pytest.raises(DiskFull, match="/scratch/a")
         if full

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from strandline import disk
-from strandline.disk import ROOM_TO_START, DiskFull, full_disk_named, lacks_room
+from strandline.disk import MIN_FREE_BYTES, DiskFull, is_nearly_full, raising_disk_full
 
 pytestmark = pytest.mark.unit
 
@@ -17,25 +17,25 @@ pytestmark = pytest.mark.unit
 def test_a_full_disk_is_an_error_that_names_the_path_and_passes(number: int) -> None:
     with (
         pytest.raises(DiskFull, match=r"the disk of /data is full\. Free space") as full,
-        full_disk_named(Path("/data")),
+        raising_disk_full(Path("/data")),
     ):
         raise OSError(number, os.strerror(number))
-    assert full.value.passing
+    assert full.value.transient
     assert full.value.details() == {"full_disk": "/data"}
 
 
 def test_other_errors_stay_what_they_are() -> None:
-    with pytest.raises(PermissionError), full_disk_named(Path("/data")):
+    with pytest.raises(PermissionError), raising_disk_full(Path("/data")):
         raise PermissionError(errno.EACCES, "Permission denied")
 
 
 @pytest.mark.parametrize(
     ("free_bytes", "files", "free_files", "full"),
     [
-        (ROOM_TO_START - 4096, 100, 50, True),
-        (ROOM_TO_START, 100, 50, False),
-        (ROOM_TO_START, 100, 0, True),
-        (ROOM_TO_START, 0, 0, False),
+        (MIN_FREE_BYTES - 4096, 100, 50, True),
+        (MIN_FREE_BYTES, 100, 50, False),
+        (MIN_FREE_BYTES, 100, 0, True),
+        (MIN_FREE_BYTES, 0, 0, False),
     ],
 )
 def test_a_disk_lacks_room_without_bytes_or_files(
@@ -43,8 +43,8 @@ def test_a_disk_lacks_room_without_bytes_or_files(
 ) -> None:
     found = SimpleNamespace(f_bavail=free_bytes // 4096, f_frsize=4096, f_files=files, f_favail=free_files)
     monkeypatch.setattr(disk.os, "statvfs", lambda _: found)
-    assert lacks_room(Path("/data")) is full
+    assert is_nearly_full(Path("/data")) is full
 
 
 def test_a_folder_that_does_not_exist_lies_on_the_disk_of_the_nearest_one_above(tmp_path: Path) -> None:
-    assert lacks_room(tmp_path / "not" / "there") is lacks_room(tmp_path)
+    assert is_nearly_full(tmp_path / "not" / "there") is is_nearly_full(tmp_path)

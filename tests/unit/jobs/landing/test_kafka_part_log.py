@@ -83,8 +83,8 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Clients:
         clients.made.append(kind)
         return clients
 
-    monkeypatch.setattr(kafka_part_log, "made", make)
-    monkeypatch.setattr(kafka_group, "made", make)
+    monkeypatch.setattr(kafka_part_log, "create_client", make)
+    monkeypatch.setattr(kafka_group, "create_client", make)
     return clients
 
 

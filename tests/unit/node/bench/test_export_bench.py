@@ -1,4 +1,4 @@
-"""`strandline bench export` in small, over a twin of the store and without a peer."""
+"""A small `strandline bench export` with an in-memory store and without a peer."""
 
 from io import StringIO
 from pathlib import Path

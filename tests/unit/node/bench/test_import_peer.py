@@ -1,4 +1,4 @@
-"""The files of `strandline bench import`, as VictoriaMetrics' import API gets them, and the figures as a table."""
+"""Sending the files of `strandline bench import` to VictoriaMetrics' import API, and the results as a table."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ LOAD = ImportLoad(6, 3)
 
 
 class Peer(ThreadingHTTPServer):
-    """Counts the lines of what it gets, as VictoriaMetrics counts rows; comments are none."""
+    """Counts the received lines without comments, as VictoriaMetrics counts rows."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -89,9 +89,9 @@ def test_each_format_goes_to_its_own_path_and_only_the_header_is_left_out(peer: 
     assert json.loads(lines.splitlines()[0])["metric"] == {"__name__": "cpu", "host": "host-0", "dc": "dc0"}
 
 
-def test_a_peer_that_does_not_take_all_samples_is_no_comparison(peer: Peer, tmp_path: Path) -> None:
+def test_a_peer_that_does_not_accept_all_samples_is_refused(peer: Peer, tmp_path: Path) -> None:
     peer.loses = 2
-    with pytest.raises(PeerRefused, match="took 4 of 6 samples"):
+    with pytest.raises(PeerRefused, match="accepted 4 of 6 samples"):
         sent(peer, tmp_path, Format.CSV)
 
 

@@ -59,7 +59,7 @@ def test_every_figure_is_there_and_positive(report: IndexBenchReport) -> None:
     assert report.bucket_bytes_a_key > 16, "a key's hash alone takes as much"
 
 
-def test_the_report_says_how_long_the_key_table_paused_and_the_bound_for_it(report: IndexBenchReport) -> None:
+def test_the_report_has_the_longest_pause_of_the_key_table_and_its_bound(report: IndexBenchReport) -> None:
     growth = report.table_growth
     assert (growth.growths, growth.keys) == (1, 3_000)
     assert growth.pause_ms_a_million_keys == pytest.approx(growth.pause_ms / 0.003)

@@ -1,4 +1,4 @@
-"""How long the bucket of a measured run is."""
+"""The flush interval of a benchmark run."""
 
 from pathlib import Path
 from types import SimpleNamespace

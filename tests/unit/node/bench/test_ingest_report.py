@@ -1,4 +1,4 @@
-"""The figures of a shard's benchmark."""
+"""The report of `strandline bench ingest`."""
 
 import json
 from dataclasses import asdict, replace
@@ -40,7 +40,7 @@ def lines(report: IngestReport) -> list[str]:
     return [block for block in report.blocks() if isinstance(block, str)]
 
 
-def test_a_part_is_what_lies_between_two_statuses() -> None:
+def test_a_part_is_the_difference_of_two_statuses() -> None:
     assert Part.between(BEFORE, AFTER, 8.0) == PART
 
 

@@ -99,13 +99,13 @@ def test_axes_have_numbers_and_each_point_its_value() -> None:
     assert sorted(words(picture, "value")) == sorted(["4 s", "8 s", "16 s", "12 s", "14 s", "18 s"])
 
 
-def test_millions_are_told_as_such() -> None:
+def test_millions_are_written_as_such() -> None:
     picture = drawn(Panel("", "series", "seconds", " s", [Line("warm", [Point(1_000_000, 3.14159)])]))
     assert words(picture, "x") == ["0", "200 k", "400 k", "600 k", "800 k", "1 M"]
     assert words(picture, "value") == ["3.14 s"]
 
 
-def test_lines_are_told_apart_by_shape_as_well_as_by_colour() -> None:
+def test_lines_differ_in_shape_as_well_as_in_colour() -> None:
     lines = [Line(str(number), [Point(1, number + 1)]) for number in range(4)]
     picture = drawn(Panel("", "", "", "", lines))
     marks = [
@@ -118,7 +118,7 @@ def test_lines_are_told_apart_by_shape_as_well_as_by_colour() -> None:
     assert len({colour for *_, colour in marks}) == 4
 
 
-def test_names_may_hold_what_has_a_meaning_in_a_picture() -> None:
+def test_names_are_escaped_in_a_picture() -> None:
     picture = drawn(Panel("a < b & c", "x > y", '"quoted"', " <s>", [Line("<line>", [Point(1, 2)])]))
     assert words(picture, "panel") == ["a < b & c"]
     assert words(picture, "legend") == ["<line>"]

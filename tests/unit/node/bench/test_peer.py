@@ -1,4 +1,4 @@
-"""A peer that takes the same bodies."""
+"""Sending requests to a peer."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 
 class Server(ThreadingHTTPServer):
-    """Notes what it is sent, and answers as it is told."""
+    """Records the requests, and answers as configured."""
 
     daemon_threads = True
 
@@ -81,7 +81,7 @@ def test_any_answer_of_success_will_do(server: Server, status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [300, 400, 404, 429, 503])
-def test_a_refusal_is_told_with_what_the_peer_said_and_nothing_more_is_sent(server: Server, status: int) -> None:
+def test_a_refusal_is_reported_with_the_peers_response_and_nothing_more_is_sent(server: Server, status: int) -> None:
     server.answers = [(204, b""), (status, b"out of bounds \xff" + b"x" * 500)]
     with pytest.raises(PeerRefused, match=f"{status}: out of bounds") as caught:
         Peer(server.url, os.getpid()).send([b"one", b"two", b"three"])
@@ -91,7 +91,7 @@ def test_a_refusal_is_told_with_what_the_peer_said_and_nothing_more_is_sent(serv
     assert len(server.taken) == 2
 
 
-def test_a_peer_that_is_not_there_is_told() -> None:
+def test_a_missing_peer_is_reported() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{bound.getsockname()[1]}/write"
@@ -100,7 +100,7 @@ def test_a_peer_that_is_not_there_is_told() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"I speak no HTTP\r\n\r\n"])
-def test_a_peer_that_speaks_something_else_is_told(answer: bytes) -> None:
+def test_a_peer_with_another_protocol_is_reported(answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer_once() -> None:
@@ -136,14 +136,14 @@ def test_the_name_of_its_process_may_be_anything() -> None:
         comm.write_text(name, encoding="utf-8")
 
 
-def test_a_process_that_is_gone_is_told() -> None:
+def test_a_process_that_has_ended_is_reported() -> None:
     process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
     process.wait(60)
     with pytest.raises(PeerRefused, match=f"there is no process {process.pid}"):
         Peer("http://localhost/", process.pid).cpu_seconds()
 
 
-def test_a_process_that_goes_while_it_is_looked_at_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_ends_during_the_read_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: object, **__: object) -> str:
         raise ProcessLookupError(3, "No such process")
 

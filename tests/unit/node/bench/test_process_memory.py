@@ -1,4 +1,4 @@
-"""Memory of processes, as the kernel counts it: here of small programs."""
+"""The memory of small programs, as counted by the kernel."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ child.wait()
 
 @contextmanager
 def running(program: str, *arguments: str) -> Iterator[int]:
-    """A program that has come to where it waits."""
+    """A running program that has reached its final state."""
     command = [sys.executable, "-I", "-S", "-c", f"import sys\n{program}", *arguments]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
@@ -48,7 +48,7 @@ def test_the_peak_stays_when_memory_is_given_back() -> None:
         assert 200 * MIB < peak_resident_bytes(pid) < 260 * MIB
 
 
-def test_the_peak_of_whoever_started_it_is_not_its_own() -> None:
+def test_the_peak_of_the_parent_is_not_its_own() -> None:
     here = bytearray(300 * MIB)
     here[::4096] = b"x" * len(here[::4096])
     with running(WAIT) as pid:

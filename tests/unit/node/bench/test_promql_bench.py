@@ -1,4 +1,4 @@
-"""PromQL that is measured side by side, without real servers."""
+"""`strandline bench promql` without real servers."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ from strandline.node.bench.machine import Machine
 from strandline.node.bench.promql_answers import PromqlDiffers, PromqlFailed, check_agreement, series_in
 from strandline.node.bench.promql_bench import PromqlBench, PromqlOptions
 from strandline.node.bench.promql_fleet import JOBS, PromqlScrapes, labels_of
-from strandline.node.bench.promql_queries import QUERIES, AskedRange, ranges
+from strandline.node.bench.promql_queries import QUERIES, QueryRange, ranges
 from strandline.node.bench.promql_report import Cost, PromqlReport, QueryCost, picture
 from strandline.node.bench.promql_servers import MeasuredServer
 from strandline.node.bench.query_servers import Server
@@ -38,7 +38,7 @@ def matrix(*values: float, **labels: str) -> list[dict[str, object]]:
 
 
 class Answering(ThreadingHTTPServer):
-    """Gives every query the same answer, and notes what it was asked."""
+    """Gives every query the same answer, and records the requests."""
 
     daemon_threads = True
 
@@ -77,7 +77,7 @@ def answering(value: float = 1.0) -> Iterator[Answering]:
             thread.join()
 
 
-def measured(server: Answering, name: str, *, is_prometheus: bool = True) -> MeasuredServer:
+def measure(server: Answering, name: str, *, is_prometheus: bool = True) -> MeasuredServer:
     return MeasuredServer(Server(name, "127.0.0.1", server.server_address[1]), is_prometheus=is_prometheus)
 
 
@@ -121,21 +121,21 @@ def test_measuring_waits_for_all_processes_whose_cpu_time_counts(
         waited_for.extend(pids)
         return True
 
-    monkeypatch.setattr(promql_bench, "wait_until_quiet", wait)
+    monkeypatch.setattr(promql_bench, "wait_until_idle", wait)
     node = MeasuredServer(Server("node", "127.0.0.1", 1, pid=10), helpers=(11,))
     peers = [MeasuredServer(Server(str(pid), "127.0.0.1", 1, pid=pid)) for pid in (12, None)]
-    assert bench._quiet([node, *peers]) == ()
+    assert bench._wait_until_idle([node, *peers]) == ()
     assert waited_for == [10, 11, 12]
 
 
-def test_all_queries_parse_and_steps_are_whole_seconds() -> None:
+def test_all_queries_parse_and_steps_are_full_seconds() -> None:
     for query in QUERIES:
         parse(query.expression)
     short, long = ranges(24, 1_790_000_280)
     assert (short.step, short.steps, long.step, long.steps) == (60, 60, 360, 240)
     asked = parse_qs(urlsplit(short.target("up")).query)
     assert int(asked["end"][0]) - int(asked["start"][0]) == 59 * 60
-    assert ranges(1, 1_790_000_280) == (AskedRange(1, 60, 1_790_000_280),)
+    assert ranges(1, 1_790_000_280) == (QueryRange(1, 60, 1_790_000_280),)
 
 
 def test_answers_agree_but_for_rounding() -> None:
@@ -143,7 +143,7 @@ def test_answers_agree_but_for_rounding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "said"),
+    ("theirs", "text"),
     [
         ([], "1 series on the node, and 0"),
         (matrix(1.0, job="b"), "lacks the series"),
@@ -151,20 +151,20 @@ def test_answers_agree_but_for_rounding() -> None:
         (matrix(1.00001, job="a"), "is 1.0 at 0, and 1.00001"),
     ],
 )
-def test_what_differs_is_named(theirs: list[dict[str, object]], said: str) -> None:
-    with pytest.raises(PromqlDiffers, match=said):
+def test_what_differs_is_named(theirs: list[dict[str, object]], text: str) -> None:
+    with pytest.raises(PromqlDiffers, match=text):
         check_agreement("q", matrix(1.0, job="a"), theirs, "peer")
 
 
-def test_an_error_of_a_server_is_told() -> None:
+def test_an_error_of_a_server_is_reported() -> None:
     with pytest.raises(PromqlFailed, match="peer answered up with 422: no"):
         series_in(422, b"no", "up", "peer")
 
 
-def test_every_query_is_asked_of_every_server_over_each_range_and_reported(bench: PromqlBench) -> None:
+def test_every_query_is_sent_to_every_server_over_each_range_and_reported(bench: PromqlBench) -> None:
     with ExitStack() as servers:
         node, peer = (servers.enter_context(answering()) for _ in range(2))
-        queries, scaling = bench.measured(measured(node, "node"), [measured(peer, "peer")])
+        queries, scaling = bench.measure(measure(node, "node"), [measure(peer, "peer")])
     assert [one.what for one in queries] == 2 * [query.what for query in QUERIES]
     assert node.asked == peer.asked
     assert [(one.hours, one.steps) for one in queries[::12]] == [(1, 60), (4, 240)]
@@ -179,7 +179,7 @@ def test_a_peer_of_another_kind_may_differ_only_where_its_functions_do(bench: Pr
     with ExitStack() as servers:
         node, peer = servers.enter_context(answering(1.0)), servers.enter_context(answering(2.0))
         with pytest.raises(PromqlDiffers, match="quantile by"):
-            bench.measured(measured(node, "node"), [measured(peer, "peer", is_prometheus=False)])
+            bench.measure(measure(node, "node"), [measure(peer, "peer", is_prometheus=False)])
 
 
 def cost(server: str, factor: float) -> Cost:

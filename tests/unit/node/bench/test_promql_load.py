@@ -1,4 +1,4 @@
-"""What is made of the notes of a load: speeds, lags, latencies and refusals; and a load without real servers."""
+"""The results of a load: speeds, lags, latencies and refusals; and a load without real servers."""
 
 import json
 import threading
@@ -14,12 +14,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from strandline.clock import SystemClock
-from strandline.node.bench.load_figures import (
-    Asked,
+from strandline.node.bench.load_report import (
     Lag,
     LoadFailed,
     LoadReport,
-    Look,
+    ProgressSample,
+    QueryOutcome,
+    downsampled,
     ingested_speed,
     lags_of,
     latencies_of,
@@ -27,11 +28,10 @@ from strandline.node.bench.load_figures import (
     records_due,
     refusals_of,
     speed_of,
-    thinned,
 )
-from strandline.node.bench.load_records import PreparedRecords
+from strandline.node.bench.prepared_records import PreparedRecords
 from strandline.node.bench.promql_fleet import PromqlScrapes
-from strandline.node.bench.promql_load import LoadOptions, LoadTarget, PromqlLoad, noted
+from strandline.node.bench.promql_load import LoadOptions, LoadTarget, PromqlLoad, outcome_of
 from strandline.node.bench.promql_queries import QUERIES
 from strandline.node.bench.query_servers import Server
 from strandline.node.bench.scrapes import INTERVAL_MS
@@ -47,11 +47,11 @@ LIMIT = "the query took longer than 30 s. Ask for less; or raise query.timeout"
 FULL = "answers that clients have not taken yet fill the 1,024 bytes of query.answer_memory"
 
 
-def asked(what: str, milliseconds: float, status: int = 200, error: str = "") -> Asked:
-    return Asked(what, milliseconds, status, error)
+def asked(what: str, milliseconds: float, status: int = 200, error: str = "") -> QueryOutcome:
+    return QueryOutcome(what, milliseconds, status, error)
 
 
-def report(*refused: Asked, read_all_s: float | None = 0.5) -> LoadReport:
+def report(*refused: QueryOutcome, read_all_s: float | None = 0.5) -> LoadReport:
     answers = (asked("sum", 10.0), asked("sum", 30.0), asked("count", 5.0), *refused)
     return LoadReport(
         clients=2,
@@ -69,7 +69,7 @@ def report(*refused: Asked, read_all_s: float | None = 0.5) -> LoadReport:
     )
 
 
-def test_the_speed_of_reading_counts_from_the_last_look_before_it_began_to_the_first_after_it_ended() -> None:
+def test_the_speed_of_reading_counts_from_the_last_poll_before_it_began_to_the_first_after_it_ended() -> None:
     points = [(0.0, 0), (3.0, 0), (4.0, 500), (5.0, 1000), (9.0, 1000)]
     assert speed_of(points, 1000) == 500.0
 
@@ -80,16 +80,16 @@ def test_records_are_due_in_proportion_to_the_time_and_never_more_than_there_are
 
 def test_the_lag_is_the_age_of_the_oldest_record_that_is_not_read() -> None:
     written_at = [0.0, 1.0, 2.0, 3.0]
-    looks = (Look(3.5, 4, 1, 0), Look(4.0, 4, 4, 0))
-    assert lags_of(looks, written_at) == (Lag(3.5, 3, 2.5), Lag(4.0, 0, 0.0))
+    progress = (ProgressSample(3.5, 4, 1, 0), ProgressSample(4.0, 4, 4, 0))
+    assert lags_of(progress, written_at) == (Lag(3.5, 3, 2.5), Lag(4.0, 0, 0.0))
 
 
-def test_what_is_written_between_the_looks_at_both_sides_is_no_negative_lag() -> None:
-    assert lags_of((Look(1.0, 2, 3, 0),), [0.1, 0.2, 1.1]) == (Lag(1.0, 0, 0.0),)
+def test_records_written_while_the_position_is_queried_make_no_negative_lag() -> None:
+    assert lags_of((ProgressSample(1.0, 2, 3, 0),), [0.1, 0.2, 1.1]) == (Lag(1.0, 0, 0.0),)
 
 
 def test_samples_that_were_ingested_before_the_load_do_not_count() -> None:
-    assert ingested_speed((Look(1.0, 0, 0, 10_000), Look(3.0, 0, 0, 10_500))) == 250.0
+    assert ingested_speed((ProgressSample(1.0, 0, 0, 10_000), ProgressSample(3.0, 0, 0, 10_500))) == 250.0
 
 
 def test_only_answers_count_for_latencies() -> None:
@@ -133,8 +133,8 @@ def test_a_report_has_speeds_lags_memory_latencies_and_errors() -> None:
     lines = [block for block in report(asked("sum", 1.0, 503, FULL)).blocks() if isinstance(block, str)]
     tables = [block for block in report(asked("sum", 1.0, 503, FULL)).blocks() if not isinstance(block, str)]
     assert "2 clients for 60 s, while 500 samples/s were written and 499 read" in lines[0]
-    assert "at most 2.5 s (30 records), 0.2 s (5 records) at the end; all was read 0.5 s after" in lines[1]
-    assert lines[3] == "memory at most: front 0 MB above 50 MB; shard 0 30 MB above 100 MB"
+    assert "at most 2.5 s (30 records), 0.2 s (5 records) at the end; all were read 0.5 s after" in lines[1]
+    assert lines[3] == "peak memory: front 0 MB above 50 MB; shard 0 30 MB above 100 MB"
     assert tables[0].rows[0] == ("sum", "2", "1", "30", "30")
     assert tables[1].rows == (("503", FULL, "1"),)
     assert tables[2].rows[-1] == ("2", "5", "0.2")
@@ -142,7 +142,7 @@ def test_a_report_has_speeds_lags_memory_latencies_and_errors() -> None:
 
 def test_a_table_of_lags_ends_with_the_last_one() -> None:
     lags = tuple(Lag(float(second), 0, 0.0) for second in range(61))
-    chosen = thinned(lags, 12)
+    chosen = downsampled(lags, 12)
     assert len(chosen) <= 12
     assert chosen[-1] is lags[-1]
 
@@ -168,14 +168,14 @@ def test_scrapes_of_a_load_go_on_at_other_distances() -> None:
 def test_an_error_is_noted_with_its_text_and_an_answer_with_its_warnings() -> None:
     query = QUERIES[0]
     body = b'{"status":"error","errorType":"timeout","error":"too late"}'
-    assert noted(query, TimedAnswer(5.0, 503, body)).error == "too late"
-    assert noted(query, TimedAnswer(5.0, 502, b"<html>")).error == "<html>"
-    assert not noted(query, TimedAnswer(5.0, 200, b'"result":[]}}')).has_warnings
-    assert noted(query, TimedAnswer(5.0, 200, b'...]},"warnings":["shard 0 is behind"]}')).has_warnings
+    assert outcome_of(query, TimedAnswer(5.0, 503, body)).error == "too late"
+    assert outcome_of(query, TimedAnswer(5.0, 502, b"<html>")).error == "<html>"
+    assert not outcome_of(query, TimedAnswer(5.0, 200, b'"result":[]}}')).has_warnings
+    assert outcome_of(query, TimedAnswer(5.0, 200, b'...]},"warnings":["shard 0 is behind"]}')).has_warnings
 
 
 class Node(ThreadingHTTPServer):
-    """Answers queries, the third of each kind with an error, and reads what is written to its log at once."""
+    """Answers queries, every third with an error, and reads records as soon as they are written to its log."""
 
     daemon_threads = True
 
@@ -187,7 +187,7 @@ class Node(ThreadingHTTPServer):
         self.records.append(body)
 
     def flush(self) -> None:
-        """All is there."""
+        """All records are already written."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -233,7 +233,7 @@ def node(error: str) -> Iterator[Node]:
 
 
 @pytest.mark.parametrize("error", [LIMIT, "the shard is gone"])
-def test_clients_ask_all_queries_in_turn_while_records_are_written(tmp_path: Path, error: str) -> None:
+def test_clients_send_all_queries_in_turn_while_records_are_written(tmp_path: Path, error: str) -> None:
     scrapes = PromqlScrapes(50, BEGIN)
     list(scrapes.next())
     with node(error) as server:

@@ -1,4 +1,4 @@
-"""Look-ups that are measured side by side, without real servers."""
+"""`strandline bench query` without real servers."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ from strandline.node.bench.query_servers import (
     free_port,
     peer_launch,
     running,
-    wait_until_quiet,
+    wait_until_idle,
 )
 from strandline.node.steps import LineSteps
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.unit
 
 
 class Answering(ThreadingHTTPServer):
-    """Gives each look-up a number of results, or an error, and notes what it was asked."""
+    """Answers each look-up with a number of results or an error, and records the requests."""
 
     daemon_threads = True
 
@@ -66,11 +66,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nobody wants to know."""
+        """Nothing is logged."""
 
 
 class Pair:
-    """A node and a peer, as it were, and a bench of them."""
+    """Substitutes for a node and a peer, and a benchmark of them."""
 
     def __init__(self, folder: Path, requests: int = 2) -> None:
         self.order: list[str] = []
@@ -84,7 +84,7 @@ class Pair:
 
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
-    monkeypatch.setattr(query_bench, "wait_until_quiet", lambda *_: True)
+    monkeypatch.setattr(query_bench, "wait_until_idle", lambda *_: True)
     made = Pair(tmp_path)
     with ExitStack() as ending:
         for one in (made.node, made.peer):
@@ -96,8 +96,8 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
         yield made
 
 
-def test_both_are_asked_the_same_in_turn_over_one_connection_a_look_up(pair: Pair) -> None:
-    report = pair.bench.measured(pair.server(pair.node), pair.server(pair.peer))
+def test_both_get_the_same_requests_in_turn_over_one_connection_per_look_up(pair: Pair) -> None:
+    report = pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
     assert pair.node.asked == pair.peer.asked
     asked = [pair.options.warm_up + figures.requests for figures in report.lookups]
     assert len(pair.node.asked) == sum(asked)
@@ -114,7 +114,7 @@ def test_both_are_asked_the_same_in_turn_over_one_connection_a_look_up(pair: Pai
 
 
 def test_all_requests_are_about_the_same_time(pair: Pair) -> None:
-    pair.bench.measured(pair.server(pair.node), pair.server(pair.peer))
+    pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
     ranges = {
         (parameters["start"][0], parameters["end"][0])
         for parameters in (parse_qs(urlsplit(path).query) for path in pair.node.asked)
@@ -125,23 +125,23 @@ def test_all_requests_are_about_the_same_time(pair: Pair) -> None:
 def test_another_number_of_results_fails_the_run(pair: Pair) -> None:
     pair.peer.results = 4
     with pytest.raises(DifferentAnswers, match="has 3 results on the node and 4 on the peer"):
-        pair.bench.measured(pair.server(pair.node), pair.server(pair.peer))
+        pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
 
 
 def test_an_error_fails_the_run(pair: Pair) -> None:
     pair.node.status = 503
     with pytest.raises(LookupFailed, match="was answered with 503"):
-        pair.bench.measured(pair.server(pair.node), None)
+        pair.bench.measure(pair.server(pair.node), None)
 
 
 def test_without_a_peer_the_node_is_measured_alone_and_the_peer_named_as_missing(pair: Pair) -> None:
-    report = pair.bench.measured(pair.server(pair.node), None)
+    report = pair.bench.measure(pair.server(pair.node), None)
     assert (report.peer, report.note) == (None, PEER_MISSING)
     assert "apt-get install victoria-metrics" in report.note
     assert all(figures.peer is None for figures in report.lookups)
 
 
-def test_results_are_counted_and_nothing_else_is_taken_for_them() -> None:
+def test_only_results_are_counted() -> None:
     assert results_in(200, b'{"status":"success","data":["a","b"]}', "/x") == 2
     for status, body in ((200, b'{"status":"error"}'), (200, b'{"status":"success","data":{}}'), (500, b"no")):
         with pytest.raises(LookupFailed, match=f"/x was answered with {status}"):
@@ -178,10 +178,10 @@ def test_a_server_runs_from_ready_to_the_end_of_the_block(tmp_path: Path) -> Non
     assert not stat.exists()
 
 
-def test_a_server_that_ends_is_told_with_what_it_said(tmp_path: Path) -> None:
+def test_a_server_that_ends_is_reported_with_its_output(tmp_path: Path) -> None:
     script = "import sys; sys.exit('no disk')"
     launch = Launch("it", (sys.executable, "-c", script), free_port(), "/ready", tmp_path / "log")
-    with pytest.raises(ServerEnded, match="it ended with 1") as told, running(launch, SystemClock()):
+    with pytest.raises(ServerEnded, match="it ended with exit code 1") as told, running(launch, SystemClock()):
         pass
     assert "no disk" in told.value.remedy
 
@@ -193,16 +193,16 @@ def test_the_peer_listens_on_loopback_and_keeps_its_data_in_its_folder(tmp_path:
     assert launch.log.parent == tmp_path
 
 
-def test_servers_are_quiet_when_they_have_used_hardly_any_cpu_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = query_servers._QUIET_LOOKS
-    told = [0.0, 1.0, *[2.5] * looks, 3.0, *[3.0 + 0.01 * look for look in range(1, looks + 1)], 9.9]
+def test_servers_are_idle_when_they_have_used_hardly_any_cpu_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    polls = query_servers._IDLE_POLLS
+    told = [0.0, 1.0, *[2.5] * polls, 3.0, *[3.0 + 0.01 * look for look in range(1, polls + 1)], 9.9]
     clock, spent = ManualClock(), iter(told)
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: next(spent))
-    assert wait_until_quiet([1], clock)
+    assert wait_until_idle([1], clock)
     assert next(spent) == 9.9, "one merge came after a pause that was too short"
 
 
 def test_servers_that_never_rest_are_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: clock.monotonic())
-    assert not wait_until_quiet([1], clock)
+    assert not wait_until_idle([1], clock)

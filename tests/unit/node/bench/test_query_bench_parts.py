@@ -1,4 +1,4 @@
-"""The fleet, the look-ups, the connection and the report of the query bench."""
+"""The fleet, the look-ups, the connection and the report of `strandline bench query`."""
 
 import socket
 import threading
@@ -12,8 +12,8 @@ from strandline.node.bench.fleet import labels_of
 from strandline.node.bench.machine import Machine
 from strandline.node.bench.query_bench import QueryOptions
 from strandline.node.bench.query_fleet import RACKS, SLOTS, bodies, wider_labels_of
-from strandline.node.bench.query_lookups import Asked, lookups
-from strandline.node.bench.query_report import LookupFigures, QueryReport, Taken
+from strandline.node.bench.query_lookups import LookupScope, lookups
+from strandline.node.bench.query_report import LookupCost, LookupFigures, QueryReport
 from strandline.node.bench.timed_connection import NotAnswered, TimedConnection
 from strandline.node.output import Table
 from strandline.node.plain import plain
@@ -21,7 +21,7 @@ from strandline.wire.decode import Limits, decode_batch
 
 pytestmark = pytest.mark.unit
 
-ASKED = Asked(1_000_000, 100, 200)
+ASKED = LookupScope(1_000_000, 100, 200)
 
 
 def test_the_fleet_has_a_label_with_ten_values_and_one_with_ten_thousand() -> None:
@@ -42,7 +42,7 @@ def test_bodies_hold_each_series_once() -> None:
     assert len(columns.labels(2_499)) > len(expected)
 
 
-def test_a_look_up_with_a_selector_asks_for_another_one_each_time() -> None:
+def test_a_look_up_with_a_selector_uses_a_different_one_each_time() -> None:
     for lookup in lookups(ASKED):
         asked = [parse_qs(urlsplit(lookup.request(turn)).query) for turn in range(60)]
         if "match[]" in asked[0]:
@@ -50,7 +50,7 @@ def test_a_look_up_with_a_selector_asks_for_another_one_each_time() -> None:
 
 
 def test_selectors_match_as_many_series_as_they_say() -> None:
-    small = Asked(20_000, 0, 1)
+    small = LookupScope(20_000, 0, 1)
     for label, shared_by in (("pod", 1), ("instance", 1_000), ("namespace", 10_000)):
         selector = small.sharing(label, -3, shared_by)
         value = selector.split('"')[1]
@@ -64,7 +64,7 @@ def test_only_the_values_that_are_too_many_have_a_limit() -> None:
 
 @contextmanager
 def saying(*parts: bytes) -> Iterator[TimedConnection]:
-    """A server that answers every request with the same bytes, in these parts, until nothing comes any more."""
+    """A server that answers every request with the same parts, until the client disconnects."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
 
         def serve() -> None:
@@ -102,8 +102,8 @@ def test_an_empty_answer_in_chunks_is_one() -> None:
         assert connection.get("/x").body == b""
 
 
-def test_an_answer_that_says_nothing_of_its_length_is_refused() -> None:
-    with saying(b"HTTP/1.1 200 OK\r\n\r\n") as connection, pytest.raises(NotAnswered, match="neither how long"):
+def test_a_response_without_a_length_is_refused() -> None:
+    with saying(b"HTTP/1.1 200 OK\r\n\r\n") as connection, pytest.raises(NotAnswered, match="neither Content-Length"):
         connection.get("/x")
 
 
@@ -127,20 +127,20 @@ def test_an_answer_that_breaks_off_is_refused() -> None:
 
 
 def test_percentiles_are_the_middle_and_the_hundredth_part() -> None:
-    taken = Taken.of([float(number) for number in range(200, 0, -1)], 0.5)
+    taken = LookupCost.of([float(number) for number in range(200, 0, -1)], 0.5)
     assert (taken.p50_ms, taken.p99_ms, taken.cpu_ms) == (101.0, 199.0, 2.5)
-    assert Taken.of([7.0], None) == Taken(7.0, 7.0, None)
+    assert LookupCost.of([7.0], None) == LookupCost(7.0, 7.0, None)
 
 
-def report(peer: Taken | None) -> QueryReport:
-    figures = LookupFigures("series, 1 key", 200, 1, Taken(1.0, 2.0, 0.5), peer)
+def report(peer: LookupCost | None) -> QueryReport:
+    figures = LookupFigures("series, 1 key", 200, 1, LookupCost(1.0, 2.0, 0.5), peer)
     machine = Machine("cpu", 2, 1000, "6.1", "3.11")
     name = "victoria-metrics" if peer is not None else None
     return QueryReport(1000, 12, 1, machine, name, "", (figures,))
 
 
 def test_the_report_is_one_table_with_both_sides() -> None:
-    [table] = [block for block in report(Taken(3.0, 3.0, None)).blocks() if isinstance(block, Table)]
+    [table] = [block for block in report(LookupCost(3.0, 3.0, None)).blocks() if isinstance(block, Table)]
     assert table.rows == (("series, 1 key", "200", "1", "1.00", "2.00", "0.50", "3.00", "3.00", "-", "3.00", "1.50"),)
     assert table.columns[6] == "victoria-metrics p50 ms"
     assert len(table.columns) == len(table.rows[0])
@@ -152,7 +152,7 @@ def test_without_a_peer_its_columns_are_missing() -> None:
 
 
 def test_the_report_is_json_too() -> None:
-    told = plain(report(Taken(3.0, 4.0, 5.0)))
+    told = plain(report(LookupCost(3.0, 4.0, 5.0)))
     assert isinstance(told, dict)
     assert told["lookups"] == [
         {
@@ -176,5 +176,5 @@ def test_the_report_is_json_too() -> None:
         (70.0, 200),
     ],
 )
-def test_quick_look_ups_are_asked_more_often(warm_up_s: float, turns: int) -> None:
-    assert QueryOptions(1000, requests=200).turns(warm_up_s) == turns
+def test_quick_look_ups_get_more_requests(warm_up_s: float, turns: int) -> None:
+    assert QueryOptions(1000, requests=200).request_count(warm_up_s) == turns

@@ -1,4 +1,4 @@
-"""What a measurement of starts takes apart, and into what."""
+"""The loads that `strandline bench recovery` measures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The figures of starts."""
+"""The report of `strandline bench recovery`."""
 
 import json
 from dataclasses import asdict, replace
@@ -64,7 +64,7 @@ def test_what_came_after_the_start_is_no_part_of_it() -> None:
     assert start_of(ENTERED | {"failed": 60_000}) == START
 
 
-def test_phases_and_the_processs_start_make_up_the_whole() -> None:
+def test_phases_and_the_processs_start_make_up_the_total() -> None:
     start = start_of(ENTERED | {"replaying": 11_950})
     parts = (start.process_start, start.acquiring, start.recovering_index, start.replaying, start.catching_up)
     assert sum(parts) == pytest.approx(start.seconds)
@@ -117,8 +117,8 @@ def test_a_part_that_was_not_run_has_no_table() -> None:
 def test_the_picture_has_a_line_for_each_kind_of_start() -> None:
     picture = REPORT.picture()
     assert picture.count("<polyline") == 5
-    for said in ("direct", "spark, from its start", "spark jobs, session warm", "with the local copy", "20 s"):
-        assert f">{said}</text>" in picture
+    for text in ("direct", "spark, from its start", "spark jobs, session warm", "with the local copy", "20 s"):
+        assert f">{text}</text>" in picture
 
 
 def test_the_picture_of_one_part_has_only_that() -> None:

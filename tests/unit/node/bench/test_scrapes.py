@@ -1,4 +1,4 @@
-"""Scrapes of the imaginary fleet."""
+"""Scrapes of the generated fleet."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_the_official_implementation_reads_what_ours_does(scraped: list[Columns]
     assert samples == list(zip(scraped[0].time.tolist(), scraped[0].value.tolist(), strict=True))
 
 
-def test_bodies_hold_the_values_that_the_fleet_has_by_then_each_in_its_place() -> None:
+def test_bodies_have_the_current_values_of_the_fleet_in_their_series() -> None:
     scrapes = Scrapes(SERIES, BEGIN)
     for _ in range(2):
         columns = columns_of(scrapes)

@@ -1,4 +1,4 @@
-"""A shard's process, as benchmarks hold it: here with small programs in its place."""
+"""`ShardProcess`, with small programs in place of a shard."""
 
 import json
 import signal
@@ -34,7 +34,7 @@ WAITS = "\nsay(phase='active')\nwhile True: signal.pause()\n"
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Starts a program in the place of a shard."""
+    """Starts a program in place of a shard."""
     started: list[ShardProcess] = []
 
     def make(program: str, *, extra: tuple[str, ...] = ()) -> ShardProcess:
@@ -56,22 +56,22 @@ def is_active(status: Status) -> bool:
 def test_it_is_the_command_for_its_shard_with_its_settings_and_its_status_file(start: Start, tmp_path: Path) -> None:
     process = start("print(json.dumps(sys.argv[1:]))", extra=("--accept-loss", "5"))
     assert process.wait() == 0
-    said = json.loads(process.log_text())
-    assert said[0] == sys.executable
-    assert Path(said[1]).name == "strandline"
-    assert said[2:] == [
+    text = json.loads(process.log_text())
+    assert text[0] == sys.executable
+    assert Path(text[1]).name == "strandline"
+    assert text[2:] == [
         *("shard", "3", "--config", str(tmp_path / "settings.toml")),
         *("--accept-loss", "5", "--status-file", str(tmp_path / "shard-3.json")),
     ]
 
 
-def test_its_status_is_what_it_said_last(start: Start) -> None:
+def test_its_status_is_the_one_that_it_wrote_last(start: Start) -> None:
     process = start("say(phase='acquiring')\nsay(phase='active', keys=7)")
     process.wait()
     assert process.status() == {"phase": "active", "keys": 7}
 
 
-def test_what_another_said_before_it_is_not_taken_for_its_own(start: Start, tmp_path: Path) -> None:
+def test_the_status_of_a_previous_process_is_not_its_own(start: Start, tmp_path: Path) -> None:
     (tmp_path / "shard-3.json").write_text('{"phase": "active"}', encoding="utf-8")
     process = start("while True: signal.pause()")
     assert process.status() == {}
@@ -82,7 +82,7 @@ def test_waiting_ends_with_the_status_in_which_the_condition_holds(start: Start)
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
 
 
-def test_a_process_that_ended_is_told_with_its_code_and_the_end_of_its_log(start: Start) -> None:
+def test_a_process_that_ended_is_reported_with_its_code_and_the_end_of_its_log(start: Start) -> None:
     process = start("for line in range(40): print('line', line)\nsay(phase='failed')\nsys.exit(4)")
     with pytest.raises(CommandEnded) as caught:
         process.wait_for("it is active", is_active)
@@ -92,13 +92,13 @@ def test_a_process_that_ended_is_told_with_its_code_and_the_end_of_its_log(start
     assert caught.value.remedy.splitlines() == ["It said:", *(f"line {line}" for line in range(25, 40))]
 
 
-def test_what_it_said_to_standard_error_is_in_its_log(start: Start) -> None:
+def test_its_standard_error_is_in_its_log(start: Start) -> None:
     process = start("sys.exit('no such topic')")
     with pytest.raises(CommandEnded, match=r"exit code 1 before it is active\. It said:\nno such topic"):
         process.wait_for("it is active", is_active)
 
 
-def test_a_process_that_does_not_get_there_in_time_is_told_with_where_it_is(start: Start) -> None:
+def test_a_process_that_times_out_is_reported_with_its_status(start: Start) -> None:
     process = start("say(phase='replaying')\nprint('still here', flush=True)\nwhile True: signal.pause()")
     process.wait_for("it replays", lambda one: one["phase"] == "replaying")
     assert wait_until(lambda: "still here" in process.log_text(), timeout=60, clock=SystemClock())
@@ -108,7 +108,7 @@ def test_a_process_that_does_not_get_there_in_time_is_told_with_where_it_is(star
     assert "still here" in caught.value.remedy
 
 
-def test_what_it_said_last_counts_though_it_has_ended(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_status_counts_even_after_it_has_ended(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     process = start("say(phase='active')")
     process.wait()
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
@@ -160,11 +160,11 @@ def state_of(process: ShardProcess) -> str:
     return Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
 
 
-def test_it_stands_still_while_it_is_held_and_goes_on_afterwards(start: Start) -> None:
+def test_it_does_nothing_while_it_is_suspended_and_continues_afterwards(start: Start) -> None:
     process = start(ENDS + WAITS)
     process.wait_for("it is active", is_active)
 
-    @process.held_still()
+    @process.suspended()
     def fail_while_held() -> None:
         assert wait_until(lambda: state_of(process) == "T", timeout=60, clock=SystemClock(), poll=0.001)
         raise KeyError
@@ -175,7 +175,7 @@ def test_it_stands_still_while_it_is_held_and_goes_on_afterwards(start: Start) -
     assert process.terminate() == 0
 
 
-def test_the_log_goes_on_where_the_one_before_ended(start: Start) -> None:
+def test_the_log_is_appended_to_the_previous_one(start: Start) -> None:
     for word in ("first", "second"):
         process = start(f"print('{word}')")
         process.wait()

@@ -1,4 +1,4 @@
-"""Comparing what was acknowledged with what is found."""
+"""Comparing acknowledged samples with the samples found."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def samples(*given: Sample) -> Samples:
     )
 
 
-def test_what_is_there_once_as_it_was_sent_is_exact() -> None:
+def test_samples_that_are_found_once_and_unchanged_are_exact() -> None:
     sent = samples((1, 10, 1.0), (2, 10, float("nan")), (1, 20, 3.0))
     compared = compare(sent, samples((1, 20, 3.0), (1, 10, 1.0), (2, 10, float("nan"))))
     assert compared == Comparison(acknowledged=3, found=3, lost=0, doubled=0, wrong=0, foreign=0)
@@ -72,8 +72,8 @@ def test_it_counts_as_a_dictionary_would(sent: list[Sample], found: list[Sample]
 def test_a_ledger_has_every_sample_of_the_requests() -> None:
     ledger = Ledger()
     body = compress(encode_request([Series([("a", "b")], [(1, 1.0), (2, 2.0)]), Series([("a", "c")], [(1, 3.0)])]))
-    assert ledger.acknowledged(body) == 3
-    assert ledger.acknowledged(body) == 3
+    assert ledger.add(body) == 3
+    assert ledger.add(body) == 3
     kept = ledger.samples()
     assert kept.time.tolist() == [1, 2, 1] * 2
     assert kept.value.tolist() == [1.0, 2.0, 3.0] * 2
@@ -81,4 +81,4 @@ def test_a_ledger_has_every_sample_of_the_requests() -> None:
 
 
 def test_an_empty_ledger_is_exact_with_nothing() -> None:
-    assert compare(Ledger().samples(), Samples.together([])).is_exact
+    assert compare(Ledger().samples(), Samples.concatenate([])).is_exact

@@ -1,4 +1,4 @@
-"""Whatever comes, and whatever Kafka does: what got a success is in the log, each series in its partition."""
+"""For any requests and any behaviour of Kafka: acknowledged series are in the log, each in its partition."""
 
 import asyncio
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ BAD = Series([("a", "1"), ("a", "2")], [(1, 1.0)])
 
 @dataclass(frozen=True)
 class Sent:
-    """A request: so many valid series, with or without a bad one; and what Kafka does with it."""
+    """A request with a number of valid series, with or without an invalid one, and what Kafka does with it."""
 
     series: int
     bad: bool
@@ -56,7 +56,7 @@ async def exchange(gateway: GatewayOfATest, number: int, sent: Sent) -> Answer |
 
 
 def settle(gateway: GatewayOfATest, requests: list[Sent], *, late: bool) -> None:
-    """Decide over what is held, the newest first: nobody says that Kafka answers in order."""
+    """Settle the held batches, the newest first, since Kafka may answer in any order."""
     for batch in reversed(list(gateway.producer.held)):
         ((_, _, samples), *_) = decoded({0: [batch.records[0].value]})
         fate = requests[samples[0][0] - 1]

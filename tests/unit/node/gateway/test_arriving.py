@@ -1,4 +1,4 @@
-"""Requests whose bodies are on the way: what they hold, and what becomes of those that do not come."""
+"""Requests whose bodies are still arriving: the room that they reserve, and bodies that never arrive."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -35,7 +35,7 @@ def run(
 async def announced(
     gateway: GatewayOfATest, length: int, sent: bytes = b"", **headers: str
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A client that announces a body and sends so much of it. It goes away at the end."""
+    """A client that announces a body, sends a part of it, and disconnects at the end."""
     host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     fields = {**HEADERS, "Host": host, "Content-Length": str(length), **headers}
@@ -51,8 +51,8 @@ def in_flight(gateway: GatewayOfATest) -> int:
     return gateway.gateway.figures().in_flight_bytes
 
 
-def test_clients_that_announce_much_and_send_nothing_hold_next_to_nothing() -> None:
-    """Their bodies together would fill all the room four times."""
+def test_clients_that_announce_much_and_send_nothing_reserve_next_to_nothing() -> None:
+    """Their bodies together are four times as large as the limit."""
 
     async def test(gateway: GatewayOfATest) -> None:
         async with AsyncExitStack() as clients:
@@ -66,7 +66,7 @@ def test_clients_that_announce_much_and_send_nothing_hold_next_to_nothing() -> N
     assert gateway.gateway.figures().requests[Outcome.CLIENT_GONE] == 4
 
 
-def test_room_is_taken_for_the_bytes_that_have_come() -> None:
+def test_room_is_reserved_for_the_bytes_that_have_arrived() -> None:
     async def test(gateway: GatewayOfATest) -> None:
         async with announced(gateway, LARGE, bytes(5_000)) as (_, writer):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 5_000)
@@ -76,7 +76,7 @@ def test_room_is_taken_for_the_bytes_that_have_come() -> None:
     run(test)
 
 
-def test_bodies_that_come_in_part_and_together_exceed_the_room_all_get_through() -> None:
+def test_partial_bodies_that_together_exceed_the_limit_all_succeed() -> None:
     async def test(gateway: GatewayOfATest) -> None:
         bodies = [body_of(*(up(100 * number + one) for one in range(100))) for number in range(12)]
 
@@ -92,7 +92,7 @@ def test_bodies_that_come_in_part_and_together_exceed_the_room_all_get_through()
     run(test, GatewayOptions(max_in_flight=16 << 10, timeout_s=60))
 
 
-def test_a_body_that_finds_no_room_on_its_way_is_put_off_and_leaves_nothing() -> None:
+def test_a_body_without_room_for_its_rest_is_put_off_and_releases_everything() -> None:
     options = GatewayOptions(max_in_flight=20_000, timeout_s=0.4)
 
     async def test(gateway: GatewayOfATest) -> None:
@@ -110,7 +110,7 @@ def test_a_body_that_finds_no_room_on_its_way_is_put_off_and_leaves_nothing() ->
     assert run(test, options).gateway.figures().requests[Outcome.PUT_OFF] == 1
 
 
-def test_a_client_that_goes_away_while_its_body_waits_for_room_gives_it_back() -> None:
+def test_a_client_that_disconnects_while_its_body_waits_releases_its_room() -> None:
     options = GatewayOptions(max_in_flight=20_000, timeout_s=60)
 
     async def test(gateway: GatewayOfATest) -> None:
@@ -124,7 +124,7 @@ def test_a_client_that_goes_away_while_its_body_waits_for_room_gives_it_back() -
     assert run(test, options).gateway.figures().requests[Outcome.CLIENT_GONE] == 2
 
 
-def test_a_client_is_told_to_send_its_body_only_once_the_gateway_wants_it() -> None:
+def test_a_client_gets_100_continue_only_when_the_gateway_reads_the_body() -> None:
     async def test(gateway: GatewayOfATest) -> None:
         body = body_of(up(1))
         async with announced(gateway, len(body), Expect="100-continue") as (reader, writer):

@@ -1,4 +1,4 @@
-"""The gateway's clock beside the brokers', and what is answered while they disagree."""
+"""Comparing the gateway's clock with the brokers', and the responses while they disagree."""
 
 import asyncio
 
@@ -35,7 +35,7 @@ LIMITED = GatewayOptions(sample_limits=SampleLimits(behind=30 * MINUTE, ahead=10
 def test_a_broker_agrees_as_long_as_its_time_lies_between_sending_and_acknowledgement(
     at_broker: int, difference: int
 ) -> None:
-    """Which takes minutes here: a delayed delivery is no wrong clock."""
+    """The delivery takes minutes here, which does not mean that a clock is wrong."""
     assert difference_ms(NOW, at_broker, NOW + 500_000) == difference
 
 
@@ -73,13 +73,13 @@ def test_a_clock_that_leaps_while_a_record_is_on_its_way_compares_nothing(leap: 
 
 
 @pytest.mark.parametrize("leap", [-60 * MINUTE, -2_000, 2_000, 60 * MINUTE])
-def test_a_comparison_is_void_once_the_clock_has_leapt(leap: int) -> None:
+def test_a_comparison_is_invalid_after_the_clock_has_leapt(leap: int) -> None:
     compared = BrokerClock(ManualClock(NOW))
     compared.acknowledged(SENT, NOW)
-    assert not compared.doubt(OwnTime(NOW + 20_000, 20.0))
+    assert not compared.disagreement(OwnTime(NOW + 20_000, 20.0))
     leapt = OwnTime(NOW + 20_000 + leap, 20.0)
     assert not compared.is_compared(leapt)
-    assert "leapt" in compared.doubt(leapt)
+    assert "leapt" in compared.disagreement(leapt)
 
 
 def test_a_topic_with_producers_times_leaves_nothing_to_compare() -> None:
@@ -95,7 +95,7 @@ def test_it_is_described_which_clock_is_ahead() -> None:
 
 
 class WrongClock(SystemClock):
-    """By so many milliseconds. Monotonic time goes on by `later_s` where the test says so."""
+    """A clock that is wrong by `wrong_by` milliseconds. Tests advance its monotonic time with `later_s`."""
 
     def __init__(self, wrong_by: int) -> None:
         self.wrong_by, self.later_s = wrong_by, 0.0

@@ -1,10 +1,10 @@
-"""Which requests are understood, by their headers."""
+"""Checking the headers of requests."""
 
 import pytest
 
 from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.headers import check_headers
-from strandline.node.gateway.not_taken import NotTaken
+from strandline.node.gateway.rejections import WriteRejected
 
 pytestmark = pytest.mark.unit
 
@@ -48,7 +48,7 @@ def test_remote_write_1_is_understood(headers: dict[str, str]) -> None:
     ],
 )
 def test_anything_else_is_unsupported_so_that_senders_fall_back(headers: dict[str, str], remedy: str) -> None:
-    with pytest.raises(NotTaken) as refusal:
+    with pytest.raises(WriteRejected) as refusal:
         check_headers(headers)
     assert (refusal.value.status, refusal.value.outcome) == (415, Outcome.UNSUPPORTED)
     assert remedy in refusal.value.remedy
@@ -69,13 +69,13 @@ def test_anything_else_is_unsupported_so_that_senders_fall_back(headers: dict[st
     ],
 )
 def test_remote_write_2_has_an_outcome_of_its_own_since_prometheus_does_not_fall_back(headers: dict[str, str]) -> None:
-    with pytest.raises(NotTaken) as refusal:
+    with pytest.raises(WriteRejected) as refusal:
         check_headers(headers)
     assert (refusal.value.status, refusal.value.outcome) == (415, Outcome.REMOTE_WRITE_2)
     assert "protobuf_message: prometheus.WriteRequest" in refusal.value.remedy
 
 
 def test_a_header_of_any_length_makes_a_short_answer() -> None:
-    with pytest.raises(NotTaken) as refusal:
+    with pytest.raises(WriteRejected) as refusal:
         check_headers(GOOD | {"Content-Encoding": "x" * 10_000})
     assert len(refusal.value.message) < 120

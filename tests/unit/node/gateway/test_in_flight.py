@@ -1,4 +1,4 @@
-"""Room for what waits for Kafka, and the line in front of it."""
+"""The limit of bytes in flight, and its queue."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_room_is_taken_at_once_and_given_back_once() -> None:
+def test_room_is_reserved_immediately_and_released_once() -> None:
     async def test() -> None:
         room = InFlight(100)
         one = await room.reserve(60, LONG)
@@ -63,7 +63,7 @@ def test_those_who_wait_are_let_in_in_their_order_and_none_overtakes() -> None:
     run(test)
 
 
-def test_what_is_larger_than_all_the_room_gets_in_alone() -> None:
+def test_a_request_larger_than_the_limit_is_admitted_alone() -> None:
     async def test() -> None:
         room = InFlight(100)
         other = await room.reserve(1, LONG)
@@ -77,7 +77,7 @@ def test_what_is_larger_than_all_the_room_gets_in_alone() -> None:
     run(test)
 
 
-def test_whoever_waits_too_long_goes_and_those_behind_move_up() -> None:
+def test_a_request_that_waits_too_long_leaves_the_queue_and_the_next_ones_move_up() -> None:
     async def test() -> None:
         room = InFlight(100)
         await room.reserve(90, LONG)
@@ -91,7 +91,7 @@ def test_whoever_waits_too_long_goes_and_those_behind_move_up() -> None:
     run(test)
 
 
-def test_whoever_goes_away_leaves_nothing_behind() -> None:
+def test_a_cancelled_request_leaves_nothing_in_the_queue() -> None:
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(100, LONG)
@@ -106,7 +106,7 @@ def test_whoever_goes_away_leaves_nothing_behind() -> None:
     run(test)
 
 
-def test_one_that_is_let_in_while_it_goes_away_gives_its_room_back() -> None:
+def test_a_request_that_is_admitted_while_it_is_cancelled_releases_its_room() -> None:
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(100, LONG)
@@ -120,7 +120,7 @@ def test_one_that_is_let_in_while_it_goes_away_gives_its_room_back() -> None:
     run(test)
 
 
-def test_one_that_goes_away_while_room_is_made_is_passed_over() -> None:
+def test_a_request_that_is_cancelled_while_room_is_released_is_passed_over() -> None:
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(100, LONG)
@@ -152,7 +152,7 @@ def test_an_estimate_is_put_right_in_either_direction() -> None:
 
 
 class TestBodiesThatArrive:
-    def test_room_grows_with_the_bytes_that_come(self) -> None:
+    def test_a_reservation_grows_with_the_bytes_that_arrive(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             one = await room.reserve(10, LONG)
@@ -166,7 +166,7 @@ class TestBodiesThatArrive:
 
         run(test)
 
-    def test_the_oldest_gets_room_although_others_have_all_of_it_in_part(self) -> None:
+    def test_the_oldest_gets_room_even_if_other_partial_requests_hold_all_of_it(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)
@@ -187,7 +187,7 @@ class TestBodiesThatArrive:
         run(test)
 
     def test_while_what_has_arrived_waits_for_kafka_the_limit_is_exceeded_by_one_request_at_the_most(self) -> None:
-        """However many requests are on the way, each of which becomes the oldest in its turn."""
+        """For any number of arriving requests, each of which becomes the oldest at some time."""
 
         async def arriving(room: InFlight, whole: list[Reservation]) -> None:
             reservation = await room.reserve(1, LONG)
@@ -228,7 +228,7 @@ class TestBodiesThatArrive:
         run(test)
 
     def test_bodies_that_have_arrived_in_part_do_not_block_each_other(self) -> None:
-        """Together they need more than there is. Each gets through, in the order in which they came."""
+        """Together they exceed the limit. Each is admitted, in the order of arrival."""
 
         async def arriving(room: InFlight, name: int, ended: list[int]) -> None:
             reservation = await room.reserve(10, LONG)
@@ -280,7 +280,7 @@ class TestBodiesThatArrive:
 
         run(test)
 
-    def test_a_client_that_goes_away_while_it_waits_gives_all_of_its_room_back(self) -> None:
+    def test_a_client_that_disconnects_while_it_waits_releases_all_of_its_room(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)
@@ -295,7 +295,7 @@ class TestBodiesThatArrive:
 
         run(test)
 
-    def test_one_that_is_let_in_while_it_goes_away_gives_all_of_its_room_back(self) -> None:
+    def test_a_request_that_is_admitted_while_it_is_cancelled_releases_all_of_its_room(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)
@@ -309,7 +309,7 @@ class TestBodiesThatArrive:
 
         run(test)
 
-    def test_when_the_oldest_goes_away_the_next_one_gets_room(self) -> None:
+    def test_when_the_oldest_is_cancelled_the_next_one_gets_room(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             oldest, second, third = [await room.reserve(33, LONG) for _ in range(3)]
@@ -334,9 +334,7 @@ async def growing(reservation: Reservation, size: int, timeout: float = LONG) ->
     st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=6), min_size=1, max_size=12),
     st.lists(st.integers(0, 100), max_size=12),
 )
-def test_whatever_arrives_and_whoever_goes_away_all_of_the_room_comes_back(
-    bodies: list[list[int]], gone: list[int]
-) -> None:
+def test_all_room_is_released_whatever_arrives_or_is_cancelled(bodies: list[list[int]], gone: list[int]) -> None:
     async def arriving(room: InFlight, body: list[int]) -> None:
         reservation = await room.reserve(1, LONG)
         try:
@@ -364,7 +362,7 @@ def test_whatever_arrives_and_whoever_goes_away_all_of_the_room_comes_back(
 
 
 @given(st.lists(st.tuples(st.integers(1, 150), st.sampled_from(["take", "release", "cancel"])), max_size=60))
-def test_what_is_used_stays_within_the_limit_and_comes_back(steps: list[tuple[int, str]]) -> None:
+def test_the_used_room_stays_within_the_limit_and_is_released(steps: list[tuple[int, str]]) -> None:
     async def test() -> None:
         room = InFlight(100)
         tasks: list[asyncio.Task[Reservation]] = []

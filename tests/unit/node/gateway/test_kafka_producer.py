@@ -1,4 +1,4 @@
-"""What the producer makes of its client's errors. With real brokers it is under the contract."""
+"""How the producer handles errors of its client. The contract tests run it with real brokers."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ from strandline.clock import ManualClock
 from strandline.kafka.errors import KafkaFailed
 from strandline.node.gateway import kafka_producer
 from strandline.node.gateway.broker_clock import BrokerClock, Comparison, OwnTime
-from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, clients_of
+from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, client_factory
 from strandline.node.gateway.producer import NotDelivered, Record
 from support.gateways import Deliveries
 from support.real_kafka import eventually
@@ -25,7 +25,7 @@ OnDelivery = Callable[[KafkaError | None, object], None]
 
 @dataclass
 class ScriptedClient:
-    """Does what the test says, and tells deliveries only where it is polled, as the library does."""
+    """A client that the test controls. Like the library, it reports deliveries only when it is polled."""
 
     on_error: Callable[[KafkaError], None]
     on_statistics: Callable[[str], None]
@@ -77,7 +77,7 @@ class ScriptedClient:
 
 
 class Made:
-    """A producer with clients of the test's."""
+    """A producer with clients that the test controls."""
 
     def __init__(self, **script: object) -> None:
         self.clients: list[ScriptedClient] = []
@@ -108,7 +108,7 @@ NOW = 1_790_000_000_000
 FATAL = KafkaError(KafkaError._FATAL, "out of sequence", fatal=True)
 
 
-def test_a_batch_is_told_once_when_its_last_record_is_there() -> None:
+def test_a_batch_is_reported_once_when_its_last_record_is_acknowledged() -> None:
     made = Made(holding=True)
     made.send(5)
     made.clients[0].holding = False
@@ -161,7 +161,7 @@ def test_a_full_queue_fails_the_batch_after_what_was_handed_over_is_settled() ->
     assert made.deliveries.told == []
     made.clients[0].holding = False
     (error,) = made.told()
-    assert "too many records wait" in str(error)
+    assert "the producer's queue is full" in str(error)
     made.producer.close(1)
 
 
@@ -173,7 +173,7 @@ def test_a_client_that_refuses_the_first_record_fails_the_batch_at_once() -> Non
 
 
 @pytest.mark.parametrize("how", ["delivery", "refusal", "told"])
-def test_an_error_that_ends_the_client_has_another_take_its_place(how: str) -> None:
+def test_a_fatal_error_of_the_client_leads_to_a_new_client(how: str) -> None:
     match how:
         case "delivery":
             made = Made(outcome=FATAL)
@@ -194,7 +194,7 @@ def test_an_error_that_ends_the_client_has_another_take_its_place(how: str) -> N
     made.producer.close(1)
 
 
-def test_what_the_old_client_still_held_is_told_as_failed() -> None:
+def test_unacknowledged_records_of_the_old_client_are_reported_as_failed() -> None:
     made = Made(holding=True)
     made.send()
     made.producer.renew()
@@ -211,7 +211,7 @@ def test_closing_waits_for_deliveries_and_gives_up_the_rest() -> None:
     assert isinstance(error, NotDelivered)
 
 
-def test_brokers_that_are_all_away_are_told_to_whoever_wants_to_know() -> None:
+def test_an_outage_of_all_brokers_is_reported_to_the_callback() -> None:
     made = Made()
     client = made.clients[0]
     client.events.append(lambda: client.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN)))
@@ -233,17 +233,17 @@ def test_retries_are_those_of_all_brokers_and_of_clients_before() -> None:
 
 def test_partitions_that_the_client_does_not_know_can_t_be_learnt() -> None:
     made = Made()
-    made.producer.learn(2)
+    made.producer.await_partitions(2)
     with pytest.raises(NotDelivered, match="not 3"):
-        made.producer.learn(3)
+        made.producer.await_partitions(3)
     made.clients[0].refusal = KafkaException(KafkaError(KafkaError._TRANSPORT))
     with pytest.raises(NotDelivered):
-        made.producer.learn(2)
+        made.producer.await_partitions(2)
     made.producer.close(1)
 
 
-def test_options_that_the_library_refuses_are_told_at_once() -> None:
-    make = clients_of({"bootstrap.servers": "127.0.0.1:1", "no.such.property": 1}, Bounds(20, 1 << 20, 900_000))
+def test_options_that_the_library_rejects_raise_an_error_at_once() -> None:
+    make = client_factory({"bootstrap.servers": "127.0.0.1:1", "no.such.property": 1}, Bounds(20, 1 << 20, 900_000))
     with pytest.raises(KafkaFailed, match=r"no\.such\.property"):
         KafkaProducer(make, "topic", BrokerClock(ManualClock()))
 
@@ -252,14 +252,14 @@ def test_every_replica_acknowledges_and_no_retry_doubles_a_record_whatever_the_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[dict[str, object]] = []
-    monkeypatch.setattr(kafka_producer, "made", lambda _kind, options: made.append(options))
+    monkeypatch.setattr(kafka_producer, "create_client", lambda _kind, options: made.append(options))
     careless = {"bootstrap.servers": "127.0.0.1:1", "acks": "1", "enable.idempotence": False}
-    clients_of(careless, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
+    client_factory(careless, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
     assert (made[0]["acks"], made[0]["enable.idempotence"]) == ("all", True)
 
 
-def test_the_largest_bounds_are_within_what_the_library_takes() -> None:
-    make = clients_of({"bootstrap.servers": "127.0.0.1:1"}, Bounds(600, 64 << 30, 80 << 20))
+def test_the_largest_bounds_are_within_the_librarys_limits() -> None:
+    make = client_factory({"bootstrap.servers": "127.0.0.1:1"}, Bounds(600, 64 << 30, 80 << 20))
     make(lambda _: None, lambda _: None)
 
 

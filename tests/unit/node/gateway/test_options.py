@@ -1,11 +1,11 @@
-"""The gateway's options, of the settings; and when it gives memory back."""
+"""The gateway's options from the settings, and returning memory to the system."""
 
 from dataclasses import replace
 
 import pytest
 
-from strandline.node.gateway.figures import Counting, GatewayFigures, ProducerCounts
-from strandline.node.gateway.heap import MemoryKeeper
+from strandline.node.gateway.figures import GatewayCounters, GatewayFigures, ProducerCounts
+from strandline.node.gateway.heap import MemoryTrimmer
 from strandline.node.gateway.options import GatewayOptions, gateway_options
 from strandline.node.settings import Settings
 from strandline.node.settings.http_sections import GatewaySettings
@@ -35,22 +35,22 @@ def test_samples_are_held_to_the_limits_of_the_settings() -> None:
     assert anything.sample_times(now) == TimeRange(EARLIEST + 1, LATEST - 1), "those two are no times"
 
 
-def test_no_record_is_larger_than_shards_take() -> None:
+def test_no_record_is_larger_than_shards_accept() -> None:
     shard = ShardSettings(max_record_size="512k")
     assert gateway_options(Settings(shard=shard)).max_record == 512 << 10
 
 
 def figures(**changes: int) -> GatewayFigures:
-    idle = Counting().figures(in_flight=0, limit=1, waiting=0, partitions=1, kafka=ProducerCounts())
+    idle = GatewayCounters().figures(in_flight=0, limit=1, waiting=0, partitions=1, kafka=ProducerCounts())
     return replace(idle, **changes)
 
 
 def test_memory_is_given_back_when_something_was_done_and_nothing_is_left_to_do() -> None:
-    keeper = MemoryKeeper()
-    assert not keeper.turn(figures(), 0.0)
-    assert not keeper.turn(figures(bytes_in=5, in_flight_bytes=1), 1.0)
-    assert not keeper.turn(figures(bytes_in=5, waiting_requests=1), 2.0)
-    assert keeper.turn(figures(bytes_in=5), 3.0)
-    assert not keeper.turn(figures(bytes_in=5), 100.0)
-    assert keeper.turn(figures(bytes_in=6), 101.0)
-    assert not keeper.turn(figures(bytes_in=7), 102.0), "not more often than once a minute"
+    keeper = MemoryTrimmer()
+    assert not keeper.trim_if_idle(figures(), 0.0)
+    assert not keeper.trim_if_idle(figures(bytes_in=5, in_flight_bytes=1), 1.0)
+    assert not keeper.trim_if_idle(figures(bytes_in=5, waiting_requests=1), 2.0)
+    assert keeper.trim_if_idle(figures(bytes_in=5), 3.0)
+    assert not keeper.trim_if_idle(figures(bytes_in=5), 100.0)
+    assert keeper.trim_if_idle(figures(bytes_in=6), 101.0)
+    assert not keeper.trim_if_idle(figures(bytes_in=7), 102.0), "not more often than once a minute"

@@ -1,4 +1,4 @@
-"""Requests into records: what goes into which, and what is said of the rest."""
+"""Converting requests to records, and reporting what is dropped."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.node.gateway.options import GatewayOptions
-from strandline.node.gateway.packing import Packed, pack, told
+from strandline.node.gateway.packing import Packed, loss_error, pack
 from strandline.time_range import TimeRange
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.encoding import Series, encode_request, field
@@ -44,7 +44,7 @@ def test_each_series_goes_to_the_partition_of_its_key() -> None:
         assert partition == partition_of(labels, 7)
 
 
-def test_counts_tell_what_the_records_hold() -> None:
+def test_counts_match_the_content_of_the_records() -> None:
     body = body_of(long_series("a", 10), long_series("b", 5), Series([("c", "d")], []))
     packed = pack(body, 3, OPTIONS)
     assert (packed.series, packed.samples, packed.without_samples) == (2, 15, 1)
@@ -91,7 +91,7 @@ class TestWhatIsDropped:
             ("duplicate-name", 2, '{a="1", a="2", b="3"}'),
             ("no-labels", 1, "{}"),
         }
-        said = str(told(packed))
+        said = str(loss_error(packed))
         assert "3 series dropped, the other 2 are written" in said
 
     @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ class TestWhatIsDropped:
             ("too-old", 2, 2, '{__name__="mixed"}'),
             ("too-far-ahead", 2, 2, '{__name__="mixed"}'),
         ]
-        said = str(told(packed))
+        said = str(loss_error(packed))
         assert "2 series dropped, the other 2 are written, 1 without some of their samples" in said
         assert "2 samples older than shard.max_sample_age allows, in 2 series" in said
 
     def test_a_series_that_is_too_old_and_too_far_ahead_is_one_series(self) -> None:
         packed = pack(body_of(Series([("a", "b")], [(1, 1.0), (99, 1.0)])), 1, OPTIONS, TimeRange(15, 25))
         assert (packed.records, packed.held, packed.shortened, len(packed.dropped)) == ((), 1, 0, 2)
-        assert "1 series dropped, nothing was written" in str(told(packed))
+        assert "1 series dropped, nothing was written" in str(loss_error(packed))
 
     def test_a_request_whose_samples_are_all_in_time_is_passed_on_as_it_came(self) -> None:
         body = body_of(up(1, time=15), up(2, time=25))
@@ -143,7 +143,7 @@ class TestWhatIsDropped:
         (one,) = pack(compress(request.SerializeToString()), 2, OPTIONS).dropped
         assert (one.reason, one.example) == ("not-utf8", r'{a="\ufffd\n"}')
 
-    def test_a_series_too_large_for_a_record_takes_no_other_with_it(self) -> None:
+    def test_a_series_too_large_for_a_record_drops_no_other_series(self) -> None:
         options = GatewayOptions(max_record=5_000)
         packed = pack(body_of(up(1), long_series("giant", 1_000), up(2), long_series("titan", 1_000)), 4, options)
         (one,) = packed.dropped
@@ -151,7 +151,7 @@ class TestWhatIsDropped:
         assert packed.series == packed.samples == 2
         assert [labels for _, labels, _ in decoded({0: [record.value for record in packed.records]})]
 
-    def test_too_large_and_malformed_labels_are_told_apart(self) -> None:
+    def test_too_large_and_malformed_labels_are_distinguished(self) -> None:
         options = GatewayOptions(max_record=5_000)
         packed = pack(body_of(Series([], [(1, 1.0)]), long_series("giant", 1_000), up(1)), 4, options)
         assert {(one.reason, one.series) for one in packed.dropped} == {("no-labels", 1), ("too-large", 1)}
@@ -160,7 +160,7 @@ class TestWhatIsDropped:
     def test_a_request_with_nothing_valid_makes_no_record(self) -> None:
         packed = pack(body_of(Series([], [(1, 1.0)])), 4, OPTIONS)
         assert packed.records == ()
-        assert "nothing was written" in str(told(packed))
+        assert "nothing was written" in str(loss_error(packed))
 
 
 def test_what_is_skipped_is_counted_and_no_error() -> None:
@@ -180,7 +180,7 @@ class TestWhatIsRefused:
         with pytest.raises(BadBlock, match="over the limit"):
             pack(bomb, 1, OPTIONS)
 
-    def test_too_many_series_are_refused_whole(self) -> None:
+    def test_a_request_with_too_many_series_is_refused(self) -> None:
         body = body_of(up(1), up(2), Series([], [(1, 1.0)]))
         assert pack(body, 2, GatewayOptions(max_series=3)).series == 2
         with pytest.raises(BadRequest, match=r"3 series, over the limit of 2"):
@@ -201,7 +201,7 @@ class TestLabelsAsText:
         assert text.endswith(", ...}")
 
     def test_no_more_than_the_first_fields_are_looked_at(self) -> None:
-        """There may be millions of them, and others wait."""
+        """There may be millions of fields, and other requests wait."""
         samples = _content(Series([], [(1, 1.0)] * 100))
         assert labels_text(samples + _content(Series([("a", "b")], []))) == "{}"
 
@@ -254,7 +254,7 @@ def test_every_series_is_in_a_record_or_accounted_for(series: list[Series], part
 def test_just_the_samples_outside_of_the_times_are_left_out(
     series: list[Series], partitions: int, first: int, last: int, turned: bool
 ) -> None:
-    """Also of series whose fields stand in another order than usual."""
+    """Also for series whose fields have an unusual order."""
     request = WriteRequest.FromString(encode_request(series))
     message = b"".join(_field(_turned(one) if turned else one.SerializeToString()) for one in request.timeseries)
     whole = pack(compress(message), partitions, OPTIONS)
@@ -273,7 +273,7 @@ def test_just_the_samples_outside_of_the_times_are_left_out(
 
 
 def _turned(series: Any) -> bytes:
-    """The series with its samples in front of its labels."""
+    """The series with its samples before its labels."""
     parts = [type(series)(samples=series.samples), type(series)(labels=series.labels)]
     return b"".join(part.SerializeToString() for part in parts)
 

@@ -1,4 +1,4 @@
-"""What is known of the topic, and how that changes."""
+"""Refreshing the state of the topic."""
 
 from dataclasses import dataclass, field
 
@@ -19,15 +19,15 @@ NO_TOPIC = TopicMissing("there is no topic")
 
 
 @dataclass
-class FakeLook:
-    """Says what the test says, and remembers to have been asked."""
+class FakeInspector:
+    """Returns what the test sets, and counts the calls."""
 
     answer: TopicIdentity | StrandlineError = field(default_factory=lambda: topic(4))
-    looks: int = 0
+    calls: int = 0
     closed: bool = False
 
-    def look(self) -> TopicIdentity:
-        self.looks += 1
+    def inspect(self) -> TopicIdentity:
+        self.calls += 1
         if isinstance(self.answer, StrandlineError):
             raise self.answer
         return self.answer
@@ -42,98 +42,98 @@ def topic(partitions: int, topic_id: str = "one") -> TopicIdentity:
 
 class Watched:
     def __init__(self, every_s: float = 3600) -> None:
-        self.look, self.producer = FakeLook(), FakeProducer(4)
-        self.watch = TopicWatch(self.look, self.producer, every_s)
+        self.inspector, self.producer = FakeInspector(), FakeProducer(4)
+        self.watch = TopicWatch(self.inspector, self.producer, every_s)
 
 
-def test_nothing_is_known_before_the_first_look() -> None:
+def test_nothing_is_known_before_the_first_refresh() -> None:
     watch = Watched().watch
     assert watch.partitions == 0
     assert watch.trouble is not None
 
 
-def test_a_look_tells_partitions_and_ends_trouble() -> None:
+def test_a_refresh_reads_the_partitions_and_ends_trouble() -> None:
     watched = Watched()
-    watched.watch.look()
+    watched.watch.refresh()
     assert (watched.watch.partitions, watched.watch.trouble) == (4, None)
 
 
 def test_partitions_are_used_only_once_the_producer_knows_them() -> None:
     watched = Watched()
-    watched.watch.look()
-    watched.look.answer = topic(6)
-    watched.watch.look()
+    watched.watch.refresh()
+    watched.inspector.answer = topic(6)
+    watched.watch.refresh()
     assert watched.watch.partitions == 4
     assert isinstance(watched.watch.trouble, NotDelivered)
     watched.producer.partitions = 6
-    watched.watch.look()
+    watched.watch.refresh()
     assert (watched.watch.partitions, watched.watch.trouble) == (6, None)
 
 
 def test_brokers_that_don_t_answer_are_trouble_and_the_partitions_stay() -> None:
     watched = Watched()
-    watched.watch.look()
-    watched.look.answer = LogUnreachable("nobody answers")
-    watched.watch.look()
+    watched.watch.refresh()
+    watched.inspector.answer = LogUnreachable("nobody answers")
+    watched.watch.refresh()
     assert watched.watch.partitions == 4
     assert "nobody answers" in str(watched.watch.trouble)
-    watched.look.answer = topic(4)
-    watched.watch.look()
+    watched.inspector.answer = topic(4)
+    watched.watch.refresh()
     assert watched.watch.trouble is None
 
 
 def test_a_topic_made_again_gets_a_producer_that_knows_nothing_of_the_old_one() -> None:
     watched = Watched()
-    watched.watch.look()
+    watched.watch.refresh()
     assert watched.producer.renewals == 0
-    watched.look.answer = topic(2, "two")
-    watched.watch.look()
+    watched.inspector.answer = topic(2, "two")
+    watched.watch.refresh()
     assert (watched.producer.renewals, watched.watch.partitions) == (1, 2)
 
 
 def test_a_topic_with_unfit_settings_is_a_start_error() -> None:
     watched = Watched()
-    watched.look.answer = TopicUnfit("records from the future")
+    watched.inspector.answer = TopicUnfit("records from the future")
     with pytest.raises(TopicUnfit):
         watched.watch.start()
-    assert watched.look.closed
+    assert watched.inspector.closed
 
 
 def test_a_topic_that_is_not_there_yet_is_waited_for_with_one_log_line() -> None:
     watched = Watched(every_s=0.001)
-    watched.look.answer = NO_TOPIC
+    watched.inspector.answer = NO_TOPIC
     with capture_logs() as lines:
         watched.watch.start()
         assert watched.watch.trouble is NO_TOPIC
-        eventually(lambda: watched.look.looks > 5)
+        eventually(lambda: watched.inspector.calls > 5)
     assert [(line["event"], line["reason"]) for line in lines] == [("nothing can be written", "there is no topic")]
-    watched.look.answer = topic(4)
+    watched.inspector.answer = topic(4)
     eventually(lambda: watched.watch.trouble is None)
     assert watched.watch.partitions == 4
     watched.watch.close()
-    eventually(lambda: watched.look.closed)
+    eventually(lambda: watched.inspector.closed)
 
 
 def test_brokers_that_are_away_at_the_start_are_waited_for() -> None:
     watched = Watched(every_s=0.001)
-    watched.look.answer = LogUnreachable("nobody answers")
+    watched.inspector.answer = LogUnreachable("nobody answers")
     watched.watch.start()
-    watched.look.answer = NO_TOPIC
+    watched.inspector.answer = NO_TOPIC
     eventually(lambda: watched.watch.trouble is NO_TOPIC)
-    watched.look.answer = topic(4)
+    watched.inspector.answer = topic(4)
     eventually(lambda: watched.watch.trouble is None)
     watched.watch.close()
-    eventually(lambda: watched.look.closed)
+    eventually(lambda: watched.inspector.closed)
 
 
-def test_doubt_has_it_look_before_its_time() -> None:
+def test_a_requested_refresh_comes_before_its_time() -> None:
     watched = Watched()
     watched.watch.start()
-    assert watched.look.looks == 1
-    watched.watch.doubt()
-    eventually(lambda: watched.look.looks == 2)
+    assert watched.inspector.calls == 1
+    watched.watch.refresh_soon()
+    eventually(lambda: watched.inspector.calls == 2)
     watched.watch.close()
-    eventually(lambda: watched.look.closed)
+    eventually(lambda: watched.inspector.closed)
 
 
 def test_records_that_would_not_get_into_the_topic_are_a_start_error() -> None:

@@ -1,4 +1,4 @@
-"""`POST /api/v1/write` over real HTTP: what is answered when."""
+"""The responses to `POST /api/v1/write` over real HTTP."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
 
 BAD = Series([("a", "1"), ("a", "2")], [(1, 1.0)])
 BOMB = b"\xff\xff\xff\x7f" + bytes(100)
-"""Which says that it holds 256 MB."""
+"""A snappy block whose header announces 256 MB."""
 QUICK = GatewayOptions(timeout_s=0.2)
 
 
@@ -207,7 +207,7 @@ class TestWhatWillNeverBeTaken:
 
 class TestKafkaInTrouble:
     @pytest.mark.parametrize("delivered", [0, 2])
-    def test_a_failed_delivery_is_told_to_come_again(self, delivered: int) -> None:
+    def test_a_failed_delivery_is_answered_with_retry_after(self, delivered: int) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             answer = asyncio.create_task(gateway.write(body_of(*(up(number) for number in range(50)))))
@@ -217,7 +217,7 @@ class TestKafkaInTrouble:
             assert told.status == 503
             assert int(told.headers["Retry-After"]) > 0
             assert "the test says so" in told.text
-            assert gateway.topic.doubts == 1
+            assert gateway.topic.refresh_requests == 1
             assert gateway.gateway.figures().samples == 0
 
         assert outcomes(run(test)) == {Outcome.KAFKA_UNAVAILABLE: 1}
@@ -264,7 +264,7 @@ class TestBackPressure:
     # Of a body's length and a kilobyte: two of these bodies fit, a third does not.
     OPTIONS = GatewayOptions(max_in_flight=3 << 10, timeout_s=0.8)
 
-    def test_whoever_finds_no_room_waits_and_is_put_off_in_the_end(self) -> None:
+    def test_a_request_without_room_waits_and_is_finally_put_off(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
@@ -281,7 +281,7 @@ class TestBackPressure:
 
         assert outcomes(run(test, self.OPTIONS)) == {Outcome.WRITTEN: 2, Outcome.PUT_OFF: 1}
 
-    def test_room_that_is_made_lets_the_next_one_in(self) -> None:
+    def test_released_room_admits_the_next_request(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             answers = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(3)]
@@ -294,7 +294,7 @@ class TestBackPressure:
         run(test, replace(self.OPTIONS, timeout_s=60.0))
 
     def test_it_is_a_503_if_all_waits_for_brokers_that_are_away(self) -> None:
-        """Prometheus drops what was answered with 429, unless it was told not to."""
+        """By default, Prometheus drops requests that were answered with 429."""
 
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
@@ -326,7 +326,7 @@ class TestClientsThatGoAway:
 
         assert len(run(test).written()) == 1
 
-    def test_half_a_body_gives_its_room_back(self) -> None:
+    def test_a_partial_body_releases_its_room(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             host, port = gateway.url.removeprefix("http://").split(":")
             _, writer = await asyncio.open_connection(host, int(port))
@@ -357,7 +357,7 @@ class TestClientsThatGoAway:
 
 
 class TestStopping:
-    def test_what_has_begun_is_finished_and_what_comes_is_put_off(self) -> None:
+    def test_requests_in_progress_finish_and_new_ones_are_put_off(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             begun = asyncio.create_task(gateway.write(body_of(up(1))))
@@ -384,7 +384,7 @@ class TestStopping:
 
 
 class TestHealth:
-    def test_ready_says_why_not(self) -> None:
+    def test_ready_has_the_reason(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             assert (await gateway.get("/-/ready")).status == 200
             gateway.topic.trouble = Fatal("there is no topic up", remedy="Make it")
@@ -395,14 +395,14 @@ class TestHealth:
 
         run(test)
 
-    def test_only_post_is_taken(self) -> None:
+    def test_only_post_is_accepted(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             assert (await gateway.get("/api/v1/write")).status == 405
 
         run(test)
 
 
-def test_many_connections_share_the_room_and_all_get_in() -> None:
+def test_many_connections_share_the_room_and_all_succeed() -> None:
     async def test(gateway: GatewayOfATest) -> None:
         bodies = [body_of(*(up(number + at) for at in range(20))) for number in range(60)]
         answers = await asyncio.gather(*(gateway.write(body) for body in bodies))

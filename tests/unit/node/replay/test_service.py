@@ -138,7 +138,7 @@ def test_a_worker_that_finds_a_disk_full_is_started_again_once_there_is_room(
     clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = {tmp_path / "scratch"}
-    monkeypatch.setattr(service_module, "lacks_room", lambda path: path in full)
+    monkeypatch.setattr(service_module, "is_nearly_full", lambda path: path in full)
     command = failing(tmp_path, DiskFull(tmp_path / "scratch"))
     with closing(WorkerProcess(None, tmp_path, clock, command=command)) as service, capture_logs() as lines:
         ends(service, clock)

@@ -15,7 +15,7 @@ from strandline.errors import ExitCode
 from strandline.index.policy import BucketPolicy
 from strandline.index.sample_limits import SampleLimits
 from strandline.node.settings import DatasetSettings, Problem, Settings, SettingsError, ShardSettings
-from strandline.node.settings.dataset import MOST_ROWS
+from strandline.node.settings.dataset import MAX_ROWS
 from strandline.node.shard.configuring import bucket_policy, shard_options
 from strandline.node.shard.options import ShardOptions
 from strandline.recovery.offset_policy import FirstStart, StartAt
@@ -99,7 +99,7 @@ def test_a_margin_that_the_topic_outlives_is_refused() -> None:
 def test_a_topic_s_retention_may_make_too_many_rows() -> None:
     problem = unfit(3640 * DAY)
     assert problem.what.startswith(
-        "makes 1,488,010 manifest rows a shard, and 500,000 is the most: (7d of retention + 87362h of margin)"
+        "makes 1,488,010 manifest rows per shard, and the maximum is 500,000: (7d of retention + 87362h of margin)"
     )
     assert problem.remedy == "Raise flush_interval, or lower groups, retention or the topic's retention"
     assert unfit(7 * DAY, flush_interval="1m", retention="1d", history="0s", groups=64).setting == (
@@ -135,7 +135,7 @@ def test_a_policy_is_made_if_and_only_if_it_keeps_every_promise_about_time(
         any(margin_kafka_and_topic)
         and margin >= least
         and not (kafka and topic and kafka < topic)
-        and buckets * (groups + 1) <= MOST_ROWS
+        and buckets * (groups + 1) <= MAX_ROWS
     )
     with nullcontext() if keeps_promises else pytest.raises((ValidationError, SettingsError)):
         dataset = DatasetSettings(flush_interval=f"{minutes}m", groups=groups, **values)

@@ -43,4 +43,4 @@ def test_a_folder_on_a_full_disk_is_named_and_waited_for(tmp_path: Path, monkeyp
     monkeypatch.setattr(Path, "mkdir", refused)
     with pytest.raises(DiskFull, match=str(tmp_path)) as full, locked(tmp_path):
         pytest.fail("it is not locked")
-    assert full.value.passing
+    assert full.value.transient

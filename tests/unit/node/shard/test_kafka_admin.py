@@ -53,7 +53,7 @@ def client(request: pytest.FixtureRequest) -> Client:
 
 @pytest.fixture
 def admin(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[KafkaAdmin]:
-    monkeypatch.setattr(kafka_admin, "made", lambda _kind, _options: client)
+    monkeypatch.setattr(kafka_admin, "create_client", lambda _kind, _options: client)
     with closing(KafkaAdmin({}, "metrics")) as made:
         yield made
 

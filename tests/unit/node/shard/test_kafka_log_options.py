@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 def test_no_setting_lets_a_reader_see_aborted_records_or_lose_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
     """Live reading and a replay must see the same records, and where to read from is the manifest's to say."""
     made: list[dict[str, object]] = []
-    monkeypatch.setattr(kafka_log, "made", lambda _kind, options: made.append(options))
+    monkeypatch.setattr(kafka_log, "create_client", lambda _kind, options: made.append(options))
     monkeypatch.setattr(kafka_log, "KafkaAdmin", lambda _options, topic: SimpleNamespace(topic=topic))
     careless = {"isolation.level": "read_uncommitted", "auto.offset.reset": "earliest", "enable.auto.commit": True}
     KafkaLog(careless, dataset="metrics", topic="metrics", partition=0)

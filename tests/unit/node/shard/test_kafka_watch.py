@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError
 
 from strandline.clock import ManualClock
 from strandline.errors import StrandlineError
+from strandline.kafka.error_mapping import no_such_topic
 from strandline.kafka.errors import KafkaRefused
-from strandline.kafka.meaning import no_such_topic
 from strandline.node.shard.kafka_admin import TopicIdentity
 from strandline.node.shard.kafka_watch import ASK_INTERVAL_S, TopicWatch
 from strandline.node.shard.log import LogUnreachable, TopicUnfit

@@ -46,7 +46,7 @@ def test_node_listens_on_loopback_only(tmp_path: Path) -> None:
     assert (told["rpc_address"], told["native_transport_port"]) == ("127.0.0.1", 9042)
 
 
-def test_all_of_the_data_lies_below_its_folder(tmp_path: Path) -> None:
+def test_all_data_is_in_its_folder(tmp_path: Path) -> None:
     told = node_configuration(PORTS, tmp_path / "cassandra")
 
     folders = [told["commitlog_directory"], told["saved_caches_directory"], told["hints_directory"]]
@@ -65,7 +65,7 @@ def test_extra_configuration_wins(tmp_path: Path, jars: Path) -> None:
     assert told["rpc_address"] == "127.0.0.1"
 
 
-def test_jvm_is_told_heap_agent_and_configuration(tmp_path: Path, jars: Path) -> None:
+def test_jvm_gets_heap_agent_and_configuration(tmp_path: Path, jars: Path) -> None:
     server = cassandra(tmp_path, jars, options(tmp_path / "state", cassandra_heap="700m"))
 
     text = server.files()[tmp_path / "state/conf/cassandra/java.args"]

@@ -1,4 +1,4 @@
-"""A detached stack, with stand-ins for the servers: what stays, and what goes when somebody is killed."""
+"""A detached stack with substitutes for the servers: which processes survive when one of them is killed."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ control.start_detached(options(Path(sys.argv[1])), on_step=lambda _: None, clock
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateFolder]:
-    """A state folder in which no keeper is left behind."""
+    """A state folder whose keeper is ended after the test."""
     use(monkeypatch, StandIns())
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     state = StateFolder(tmp_path / "state")
@@ -107,7 +107,7 @@ def test_killed_keeper_takes_its_servers_with_it_and_the_next_start_is_not_misle
     assert again.ports == record.ports
 
 
-def test_server_that_dies_takes_the_whole_stack_down_and_is_named(folder: StateFolder) -> None:
+def test_server_that_dies_stops_the_stack_and_is_named(folder: StateFolder) -> None:
     record, _ = start(folder)
     kafka = record.servers[0].process
     assert kafka is not None
@@ -135,10 +135,10 @@ def test_start_that_is_killed_or_interrupted_leaves_nothing(folder: StateFolder,
         up.wait(PATIENCE)
 
     assert eventually(lambda: all(gone(process) for process in processes(record)))
-    assert eventually(lambda: not folder.held())
+    assert eventually(lambda: not folder.is_held())
 
 
-def test_keeper_that_nobody_answers_takes_everything_down(folder: StateFolder) -> None:
+def test_keeper_without_an_answer_stops_everything(folder: StateFolder) -> None:
     folder.prepare()
     near, far = Handshake.pair()
     with far:
@@ -150,14 +150,14 @@ def test_keeper_that_nobody_answers_takes_everything_down(folder: StateFolder) -
     record = folder.read()
     assert record is not None
 
-    # It is up and has said so, but whoever asked is gone before having taken note.
+    # It is up and has reported it, but the other end closes before it has received that.
     near.close()
 
     assert keeper.wait(PATIENCE) != 0
     assert all(gone(process) for process in processes(record))
 
 
-def test_failure_of_the_keeper_is_told_by_the_start(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_of_the_keeper_is_reported_by_the_start(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, StandIns(cassandra=Manners(exit_code=3, says="java.lang.OutOfMemoryError")))
 
     with pytest.raises(KeeperFailed) as caught:
@@ -167,30 +167,30 @@ def test_failure_of_the_keeper_is_told_by_the_start(folder: StateFolder, monkeyp
     assert "its heap is too small" in caught.value.message
     assert caught.value.remedy == "Raise stack.cassandra_heap"
     assert "    java.lang.OutOfMemoryError" in caught.value.blocks()
-    assert not folder.held()
+    assert not folder.is_held()
 
 
-def test_keeper_that_ends_without_a_word_is_told_with_its_last_lines(
+def test_keeper_that_ends_without_an_error_is_reported_with_its_last_lines(
     folder: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = [sys.executable, "-c", "raise SystemExit('it broke')"]
     monkeypatch.setattr(control, "keeper_command", lambda _: broken)
 
-    with pytest.raises(KeeperFailed, match="ended without a word, with exit code 1") as caught:
+    with pytest.raises(KeeperFailed, match="ended without reporting an error, with exit code 1") as caught:
         start(folder)
 
     assert "    it broke" in caught.value.blocks()
     assert caught.value.exit_code is ExitCode.FAILED
 
 
-def test_stack_that_somebody_else_starts_is_waited_for(folder: StateFolder) -> None:
+def test_stack_that_another_process_starts_is_waited_for(folder: StateFolder) -> None:
     folder.prepare()
     near, far = Handshake.pair()
     with far:
         keeper = subprocess.Popen(keeper_of_stand_ins(far.fileno(), StandIns()), pass_fds=(far.fileno(),))
     near.send(options_message(options(folder.root)))
-    assert eventually(folder.held)
-    # Its start goes on while ours waits; it is not up before it has been answered.
+    assert eventually(folder.is_held)
+    # Its start continues while ours waits. It is not up before it has received the answer.
     near.send({"type": "keep"})
 
     record, started = start(folder)

@@ -1,4 +1,4 @@
-"""The talk between `stack up` and its keeper."""
+"""The protocol between `stack up` and its keeper."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from support.stack import options
 pytestmark = pytest.mark.unit
 
 
-def test_messages_arrive_whole_and_in_order() -> None:
+def test_messages_arrive_complete_and_in_order() -> None:
     near, far_socket = Handshake.pair()
     far = Handshake(far_socket)
     for number in range(3):
@@ -38,13 +38,13 @@ def test_messages_arrive_whole_and_in_order() -> None:
 def test_other_end_that_is_there_is_not_gone() -> None:
     near, far_socket = Handshake.pair()
 
-    assert not near.other_end_gone()
+    assert not near.is_peer_closed()
     far_socket.close()
-    assert near.other_end_gone()
+    assert near.is_peer_closed()
     near.close()
 
 
-def test_sending_to_nobody_is_no_error_and_receiving_tells() -> None:
+def test_sending_to_a_closed_end_is_no_error_and_receiving_returns_none() -> None:
     near, far_socket = Handshake.pair()
     far_socket.close()
 
@@ -58,9 +58,9 @@ def test_end_that_finished_still_hears_the_other() -> None:
     near, far_socket = Handshake.pair()
     far = Handshake(far_socket)
 
-    near.finish()
+    near.shut_down_sending()
 
-    assert far.other_end_gone()
+    assert far.is_peer_closed()
     far.send({"type": "failed"})
     assert near.receive() == {"type": "failed"}
     near.close()
@@ -97,7 +97,7 @@ def test_steps_survive_the_way() -> None:
     assert step_from(step_message(step)) == step
 
 
-def test_error_is_told_again_as_it_was() -> None:
+def test_error_is_raised_again_unchanged() -> None:
     error = ServerExited(
         "Kafka ended", remedy="Do this", server="kafka", cause="full", log=Path("/log"), lines=["last line"]
     )
@@ -118,5 +118,5 @@ def test_error_is_told_again_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("error", "code"), [(DiskTooFull("full"), ExitCode.FAILED), (StartCancelled("stop"), ExitCode.INTERRUPTED)]
 )
-def test_exit_code_is_told_too(error: DiskTooFull | StartCancelled, code: ExitCode) -> None:
+def test_exit_code_is_passed_on(error: DiskTooFull | StartCancelled, code: ExitCode) -> None:
     assert failure_from(failure_message(error)).exit_code == code

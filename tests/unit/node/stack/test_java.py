@@ -1,4 +1,4 @@
-"""The right Java, recognised before any server is started."""
+"""Checking the Java version before a server is started."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def test_java_of_another_version_is_refused_and_named(tmp_path: Path) -> None:
     with pytest.raises(WrongJava) as caught:
         java.checked_java(jdk)
 
-    assert caught.value.message == f"{jdk}/bin/java is Java 21; Cassandra and Kafka run on Java 17"
+    assert caught.value.message == f"{jdk}/bin/java is Java 21; Cassandra and Kafka require Java 17"
     assert "stack.java_home" in caught.value.remedy
 
 
@@ -77,7 +77,7 @@ def test_argument_file_quotes_what_java_would_split() -> None:
     )
 
 
-def test_jvm_compiles_to_its_best_code_only_when_asked() -> None:
+def test_jvm_uses_c2_only_with_the_option() -> None:
     def arguments(*, optimise: bool) -> list[str]:
         return java.jvm_arguments("1g", temporary=Path("/t"), crash_log=Path("/c"), optimise=optimise)
 

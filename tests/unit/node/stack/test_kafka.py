@@ -66,7 +66,7 @@ def test_values_are_escaped_as_java_reads_them() -> None:
     )
 
 
-def test_heap_and_jars_are_told_to_the_jvm_in_a_file(tmp_path: Path, jars: Path) -> None:
+def test_heap_and_jars_are_passed_to_the_jvm_in_a_file(tmp_path: Path, jars: Path) -> None:
     server = kafka(tmp_path, jars, options(tmp_path / "state", kafka_heap="300m"))
 
     text = server.files()[tmp_path / "state/conf/kafka/java.args"]
@@ -97,7 +97,7 @@ def test_new_storage_is_formatted_aside_and_then_put_in_its_place(tmp_path: Path
     assert f"\nlog.dirs={aside}\n" in server.files()[Path(preparation[-1])]
     aside.mkdir(parents=True)
     (aside / "meta.properties").touch()
-    server.prepared()
+    server.finish_preparation()
 
     assert (tmp_path / "state/kafka/meta.properties").exists()
     assert server.preparation() is None

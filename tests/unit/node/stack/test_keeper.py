@@ -1,4 +1,4 @@
-"""The keeper in the foreground: it stays until it is told to go, and goes in order."""
+"""The keeper in the foreground: it runs until a signal, and then stops its servers."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Logs: why a server ended, and what its log says."""
+"""Logs: the cause of a server's exit, and reading its log."""
 
 import signal
 from pathlib import Path
@@ -10,9 +10,9 @@ from strandline.node.stack.logs import (
     ADDRESS_IN_USE,
     cause_of_exit,
     follow,
+    informative_lines,
     last_lines,
     size_of,
-    telling_lines,
     written_since,
 )
 
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.unit
 
 FULL = "its disk is full"
 HEAP = "its heap is too small"
+TOO_LARGE = "its heap is too large for this machine"
 SAID = {
     "java.io.IOException: No space left on device": FULL,
     "FSDiskFullWriteError: java.io.IOException: Insufficient disk space to write 526 bytes into the keyspace": FULL,
@@ -27,12 +28,12 @@ SAID = {
     "java.lang.IllegalStateException: Failed to bind port 9042 on 127.0.0.1.": ADDRESS_IN_USE,
     "ConfigurationException: /127.0.0.1:7000 is in use by another process.": ADDRESS_IN_USE,
     "Terminating due to java.lang.OutOfMemoryError: Java heap space": HEAP,
-    "Invalid maximum heap size: -Xmxx": "its heap does not fit this machine",
-    "Error occurred during initialization of VM\nCould not reserve enough space": "its heap does not fit this machine",
-    "java.lang.UnsupportedClassVersionError: kafka/Kafka": "this Java is not one it runs on",
-    "java.nio.file.AccessDeniedException: /x": "it may not write its files",
-    "java.io.FileNotFoundException: /x (Too many open files)": "it may not open enough files",
-    "org.apache.kafka.common.config.ConfigException: Invalid value x": "its configuration is wrong",
+    "Invalid maximum heap size: -Xmxx": TOO_LARGE,
+    "Error occurred during initialization of VM\nCould not reserve enough space": TOO_LARGE,
+    "java.lang.UnsupportedClassVersionError: kafka/Kafka": "it does not support this version of Java",
+    "java.nio.file.AccessDeniedException: /x": "it has no permission to write its files",
+    "java.io.FileNotFoundException: /x (Too many open files)": "its limit of open files is too low",
+    "org.apache.kafka.common.config.ConfigException: Invalid value x": "its configuration is invalid",
 }
 
 
@@ -50,7 +51,7 @@ def test_remedy_names_the_setting_of_the_server() -> None:
 def test_server_that_was_killed_points_at_the_kernel() -> None:
     cause = cause_of_exit("all is well", -signal.SIGKILL, "kafka")
 
-    assert cause.what == "something killed it"
+    assert cause.what == "it was killed"
     assert "dmesg" in cause.remedy
 
 
@@ -63,11 +64,11 @@ def test_telling_lines_leave_out_stack_frames() -> None:
         "first\nERROR failed\n\tat a.b.C(D.java:1)\n\t... 16 more\nCaused by: x\n\n\t\tat a.b.E(F.java:2)\nWARNING: y\n"
     )
 
-    assert telling_lines(log, 2) == ["ERROR failed", "Caused by: x"]
+    assert informative_lines(log, 2) == ["ERROR failed", "Caused by: x"]
 
 
 def test_telling_lines_are_not_without_end() -> None:
-    assert [len(line) for line in telling_lines("x" * 5000, 1)] == [303]
+    assert [len(line) for line in informative_lines("x" * 5000, 1)] == [303]
 
 
 def test_only_what_was_written_since_counts(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_follow_waits_for_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
     assert len(waited) == 3
 
 
-def test_follow_ends_when_told_and_leaves_nothing_unread(tmp_path: Path) -> None:
+def test_follow_ends_on_request_and_leaves_nothing_unread(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\n")
 

@@ -1,4 +1,4 @@
-"""Ports: free, stable from run to run, and with a clear word when one is taken."""
+"""Ports: free, the same from run to run, and with a clear error if one is in use."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from strandline.node.stack.errors import PortInUse
-from strandline.node.stack.ports import LOOPBACK, Ports, choose, holder, is_listening
+from strandline.node.stack.ports import LOOPBACK, Ports, choose_ports, is_listening, port_holder
 from support.stack import options
 
 pytestmark = pytest.mark.unit
@@ -23,7 +23,7 @@ def taken_port(host: str = LOOPBACK) -> Iterator[int]:
 
 
 def test_ports_are_four_different_free_ones(tmp_path: Path) -> None:
-    ports = choose(options(tmp_path), Ports())
+    ports = choose_ports(options(tmp_path), Ports())
 
     assert len(set(astuple(ports))) == 4
     for port in astuple(ports):
@@ -32,16 +32,16 @@ def test_ports_are_four_different_free_ones(tmp_path: Path) -> None:
 
 
 def test_ports_of_the_previous_run_are_taken_again(tmp_path: Path) -> None:
-    before = choose(options(tmp_path), Ports())
+    before = choose_ports(options(tmp_path), Ports())
 
-    assert choose(options(tmp_path), before) == before
+    assert choose_ports(options(tmp_path), before) == before
 
 
 def test_port_of_the_previous_run_that_was_taken_since_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
-    before = choose(options(tmp_path), Ports())
+    before = choose_ports(options(tmp_path), Ports())
 
     with socket.create_server((LOOPBACK, before.kafka)):
-        after = choose(options(tmp_path), before)
+        after = choose_ports(options(tmp_path), before)
 
     assert after.kafka != before.kafka
     assert astuple(after)[1:] == astuple(before)[1:]
@@ -51,13 +51,16 @@ def test_port_in_the_settings_wins_over_the_previous_one(tmp_path: Path) -> None
     with taken_port() as wanted:
         pass
 
-    assert choose(options(tmp_path, cassandra_port=wanted), choose(options(tmp_path), Ports())).cassandra == wanted
+    assert (
+        choose_ports(options(tmp_path, cassandra_port=wanted), choose_ports(options(tmp_path), Ports())).cassandra
+        == wanted
+    )
 
 
 def test_port_in_the_settings_is_not_given_to_another_server_by_chance(tmp_path: Path) -> None:
-    before = choose(options(tmp_path), Ports())
+    before = choose_ports(options(tmp_path), Ports())
 
-    ports = choose(options(tmp_path, cassandra_port=before.kafka), before)
+    ports = choose_ports(options(tmp_path, cassandra_port=before.kafka), before)
 
     assert ports.cassandra == before.kafka
     assert ports.kafka != before.kafka
@@ -66,7 +69,7 @@ def test_port_in_the_settings_is_not_given_to_another_server_by_chance(tmp_path:
 @pytest.mark.parametrize("host", [LOOPBACK, "0.0.0.0"])  # noqa: S104 - the port is taken for a moment, nobody is served
 def test_fixed_port_in_use_is_an_error_that_names_port_setting_and_holder(tmp_path: Path, host: str) -> None:
     with taken_port(host) as port, pytest.raises(PortInUse) as caught:
-        choose(options(tmp_path, kafka_port=port), Ports())
+        choose_ports(options(tmp_path, kafka_port=port), Ports())
 
     assert f"port {port} of 127.0.0.1 (stack.kafka_port) is in use by" in caught.value.message
     assert f"(pid {os.getpid()})" in caught.value.message
@@ -98,8 +101,8 @@ def test_a_server_that_reuses_addresses_can_listen_on_a_port_that_was_looked_at(
         assert is_listening(port, os.getpid())
 
 
-def test_holder_of_a_free_port_is_nobody_known() -> None:
+def test_holder_of_a_free_port_is_unknown() -> None:
     with taken_port() as port:
         pass
 
-    assert holder(port) == "a process that is gone by now, or doesn't listen"
+    assert port_holder(port) == "a process that is gone by now, or doesn't listen"

@@ -1,4 +1,4 @@
-"""Processes are told apart by id and start, never by id alone."""
+"""Processes are identified by id and start time, not by id alone."""
 
 import os
 import subprocess

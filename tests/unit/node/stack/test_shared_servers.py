@@ -34,7 +34,7 @@ def controller() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def kept(run_folder: Path, controller: subprocess.Popen[bytes]) -> list[ProcessIdentity]:
-    """The keeper and the servers, once they are up."""
+    """The processes of the keeper and the servers, when they are up."""
     folder = state_folder(run_folder)
     command = [sys.executable, "-c", KEEP, str(folder.root), str(controller.pid)]
     keeper = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(TESTS)})
@@ -52,7 +52,7 @@ def test_they_end_when_the_run_is_killed(tmp_path: Path, controller: subprocess.
     assert eventually(lambda: all(gone(process) for process in processes))
 
 
-def test_they_have_ended_when_the_run_says_so(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
+def test_they_have_ended_at_the_end_of_the_run(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
     processes = kept(tmp_path, controller)
     end_shared_stack(tmp_path)
     assert all(gone(process) for process in processes)

@@ -1,4 +1,4 @@
-"""The pair as one thing: up together, down together, and no process left in any case."""
+"""Both servers are started and stopped together, and no process is ever left."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.unit
 
 
 class Watched:
-    """Stand-ins whose servers and processes the test can ask about afterwards."""
+    """Substitutes whose servers and processes the test can check afterwards."""
 
     def __init__(self, stand_ins: StandIns) -> None:
         self.stand_ins = stand_ins
@@ -62,7 +62,7 @@ def test_stack_is_up_inside_the_block_and_down_after_it(tmp_path: Path) -> None:
     with Stack.start(options(tmp_path), build=watched, on_step=watched.on_step) as stack:
         assert stack.record.state is StackState.UP
         assert StateFolder(tmp_path).read() == stack.record
-        assert StateFolder(tmp_path).held()
+        assert StateFolder(tmp_path).is_held()
         assert all(server.process and server.process.alive() for server in stack.record.servers)
         host, port = stack.kafka_bootstrap.split(":")
         for address in ((host, int(port)), (stack.cassandra_host, stack.cassandra_port)):
@@ -70,7 +70,7 @@ def test_stack_is_up_inside_the_block_and_down_after_it(tmp_path: Path) -> None:
                 pass
 
     assert watched.all_gone()
-    assert not StateFolder(tmp_path).held()
+    assert not StateFolder(tmp_path).is_held()
     record = StateFolder(tmp_path).read()
     assert record is not None
     assert (record.state, record.failure) == (StackState.DOWN, "")
@@ -86,10 +86,10 @@ def test_exception_in_the_block_stops_the_servers(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     assert watched.all_gone()
-    assert not StateFolder(tmp_path).held()
+    assert not StateFolder(tmp_path).is_held()
 
 
-def test_steps_are_told_in_order_for_each_server(tmp_path: Path) -> None:
+def test_steps_are_reported_in_order_for_each_server(tmp_path: Path) -> None:
     steps: list[StackStep] = []
 
     with Stack.start(options(tmp_path), build=StandIns(kafka=Manners(prepares=True)), on_step=steps.append):
@@ -134,7 +134,7 @@ def test_cause_from_an_earlier_run_is_not_blamed_again(tmp_path: Path) -> None:
     assert "heap" not in caught.value.message
 
 
-def test_server_that_never_becomes_healthy_is_given_up_and_its_complaint_told(tmp_path: Path) -> None:
+def test_server_that_never_becomes_healthy_is_stopped_and_its_failure_reported(tmp_path: Path) -> None:
     watched = Watched(StandIns(kafka=Manners(answer="sick")))
 
     with pytest.raises(StartTimedOut) as caught:
@@ -180,7 +180,7 @@ def test_server_that_does_not_listen_to_reason_is_killed(tmp_path: Path, monkeyp
     assert watched.all_gone()
 
 
-def test_port_that_is_snatched_before_the_server_binds_it_is_replaced(tmp_path: Path) -> None:
+def test_port_that_another_process_binds_first_is_replaced(tmp_path: Path) -> None:
     attempts = []
 
     with socket.socket() as thief:
@@ -215,7 +215,7 @@ def test_fixed_port_that_is_snatched_is_an_error(tmp_path: Path) -> None:
             Stack.start(options(tmp_path, cassandra_port=port), build=build)
 
 
-def test_second_stack_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_second_stack_in_the_same_folder_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     with Stack.start(options(tmp_path), build=StandIns()) as first:
         with pytest.raises(StackBusy):
             Stack.start(options(tmp_path), build=StandIns())
@@ -231,7 +231,7 @@ def test_full_disk_is_found_before_anything_is_started(tmp_path: Path) -> None:
         Stack.start(options(tmp_path, min_free_disk=1 << 60), build=watched)
 
     assert not watched.built
-    assert not StateFolder(tmp_path).held()
+    assert not StateFolder(tmp_path).is_held()
 
 
 def test_waiting_ends_with_an_error_when_a_server_dies(tmp_path: Path) -> None:
@@ -240,14 +240,14 @@ def test_waiting_ends_with_an_error_when_a_server_dies(tmp_path: Path) -> None:
     with silent, other_end, Stack.start(options(tmp_path), build=watched, on_step=watched.on_step) as stack:
         killed(stack.record.servers[1].process)
 
-        with pytest.raises(ServerExited, match=r"ended by SIGKILL .*: something killed it") as caught:
+        with pytest.raises(ServerExited, match=r"ended by SIGKILL .*: it was killed") as caught:
             stack.wait(silent.fileno())
 
     assert caught.value.server == "cassandra"
     assert eventually(watched.all_gone)
 
 
-def test_waiting_ends_when_it_is_told_to(tmp_path: Path) -> None:
+def test_waiting_ends_when_the_wake_up_descriptor_is_readable(tmp_path: Path) -> None:
     near, far = socket.socketpair()
     with near, far, Stack.start(options(tmp_path), build=StandIns()) as stack:
         far.send(b"!")

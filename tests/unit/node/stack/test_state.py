@@ -1,4 +1,4 @@
-"""The state folder: one stack at a time, records whole or not at all, and nothing removed that is not its own."""
+"""The state folder: one stack at a time, atomic records, and a wipe that removes only its own files."""
 
 import os
 import signal
@@ -80,18 +80,18 @@ def test_record_that_is_replaced_leaves_no_partial_file(folder: StateFolder) -> 
 
 def test_folder_is_held_by_one_at_a_time(folder: StateFolder) -> None:
     with folder.lock():
-        assert folder.held()
+        assert folder.is_held()
         with pytest.raises(StackBusy, match=str(folder.root)):
             folder.lock()
-    assert not folder.held()
+    assert not folder.is_held()
     with folder.lock():
-        assert folder.held()
+        assert folder.is_held()
 
 
 def test_looking_at_a_folder_makes_nothing(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path / "state")
 
-    assert not folder.held()
+    assert not folder.is_held()
     assert folder.read() is None
     assert not folder.root.exists()
 
@@ -101,12 +101,12 @@ def test_killed_holder_holds_no_longer(folder: StateFolder) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        assert folder.held()
+        assert folder.is_held()
 
         holder.send_signal(signal.SIGKILL)
         holder.wait(PATIENCE)
 
-    assert eventually(lambda: not folder.held())
+    assert eventually(lambda: not folder.is_held())
 
 
 def test_child_of_the_holder_has_no_share_in_the_lock(folder: StateFolder) -> None:
@@ -114,7 +114,7 @@ def test_child_of_the_holder_has_no_share_in_the_lock(folder: StateFolder) -> No
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False) as child:
         lock.release()
         # The kernel lets the parent go on an instant before it closes the child's copies.
-        assert eventually(lambda: not folder.held())
+        assert eventually(lambda: not folder.is_held())
         assert child.poll() is None
         child.kill()
 
@@ -123,12 +123,12 @@ def test_lock_on_a_file_that_was_wiped_meanwhile_is_not_taken_for_the_folder(fol
     with folder.lock():
         folder.lock_file.unlink()
         with folder.lock():
-            assert folder.held()
+            assert folder.is_held()
 
 
 @pytest.mark.parametrize("name", ["a,b", "a:b", 'a"b', "a$b", "a%b", "a\nb"])
 def test_path_that_the_servers_can_not_take_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(StateFolderUnusable, match="plain characters"):
+    with pytest.raises(StateFolderUnusable, match="without these characters"):
         StateFolder(tmp_path / name).prepare()
 
     assert not list(tmp_path.iterdir())
@@ -152,7 +152,7 @@ def test_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
 def test_folder_with_others_data_under_our_names_is_refused(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
 
-    with pytest.raises(StateFolderUnusable, match="holds logs, which no stack made"):
+    with pytest.raises(StateFolderUnusable, match="contains logs, which was not created by a stack"):
         StateFolder(tmp_path).prepare()
 
 
@@ -162,7 +162,7 @@ def test_folder_is_for_its_owner_only(folder: StateFolder) -> None:
 
 def test_disk_with_too_little_space_is_refused(folder: StateFolder) -> None:
     with pytest.raises(
-        DiskTooFull, match=r"MiB free, less than the 1099511627776 MiB that stack.min_free_disk asks for"
+        DiskTooFull, match=r"MiB free, less than the 1099511627776 MiB that stack.min_free_disk requires"
     ):
         folder.require_free_disk(1 << 60)
 

@@ -1,4 +1,4 @@
-"""Status: what is true now, not what was once written."""
+"""The status is the current state, and not the recorded one."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def text(found: StackStatus) -> str:
 
 
 def test_folder_without_a_stack_is_down(tmp_path: Path) -> None:
-    found = status.look(StateFolder(tmp_path / "none"), clock=ManualClock(), check=well)
+    found = status.stack_status(StateFolder(tmp_path / "none"), clock=ManualClock(), check=well)
 
     assert (found.healthy, found.state, found.servers, found.failure) == (False, "down", (), "")
     assert text(found) == f"No stack runs in {tmp_path}/none."
@@ -39,7 +39,7 @@ def test_folder_without_a_stack_is_down(tmp_path: Path) -> None:
 
 def test_stack_is_healthy_if_both_servers_are(tmp_path: Path) -> None:
     with Stack.start(options(tmp_path), build=StandIns()) as stack:
-        found = status.look(StateFolder(tmp_path), clock=SystemClock(), check=well)
+        found = status.stack_status(StateFolder(tmp_path), clock=SystemClock(), check=well)
 
         assert (found.healthy, found.state) == (True, "up")
         kafka, cassandra = found.servers
@@ -52,7 +52,7 @@ def test_stack_is_healthy_if_both_servers_are(tmp_path: Path) -> None:
 
 def test_server_that_fails_its_check_makes_the_stack_unhealthy(tmp_path: Path) -> None:
     with Stack.start(options(tmp_path), build=StandIns()):
-        found = status.look(StateFolder(tmp_path), clock=SystemClock(), check=kafka_is_ill)
+        found = status.stack_status(StateFolder(tmp_path), clock=SystemClock(), check=kafka_is_ill)
 
     assert [server.healthy for server in found.servers] == [False, True]
     assert not found.healthy
@@ -64,7 +64,7 @@ def test_record_of_a_killed_keeper_is_not_believed(tmp_path: Path) -> None:
         record = stack.record
     StateFolder(tmp_path).write(record)
 
-    found = status.look(StateFolder(tmp_path), clock=SystemClock(), check=well)
+    found = status.stack_status(StateFolder(tmp_path), clock=SystemClock(), check=well)
 
     assert (found.healthy, found.state, found.servers) == (False, "down", ())
     assert found.failure == "its keeper was killed"
@@ -76,9 +76,9 @@ def test_process_that_is_gone_is_a_problem_whatever_answers_on_its_port(tmp_path
         record = stack.record
     with folder.lock():
         folder.write(record)
-        found = status.look(folder, clock=SystemClock(), check=well)
+        found = status.stack_status(folder, clock=SystemClock(), check=well)
 
-    assert [server.problem for server in found.servers] == ["its process is gone"] * 2
+    assert [server.problem for server in found.servers] == ["its process has ended"] * 2
     assert [server.pid for server in found.servers] == [None, None]
 
 
@@ -86,6 +86,6 @@ def test_reason_of_the_last_end_is_shown(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), Stack.start(options(tmp_path), build=StandIns()):
         raise ZeroDivisionError
 
-    found = status.look(StateFolder(tmp_path), clock=SystemClock(), check=well)
+    found = status.stack_status(StateFolder(tmp_path), clock=SystemClock(), check=well)
 
     assert "The last one ended: ZeroDivisionError" in text(found)

@@ -75,7 +75,7 @@ def test_a_full_disk_is_waited_out_and_the_process_starts_by_itself_once_there_i
     one, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = {Path("/data/shard-0")}
-    monkeypatch.setattr(keeper, "lacks_room", lambda path: path in full)
+    monkeypatch.setattr(keeper, "is_nearly_full", lambda path: path in full)
     remedy = "Free space on it"
     words = ExitReason("the disk of /data/shard-0 is full", remedy, retryable=True, full_disk="/data/shard-0")
     one.end(1, words=words)
@@ -90,7 +90,7 @@ def test_a_full_disk_is_waited_out_and_the_process_starts_by_itself_once_there_i
 
 
 def test_a_disk_that_is_full_again_and_again_never_leaves_a_process_down(one, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "lacks_room", lambda _: False)
+    monkeypatch.setattr(keeper, "is_nearly_full", lambda _: False)
     for _ in range(600):
         if one.status().state is ProcessState.STARTING:
             one.end(1, words=ExitReason("the disk of /data is full", retryable=True, full_disk="/data"))
@@ -99,7 +99,7 @@ def test_a_disk_that_is_full_again_and_again_never_leaves_a_process_down(one, mo
 
 
 def test_a_person_s_restart_does_not_wait_for_room(one, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "lacks_room", lambda _: True)
+    monkeypatch.setattr(keeper, "is_nearly_full", lambda _: True)
     one.end(1, words=ExitReason("the disk of /data is full", retryable=True, full_disk="/data"))
     one.processes.restart(0)
     one.look()

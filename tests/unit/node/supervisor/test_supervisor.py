@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from strandline.clock import SystemClock, wait_until
 from strandline.errors import ExitCode, Fatal
-from strandline.kafka.meaning import no_such_topic
+from strandline.kafka.error_mapping import no_such_topic
 from strandline.node.settings import Settings
 from strandline.node.shard.log import LogUnreachable
 from strandline.node.shard.status import Phase

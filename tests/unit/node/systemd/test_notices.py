@@ -1,4 +1,4 @@
-"""A node's and a gateway's talk with systemd, over a real socket."""
+"""The messages of a node and a gateway to systemd, over a real socket."""
 
 import asyncio
 import socket
@@ -110,7 +110,7 @@ def test_a_reload_before_it_is_ready_does_not_make_it_so(notices: NodeNotices, m
 
 
 @pytest.mark.parametrize(("hang_after", "warned"), [("30s", False), ("31s", True)])
-def test_a_watchdog_that_is_quicker_than_the_supervisor_is_told(
+def test_a_watchdog_that_is_quicker_than_the_supervisor_is_reported(
     notices: NodeNotices, hang_after: str, warned: bool
 ) -> None:
     with structlog.testing.capture_logs() as logs:

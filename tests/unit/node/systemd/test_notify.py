@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 def manager(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, socket.socket]]:
-    """systemd's end: the address as it tells it, and the socket."""
+    """systemd's end: the value of $NOTIFY_SOCKET, and the socket."""
     name = f"strandline-test-{uuid4().hex}"
     address = str(tmp_path_factory.mktemp("n") / "notify") if request.param == "path" else f"@{name}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
@@ -54,7 +54,7 @@ def test_without_systemd_nothing_is_sent(environ: dict[str, str]) -> None:
     notify.close()
 
 
-def test_a_manager_that_is_gone_or_does_not_read_ends_nobody(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_manager_that_has_ended_or_does_not_read_ends_no_service(tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("n") / "notify"
     notify = NotifySocket(str(path))
     assert not notify.send("WATCHDOG=1")

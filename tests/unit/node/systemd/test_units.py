@@ -1,4 +1,4 @@
-"""The units for systemd: clean, hardened, and fitted to an installation."""
+"""The systemd units: valid, hardened, and adapted to an installation."""
 
 import json
 import os
@@ -10,7 +10,16 @@ import pytest
 
 from strandline.errors import ExitCode
 from strandline.node.cli import main as cli
-from strandline.node.systemd.units import GATEWAY, NODE, UnitPlace, UnitUnfit, closed_to_others, fitted, hidden, units
+from strandline.node.systemd.units import (
+    GATEWAY,
+    NODE,
+    UnitTarget,
+    UnitUnfit,
+    fill_template,
+    hidden_by_private_tmp,
+    private_folders,
+    units,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -85,8 +94,8 @@ def test_one_shard_for_which_memory_ran_out_does_not_end_the_node(installed: Pat
 
 
 def test_the_units_of_the_checkout_fit_an_installation_in_usr() -> None:
-    place = UnitPlace(Path("/usr/bin/strandline"), "strandline")
-    for unit in units(place):
+    target = UnitTarget(Path("/usr/bin/strandline"), "strandline")
+    for unit in units(target):
         assert (CONF / unit.name).read_text() == unit.text
 
 
@@ -95,8 +104,8 @@ def test_the_units_of_the_checkout_fit_an_installation_in_usr() -> None:
     [("/opt/x/bin/strandline", "/opt/x/bin/strandline"), ("/opt/a b/100%/s", '"/opt/a b/100%%/s"')],
 )
 def test_the_programs_path_is_written_as_systemd_reads_it(program: str, written: str) -> None:
-    place = UnitPlace(Path(program), "strandline")
-    assert fitted("ExecStart=/usr/bin/strandline node --x\n", place) == f"ExecStart={written} node --x\n"
+    target = UnitTarget(Path(program), "strandline")
+    assert fill_template("ExecStart=/usr/bin/strandline node --x\n", target) == f"ExecStart={written} node --x\n"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +113,7 @@ def test_the_programs_path_is_written_as_systemd_reads_it(program: str, written:
 )
 def test_what_would_break_a_unit_is_refused(user: str, program: str) -> None:
     with pytest.raises(UnitUnfit):
-        UnitPlace(Path(program), user)
+        UnitTarget(Path(program), user)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +125,9 @@ def test_what_would_break_a_unit_is_refused(user: str, program: str) -> None:
         ("/homes/x/strandline", "/usr/lib/jvm", "yes"),
     ],
 )
-def test_home_folders_are_shown_only_to_a_program_that_lies_there(program: str, reads: str, protect: str) -> None:
-    place = UnitPlace(Path(program), "u", (Path(reads),))
-    assert fitted("ProtectHome=yes\n", place) == f"ProtectHome={protect}\n"
+def test_home_folders_are_visible_only_to_a_program_in_one(program: str, reads: str, protect: str) -> None:
+    target = UnitTarget(Path(program), "u", (Path(reads),))
+    assert fill_template("ProtectHome=yes\n", target) == f"ProtectHome={protect}\n"
 
 
 def test_folders_that_others_may_not_enter_are_found(tmp_path: Path) -> None:
@@ -127,18 +136,18 @@ def test_folders_that_others_may_not_enter_are_found(tmp_path: Path) -> None:
     (closed / "open" / "program").touch()
     closed.chmod(0o700)
     (closed / "open").chmod(0o755)
-    found = closed_to_others((closed / "open" / "program",))
+    found = private_folders((closed / "open" / "program",))
     assert closed in found
     assert closed / "open" not in found
 
 
 def test_paths_that_a_service_has_others_for_are_found() -> None:
     seen, below, deep = Path("/opt/strandline"), Path("/tmp/strandline"), Path("/var/tmp/jars")
-    assert hidden((seen, deep, below, Path("/tmpfiles"))) == (below, deep)
+    assert hidden_by_private_tmp((seen, deep, below, Path("/tmpfiles"))) == (below, deep)
 
 
 class TestInstalling:
-    def test_what_a_service_could_not_see_is_told(
+    def test_paths_that_a_service_can_not_see_are_reported(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "executable", "/tmp/strandline/bin/python")
@@ -164,7 +173,7 @@ class TestInstalling:
         assert [file["state"] for file in report["files"]] == ["unchanged", "unchanged"]
         assert (installed / NODE).stat().st_mtime_ns == before
 
-    def test_what_somebody_changed_is_replaced_only_with_their_word(
+    def test_changed_units_are_replaced_only_with_confirmation(
         self, installed: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         right = (installed / NODE).read_text()
@@ -179,7 +188,9 @@ class TestInstalling:
         assert (installed / NODE).read_text() == right
         assert sorted(path.name for path in installed.iterdir()) == sorted([NODE, GATEWAY])
 
-    def test_a_place_that_can_t_be_written_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_folder_that_can_t_be_written_is_reported(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         (tmp_path / "etc").write_text("a file")
         assert cli.main(["install-units", "--root", str(tmp_path)]) == ExitCode.FAILED
         assert "can't be written" in capsys.readouterr().err

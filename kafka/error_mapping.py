@@ -1,5 +1,5 @@
-"""What Kafka's errors mean to us: whether the same call may work later, or somebody has to change something first."""
-# ruff: noqa: SLF001 - the library begins the names of its own errors, as against the brokers', with an underscore
+"""Maps librdkafka errors to the errors of `strandline.kafka.errors`, which say whether a retry may succeed."""
+# ruff: noqa: SLF001 - the names of the library's own errors, unlike the brokers', begin with an underscore
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ _REFUSED = frozenset({
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 })  # fmt: skip
-_AWAY = frozenset({
+_UNREACHABLE = frozenset({
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TIMED_OUT,
@@ -31,7 +31,7 @@ _AWAY = frozenset({
     KafkaError._WAIT_COORD,
     KafkaError.UNKNOWN,
 })  # fmt: skip
-_HANDSHAKE_LATE = "handshake failed: Local: Timed out"
+_HANDSHAKE_TIMED_OUT = "handshake failed: Local: Timed out"
 NO_SUCH_TOPIC = frozenset({
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
@@ -39,9 +39,9 @@ NO_SUCH_TOPIC = frozenset({
     KafkaError.UNKNOWN_TOPIC_ID,
     KafkaError.TOPIC_EXCEPTION,
 })  # fmt: skip
-"""The broker that was asked knows no such topic or partition, be it only for now."""
+"""The broker does not know the topic or partition, possibly only for a moment."""
 
-_IMPOSSIBLE = frozenset({
+_NOT_ALLOWED = frozenset({
     KafkaError.INVALID_PARTITIONS,
     KafkaError.INVALID_REPLICATION_FACTOR,
     KafkaError.INVALID_CONFIG,
@@ -49,34 +49,33 @@ _IMPOSSIBLE = frozenset({
 })  # fmt: skip
 
 
-def meaning(error: KafkaError, what: str, topic: str, rights: Mapping[int, str]) -> StrandlineError:
-    """The error to raise; `what` says what was tried, and a colon may follow it. `rights` has the remedies of errors
-    that mean that a right is missing.
+def mapped_error(error: KafkaError, what: str, topic: str, rights: Mapping[int, str]) -> StrandlineError:
+    """The error to raise. `what` says what failed, and is followed by a colon and the library's text. `rights` has the
+    remedies for error codes that mean a missing ACL.
 
-    A broker's complaint counts as passing unless it is known to last, an error of the library as lasting unless it is
-    known to pass.
+    An unknown error of a broker counts as retryable, and an unknown error of the library as fatal.
     """
-    code, told = error.code(), f"{what}: {error.str()}"
-    # The library calls it a failed authentication as well if a broker that hangs does not answer the handshake. It has
-    # refused nobody then, and may answer later.
-    if code == KafkaError._AUTHENTICATION and _HANDSHAKE_LATE in told:
+    code, text = error.code(), f"{what}: {error.str()}"
+    # The library also reports a failed authentication if a hanging broker does not answer the handshake. That broker
+    # may answer later.
+    if code == KafkaError._AUTHENTICATION and _HANDSHAKE_TIMED_OUT in text:
         code = KafkaError._TIMED_OUT
     if code in _REFUSED:
-        return KafkaRefused(told, remedy=rights.get(code, _SECURITY))
+        return KafkaRefused(text, remedy=rights.get(code, _SECURITY))
     if code in NO_SUCH_TOPIC:
         return no_such_topic(topic)
-    if code in _IMPOSSIBLE:
-        return TopicUnfit(told, remedy="Choose partitions, replicas and settings that the cluster allows")
-    if code in _AWAY or code > 0:
-        return LogUnreachable(told, remedy="Check that the brokers run, and kafka.bootstrap_servers")
-    return KafkaFailed(told, remedy="Check the table [kafka.client] in the settings")
+    if code in _NOT_ALLOWED:
+        return TopicUnfit(text, remedy="Choose partitions, replicas and settings that the cluster allows")
+    if code in _UNREACHABLE or code > 0:
+        return LogUnreachable(text, remedy="Check that the brokers run, and kafka.bootstrap_servers")
+    return KafkaFailed(text, remedy="Check the table [kafka.client] in the settings")
 
 
 def no_such_topic(topic: str) -> TopicMissing:
-    """The brokers know no topic of that name."""
+    """The error for a topic that does not exist."""
     return TopicMissing(
         f"there is no topic {topic}",
-        remedy=f"Check the name in the settings, or make the topic: `kafka-topics.sh --create --topic {topic} "
+        remedy=f"Check the name in the settings, or create the topic: `kafka-topics.sh --create --topic {topic} "
         "--partitions N --config message.timestamp.type=LogAppendTime`",
     )
 

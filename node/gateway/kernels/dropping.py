@@ -1,7 +1,7 @@
-"""Finding series that are not taken. Only requests that hold one come this way, so that it costs the others nothing.
+"""Finds the series and samples that are not accepted. Runs only for requests that contain some.
 
-What is given has been walked before and is sound; it is read as hostile all the same, and the walk ends at the first
-field that is not.
+The request has been parsed before and is well-formed. These kernels check it nevertheless, and stop at the first
+malformed field.
 """
 
 import numpy as np
@@ -14,15 +14,16 @@ from strandline.wire.kernels.records import TAG_SAMPLE, TAG_SERIES, read_sample
 from strandline.wire.kernels.split import copy_bytes
 
 TOO_OLD, TOO_FAR_AHEAD = 0, 1
-# Places of what is counted for each of the two: samples, and series that have some.
+# Indices of the two counts for each of them: samples, and series with such samples.
 SAMPLES, SERIES = 0, 1
 
 
 @njit(cache=True, nogil=True)
-def find_large(data, most, spans):
-    """Where the fields of series lie that take more than `most` bytes: how many, as rows (start, end) of `spans`.
+def find_large(data, max_bytes, spans):
+    """Find series whose fields are longer than `max_bytes`. Fills rows (start, end) of `spans`, and returns their
+    number.
 
-    `spans` must have a row for every `most` bytes.
+    `spans` must have one row for every `max_bytes` bytes of the request.
     """
     base = np.int64(data.ctypes.data)
     at, end, found = base, base + len(data), 0
@@ -34,7 +35,7 @@ def find_large(data, most, spans):
         at = skip_field(tag, at, end)
         if at < 0:
             return found
-        if tag == TAG_SERIES and at - field > most:
+        if tag == TAG_SERIES and at - field > max_bytes:
             spans[found, 0], spans[found, 1] = field - base, at - base
             found += 1
     return found
@@ -42,9 +43,9 @@ def find_large(data, most, spans):
 
 @njit(cache=True, nogil=True)
 def find_dropped(data, limits, kinds, spans):
-    """Find the first series that is dropped for each verdict, until `kinds` verdicts have theirs.
+    """Find the first dropped series of each verdict, until `kinds` verdicts are found.
 
-    `spans` has a row (start, end) for each verdict, which stays as it is where there is none.
+    `spans` has a row (start, end) for each verdict. Rows of verdicts without a series are not changed.
     """
     max_labels, max_name, max_value = limits
     labels = np.empty((MAX_LABELS, 4), dtype=np.int64)
@@ -72,10 +73,10 @@ def find_dropped(data, limits, kinds, spans):
 
 
 @njit(cache=True)
-def _untimely(at, end, least, greatest, found):
-    """Count the samples of a series that lie before `least` or behind `greatest`, into two places of `found`.
+def _count_out_of_range(at, end, min_time, max_time, found):
+    """Count the samples of a series before `min_time` and after `max_time` into the two elements of `found`.
 
-    Gives (bytes that their fields take, number of the others), or the first as -1 for what is not sound.
+    Returns (bytes of their fields, number of other samples). The bytes are -1 if the series is malformed.
     """
     found[:] = 0
     taken, others = 0, 0
@@ -96,17 +97,19 @@ def _untimely(at, end, least, greatest, found):
         if not sound:
             return -1, 0
         at += length
-        if least <= time <= greatest:
+        if min_time <= time <= max_time:
             others += 1
         else:
-            found[TOO_OLD if time < least else TOO_FAR_AHEAD] += 1
+            found[TOO_OLD if time < min_time else TOO_FAR_AHEAD] += 1
             taken += at - field
     return taken, others
 
 
 @njit(cache=True)
-def _put_timely(to, at, end, length, least, greatest):
-    """Write a series' field without its untimely samples, so that its content has `length` bytes; where it ends."""
+def _write_in_range(to, at, end, length, min_time, max_time):
+    """Write a series' field, with a content of `length` bytes, without the samples that are out of range. Returns the
+    address of its end.
+    """
     store_u8(to, np.uint8(TAG_SERIES))
     to += 1
     while length >= 0x80:
@@ -122,7 +125,7 @@ def _put_timely(to, at, end, length, least, greatest):
             size, at = read_length(at, end)
             time, _, _ = read_sample(at, at + size)
             at += size
-            if not least <= time <= greatest:
+            if not min_time <= time <= max_time:
                 continue
         else:
             at = skip_field(tag, at, end)
@@ -132,13 +135,13 @@ def _put_timely(to, at, end, length, least, greatest):
 
 
 @njit(cache=True, nogil=True)
-def leave_out_untimely(data, least, greatest, out, counts, spans):
-    """Write a request to `out`, which is as long as `data`, without samples that lie before `least` or behind
-    `greatest`, and without series that have no other.
+def drop_out_of_range(data, min_time, max_time, out, counts, spans):
+    """Write a request to `out`, which is as long as `data`, without samples before `min_time` or after `max_time`, and
+    without series that have only such samples.
 
-    Gives (how many bytes were written, how many series lost some of their samples and not all). `counts` has two places
-    for each of the two kinds, and `spans` a row with the first series of each. What is not sound is copied as it is,
-    with all that follows.
+    Returns (written bytes, number of series that lost some of their samples but not all). `counts` has two counts for
+    each of the two kinds, and `spans` a row with the first series of each. From the first malformed field on, the rest
+    of the request is copied unchanged.
     """
     base, to = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     first = to
@@ -156,7 +159,7 @@ def leave_out_untimely(data, least, greatest, out, counts, spans):
         taken, others = 0, 0
         if tag == TAG_SERIES:
             _, start = read_length(start, end)
-            taken, others = _untimely(start, at, least, greatest, found)
+            taken, others = _count_out_of_range(start, at, min_time, max_time, found)
         if taken <= 0:
             copy_bytes(to, field, at - field)
             to += at - field
@@ -168,6 +171,6 @@ def leave_out_untimely(data, least, greatest, out, counts, spans):
                 counts[kind, SAMPLES] += found[kind]
                 counts[kind, SERIES] += 1
         if others:
-            to = _put_timely(to, start, at, at - start - taken, least, greatest)
+            to = _write_in_range(to, start, at, at - start - taken, min_time, max_time)
             shortened += 1
     return to - first, shortened

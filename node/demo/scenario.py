@@ -1,8 +1,8 @@
-"""The story: a gateway and a node with two shards under load; the node is killed; what was acknowledged is there, once.
-Then a part of what was written is exported, and a file imported.
+"""The demo's scenario: a gateway and a node with two shards are under load, and the node is killed and started again.
+Every acknowledged sample must then be found exactly once. Afterwards some series are exported, and a file is imported.
 
-Buckets are short and replays always go through Spark, so that all of it happens within minutes. The load goes on while
-the node is down: an agent notices nothing of that, since the gateway has Kafka.
+Buckets are short, and replays always run on Spark, so that the scenario takes only minutes. The load continues while
+the node is down: an agent does not notice it, since the gateway only needs Kafka.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from strandline.node.demo.bulk import (
     write_file,
 )
 from strandline.node.demo.ledger import Ledger, Samples, compare
-from strandline.node.demo.programs import Program, ProgramFailed, fetched
+from strandline.node.demo.programs import Program, ProgramFailed, fetch_data
 from strandline.node.demo.report import Chapter, DemoReport, RecoveredShard
 from strandline.node.demo.sending import Sender
 from strandline.node.settings.writing import write_settings
@@ -42,21 +42,21 @@ PARTITIONS = 2
 FLUSH_S = 15
 _GRACE_S = 1
 _SCRAPES_BEFORE, _SCRAPES_DOWN = 5, 6
-# Of the load after the first flush, how much the node still sees before it is killed: some is in its memory only.
+# The scrapes after the first flush that the node reads before it is killed: some of them are only in its memory.
 _SCRAPES_UNSTORED = 2
 _CLUSTERS = 4
 _DAY_MS = 86_400_000
-_START_S, _FLUSHED_S, _RECOVERED_S = 90, 120, 300
+_START_TIMEOUT_S, _FLUSH_TIMEOUT_S, _RECOVERY_TIMEOUT_S = 90, 120, 300
 _SHARDS = "/api/v1/strandline/shards"
 
 
 class ProofFailed(ProgramFailed):
-    """What was found is not what was acknowledged."""
+    """The samples that were found are not the acknowledged ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the demonstration answers, as host:port."""
+    """The addresses of the node and the gateway, as host:port."""
 
     node: str
     gateway: str
@@ -64,14 +64,14 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many series are written, and how many seconds each bucket covers."""
+    """The number of series, and the seconds of a bucket."""
 
     series: int
     flush_s: int = FLUSH_S
 
 
-class Story:
-    """One run in a folder of its own, on a stack that is up. Leaving it ends what it started."""
+class Scenario:
+    """One run on a running stack, with its own folder. Leaving the `with` block ends the processes that it started."""
 
     def __init__(self, stack: Stack, folder: Path, load: Load, *, clock: Clock, environ: Mapping[str, str]) -> None:
         self._folder, self._series, self._flush_s = folder, load.series, load.flush_s
@@ -85,14 +85,14 @@ class Story:
         scrapes = _SCRAPES_BEFORE + _SCRAPES_UNSTORED + _SCRAPES_DOWN
         self._first_time = clock.now_ms() - scrapes * INTERVAL_MS
 
-    def __enter__(self) -> "Story":
+    def __enter__(self) -> "Scenario":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._running.close()
 
-    def tell(self, steps: Steps) -> DemoReport:
-        """All of it, once. Raises `ProofFailed`, and `ProgramFailed` or `CommandEnded` for whatever else went wrong."""
+    def run(self, steps: Steps) -> DemoReport:
+        """Run all steps once. Raises `ProofFailed`, `ProgramFailed` or `CommandEnded`."""
         self._steps, ledger = steps, Ledger()
         scrapes = _each_scrape(Scrapes(self._series, self._first_time))
         self._chapter("Starting the gateway", self._start_gateway)
@@ -105,14 +105,14 @@ class Story:
 
             self._chapter(f"Writing {self._series:,} series", send(_SCRAPES_BEFORE))
             self._chapter("Storing the first buckets", self._wait_for_flush)
-            self._chapter("Writing on", send(_SCRAPES_UNSTORED))
+            self._chapter("Writing more", send(_SCRAPES_UNSTORED))
             self._chapter("kill -9 of the node", lambda _: node.kill())
-            self._chapter("Writing on, with the node down", send(_SCRAPES_DOWN))
-        self._chapter("Waiting until the bucket of that is over", self._wait_for_bucket_end)
+            self._chapter("Writing while the node is down", send(_SCRAPES_DOWN))
+        self._chapter("Waiting for the end of the bucket", self._wait_for_bucket_end)
         recovered = self._chapter("Recovery: index, Spark replay, tail", self._start_again)
         verified = self._chapter("Verifying what is stored", self._verify)
         comparison = self._chapter("Reading every sample back", lambda step: self._prove(ledger, step))
-        # The export comes first: what was recovered is stored, and what is imported will be with the next flush.
+        # The export comes first: the recovered samples are stored, while imported ones are stored by the next flush.
         exported = self._chapter("Exporting a quarter of the series to Parquet", self._export)
         imported = self._chapter("Importing a CSV file", self._import)
         bulk = BulkCounts(HOSTS * SAMPLES_A_HOST, imported, exported)
@@ -129,12 +129,12 @@ class Story:
         arguments = ["gateway", "--config", str(self.settings), "--create-topic", str(PARTITIONS)]
         gateway = Program(arguments, self._folder / "gateway.log", environ=self._environ)
         self._running.callback(gateway.end)
-        gateway.wait_for_answer(self.addresses.gateway, "/-/ready", self._clock, timeout=_START_S)
+        gateway.wait_for_answer(self.addresses.gateway, "/-/ready", self._clock, timeout=_START_TIMEOUT_S)
         step.note = f"http://{self.addresses.gateway}/api/v1/write"
 
     def _start_node(self, step: Step) -> Program:
         node = self._node()
-        node.wait_for_answer(self.addresses.node, "/-/ready", self._clock, timeout=_START_S)
+        node.wait_for_answer(self.addresses.node, "/-/ready", self._clock, timeout=_START_TIMEOUT_S)
         step.note = f"http://{self.addresses.node}/"
         return node
 
@@ -144,7 +144,7 @@ class Story:
         return node
 
     def _wait_for_flush(self, step: Step) -> None:
-        """Until all that was sent so far is stored."""
+        """Wait until everything that was sent so far is stored."""
         sent: dict[int, int] = {}
 
         def flushed() -> bool:
@@ -154,19 +154,19 @@ class Story:
             step.note = ", ".join(f"shard {one['shard']} up to offset {one['checkpoint']}" for one in shards)
             return bool(sent) and all(one["checkpoint"] >= sent[one["shard"]] for one in shards)
 
-        self._wait(flushed, "every shard has stored what was sent", _FLUSHED_S)
+        self._wait(flushed, "every shard has stored what was sent", _FLUSH_TIMEOUT_S)
 
     def _wait_for_bucket_end(self, step: Step) -> None:
-        """So that all that was missed lies in whole buckets, which are for Spark to read."""
+        """Wait so that all missed records are in complete buckets, which workers replay on Spark."""
         bucket_ms = 1000 * self._flush_s
-        over = (self._clock.now_ms() // bucket_ms + 1) * bucket_ms + 1000 * _GRACE_S
+        end = (self._clock.now_ms() // bucket_ms + 1) * bucket_ms + 1000 * _GRACE_S
         step.note = f"buckets of {self._flush_s} s"
-        while (now := self._clock.now_ms()) < over:
-            self._clock.sleep((over - now) / 1000)
+        while (now := self._clock.now_ms()) < end:
+            self._clock.sleep((end - now) / 1000)
 
     def _start_again(self, step: Step) -> tuple[RecoveredShard, ...]:
         node = self._node()
-        node.wait_for_answer(self.addresses.node, "/-/healthy", self._clock, timeout=_START_S)
+        node.wait_for_answer(self.addresses.node, "/-/healthy", self._clock, timeout=_START_TIMEOUT_S)
         jobs: Counter[int] = Counter()
 
         def recovered() -> bool:
@@ -179,10 +179,10 @@ class Story:
             step.fraction = sum(fractions) / len(fractions) if fractions else None
             return bool(shards) and all(one["active"] for one in shards)
 
-        self._wait(recovered, "every shard is active again", _RECOVERED_S)
+        self._wait(recovered, "every shard is active again", _RECOVERY_TIMEOUT_S)
         step.fraction = None
         if not all(jobs[shard] for shard in range(PARTITIONS)):
-            raise ProofFailed(f"Spark was to replay what each shard missed, and did these jobs: {dict(jobs)}")
+            raise ProofFailed(f"Spark should have replayed the missed records of each shard; its jobs: {dict(jobs)}")
         return tuple(RecoveredShard(one["shard"], one["start_s"], jobs[one["shard"]]) for one in self._shards())
 
     def _verify(self, step: Step) -> int:
@@ -195,7 +195,7 @@ class Story:
         for cluster in range(_CLUSTERS):
             parts.append(Samples.of(read_samples(self.addresses.node, "cluster", f"cluster-{cluster}", times)))
             step.fraction = (cluster + 1) / _CLUSTERS
-        comparison = compare(ledger.samples(), Samples.together(parts))
+        comparison = compare(ledger.samples(), Samples.concatenate(parts))
         step.fraction, step.note = None, f"{comparison.found:,} samples, {comparison.lost} lost"
         if not comparison.is_exact:
             raise ProofFailed(
@@ -206,7 +206,7 @@ class Story:
         return comparison
 
     def _import(self, step: Step) -> int:
-        """The samples of a small file, as they are found again."""
+        """Import a small file, and wait until its samples are found. Returns their number."""
         data, mapping = write_file(self._folder, self._clock.now_ms())
         arguments = ["job", "import", str(data), "--format", "csv", "--mapping", str(mapping)]
         strandline(arguments, self.settings, self._environ)
@@ -219,13 +219,13 @@ class Story:
             step.note = f"{found:,} of {wanted:,} samples found again"
             return found >= wanted
 
-        self._wait(is_found, "all samples of the file are found", _FLUSHED_S)
+        self._wait(is_found, "all samples of the file are found", _FLUSH_TIMEOUT_S)
         if found != wanted:
             raise ProofFailed(f"the file has {wanted:,} samples, and {found:,} are found")
         return found
 
     def _export(self, step: Step) -> int:
-        """The samples of a cluster that are exported: all that were found before."""
+        """Export the samples of one cluster, and compare their number with that of a query."""
         self._wait_for_flush(step)
         times = TimeRange(0, self._clock.now_ms() + INTERVAL_MS)
         wanted = len(Samples.of(read_samples(self.addresses.node, "cluster", "cluster-0", times)))
@@ -243,7 +243,7 @@ class Story:
         return exported
 
     def _shards(self) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = fetched(self.addresses.node, _SHARDS)["shards"]
+        found: list[Mapping[str, Any]] = fetch_data(self.addresses.node, _SHARDS)["shards"]
         return found
 
     def _wait(self, condition: Callable[[], bool], what: str, timeout: float) -> None:
@@ -262,7 +262,7 @@ def _each_scrape(scrapes: Scrapes) -> Iterator[Iterator[bytes]]:
 
 
 def _write_settings(folder: Path, stack: Stack, addresses: Addresses, flush_s: int) -> Path:
-    """A settings file for servers of the demonstration's own."""
+    """Write the settings file for the demo's gateway and node."""
     return write_settings(
         folder / "strandline.toml",
         {

@@ -1,5 +1,5 @@
-"""Records that are made before they are needed, in a file: making them takes as much CPU time as reading them does, and
-would be taken for a cost of whatever runs beside it.
+"""Records that are generated in advance, in a file. Generating them takes as much CPU time as reading them, and would
+distort concurrent measurements.
 """
 
 import struct
@@ -10,14 +10,14 @@ _LENGTH = struct.Struct("<I")
 
 
 class PreparedRecords:
-    """The bodies of records, in their order."""
+    """The bodies of records, in order."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.count = 0
 
     def fill(self, bodies: Iterable[bytes]) -> None:
-        """Write all of them."""
+        """Write all bodies to the file."""
         with self._path.open("wb") as file:
             for body in bodies:
                 file.write(_LENGTH.pack(len(body)))

@@ -1,6 +1,6 @@
-"""What came of queries that were asked while a shard ingested: answers, errors, and how far reading fell behind.
+"""The results of queries while a shard ingests: answers, errors, and the shard's lag.
 
-All of it is computed from what was noted during the run: an `Asked` for each query and a `Look` for each second.
+They are computed from the data of the run: a `QueryOutcome` for each query, and a `ProgressSample` for each second.
 """
 
 import re
@@ -12,19 +12,19 @@ from strandline.errors import Fatal
 from strandline.node.bench.machine import MIB
 from strandline.node.output import Block, Table
 
-# A refusal that names what to change: a setting of the node, or a parameter of the request.
+# The name of a setting of the node, or of a parameter of the request, in the error of a refused query.
 _LIMIT = re.compile(r"\b(query|http)\.[a-z_]+|\btimeout=")
-_LONGEST_TEXT = 200
+_MAX_TEXT = 200
 _ROWS = 12
 
 
 class LoadFailed(Fatal):
-    """Queries failed for other reasons than a limit, or the shard did not read what was written."""
+    """Queries failed for other reasons than a limit, or the shard did not read all records."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One query, and what came of it. `error` is its text; `has_warnings` belongs to an answer."""
+class QueryOutcome:
+    """The outcome of one query. `error` is the text of an error. `has_warnings` applies to answers."""
 
     what: str
     milliseconds: float
@@ -39,14 +39,14 @@ class Asked:
 
     @property
     def names_a_limit(self) -> bool:
-        """Whether it was refused by a limit whose name is in the error."""
+        """Whether it was refused because of a limit, and the error has the limit's name."""
         return self.status in (422, 503) and _LIMIT.search(self.error) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How far writing and reading were: records written and read since the load began, samples that the shard ingested
-    in all, and the seconds since the load began.
+class ProgressSample:
+    """The progress of writing and reading at one time: the seconds since the load began, the records written and read
+    since then, and the total samples that the shard has ingested.
     """
 
     seconds: float
@@ -57,9 +57,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far reading was behind writing at one moment: in records, and by the time at which the oldest record that was
-    not read yet was written.
-    """
+    """The lag at one time: in records, and in seconds since the oldest unread record was written."""
 
     seconds: float
     records: int
@@ -68,7 +66,7 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """One query: how often it was answered and refused, and how long an answer took."""
+    """One query: how often it was answered and refused, and the latency of answers."""
 
     what: str
     answered: int
@@ -77,14 +75,14 @@ class Latencies:
     p99_ms: float | None
 
     def row(self) -> tuple[str, ...]:
-        """As a table shows it."""
+        """A row of the table."""
         times = ("-" if one is None else f"{one:,.0f}" for one in (self.p50_ms, self.p99_ms))
         return (self.what, f"{self.answered:,}", f"{self.refused:,}", *times)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Queries that had the same error."""
+    """Queries with the same error."""
 
     status: int
     error: str
@@ -94,7 +92,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ProcessMemory:
-    """A process before the load, and how far it rose above that."""
+    """The memory of a process before the load, and how far it rose above that."""
 
     name: str
     idle_bytes: int
@@ -106,31 +104,31 @@ class ProcessMemory:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """The figures of a load."""
+    """The results of a load."""
 
     clients: int
     seconds: float
     read_speed: float
-    """Samples a second, as the shard read what was there before it started."""
+    """Samples per second when the shard read the existing records after its start."""
     written_speed: float
     ingested_speed: float
-    """Samples a second while clients asked."""
+    """Samples per second while clients queried."""
     answers: int
     with_warnings: int
     queries: tuple[Latencies, ...]
     refusals: tuple[Refusal, ...]
     lags: tuple[Lag, ...]
     read_all_s: float | None
-    """How long after the last record all were read; None if they were not in time."""
+    """The seconds from the last record's write until all were read; None after a timeout."""
     memory: tuple[ProcessMemory, ...]
 
     @property
-    def most_behind(self) -> Lag:
-        """The greatest lag while clients asked."""
+    def max_lag(self) -> Lag:
+        """The maximum lag while clients queried."""
         return max(self.lags, key=lambda one: one.behind_s)
 
     def check(self) -> None:
-        """Raises `LoadFailed` if a query failed for a reason that is no limit, or if records were left unread."""
+        """Raises `LoadFailed` if a query failed for another reason than a limit, or if records were left unread."""
         unnamed = [one for one in self.refusals if not one.names_a_limit]
         if unnamed:
             texts = "; ".join(f"{one.count:,} x {one.status} {one.error}" for one in unnamed)
@@ -139,19 +137,19 @@ class LoadReport:
             raise LoadFailed("the shard did not read all records in time after the load")
 
     def blocks(self) -> Iterator[Block]:
-        """The figures as lines and tables."""
-        most, last = self.most_behind, self.lags[-1]
+        """The results as lines and tables."""
+        maximum, last = self.max_lag, self.lags[-1]
         read = "not in time" if self.read_all_s is None else f"{self.read_all_s:.1f} s"
         yield (
             f"{self.clients} clients for {self.seconds:.0f} s, while {self.written_speed:,.0f} samples/s were written "
             f"and {self.ingested_speed:,.0f} read; the shard alone read {self.read_speed:,.0f} samples/s before"
         )
         yield (
-            f"lag: at most {most.behind_s:.1f} s ({max(one.records for one in self.lags):,} records), "
-            f"{last.behind_s:.1f} s ({last.records:,} records) at the end; all was read {read} after the last record"
+            f"lag: at most {maximum.behind_s:.1f} s ({max(one.records for one in self.lags):,} records), "
+            f"{last.behind_s:.1f} s ({last.records:,} records) at the end; all were read {read} after the last record"
         )
         yield f"{self.answers:,} answers, {self.with_warnings:,} of them with warnings"
-        yield "memory at most: " + "; ".join(map(str, self.memory))
+        yield "peak memory: " + "; ".join(map(str, self.memory))
         yield ""
         yield Table(("query", "answered", "refused", "p50 ms", "p99 ms"), tuple(one.row() for one in self.queries))
         if self.refusals:
@@ -159,13 +157,15 @@ class LoadReport:
             rows = ((str(one.status), one.error, f"{one.count:,}") for one in self.refusals)
             yield Table(("status", "error", "count"), tuple(rows))
         yield ""
-        rows = ((f"{one.seconds:.0f}", f"{one.records:,}", f"{one.behind_s:.1f}") for one in thinned(self.lags, _ROWS))
+        rows = (
+            (f"{one.seconds:.0f}", f"{one.records:,}", f"{one.behind_s:.1f}") for one in downsampled(self.lags, _ROWS)
+        )
         yield Table(("second", "lag in records", "lag in seconds"), tuple(rows))
 
 
 def speed_of(points: Sequence[tuple[float, int]], wanted: int) -> float:
-    """Samples a second, from seconds and how many were read by then: from the last look at which none were to the first
-    at which all `wanted` were.
+    """Samples per second, from pairs of a time and the samples read until then: from the last time with none to the
+    first time with all `wanted`.
     """
     began = max((seconds for seconds, read in points if read == 0), default=points[0][0])
     ended, read = next(((seconds, read) for seconds, read in points if read >= wanted), points[-1])
@@ -173,29 +173,29 @@ def speed_of(points: Sequence[tuple[float, int]], wanted: int) -> float:
 
 
 def records_due(seconds: float, records_a_second: float, total: int) -> int:
-    """How many records should have been written after so many seconds."""
+    """The number of records that should have been written after this time."""
     return min(total, int(seconds * records_a_second))
 
 
-def lags_of(looks: Sequence[Look], written_at: Sequence[float]) -> tuple[Lag, ...]:
-    """The lag at each look. `written_at` has the seconds at which each record was written."""
+def lags_of(progress: Sequence[ProgressSample], written_at: Sequence[float]) -> tuple[Lag, ...]:
+    """The lag of each sample. `written_at` has the time at which each record was written, in seconds."""
     found = []
-    for look in looks:
-        # What was written while the position was asked for is read, but not counted as written.
+    for look in progress:
+        # A record that was written while the position was queried may be read, but is not counted as written.
         records = max(0, look.written - look.read)
         behind = look.seconds - written_at[look.read] if records else 0.0
         found.append(Lag(look.seconds, records, max(0.0, behind)))
     return tuple(found)
 
 
-def ingested_speed(looks: Sequence[Look]) -> float:
-    """Samples a second from the first look to the last."""
-    first, last = looks[0], looks[-1]
+def ingested_speed(progress: Sequence[ProgressSample]) -> float:
+    """Samples per second from the first progress sample to the last."""
+    first, last = progress[0], progress[-1]
     return (last.ingested - first.ingested) / max(last.seconds - first.seconds, 1e-3)
 
 
-def latencies_of(whats: Sequence[str], asked: Sequence[Asked]) -> tuple[Latencies, ...]:
-    """Of each query, in the order of the names."""
+def latencies_of(whats: Sequence[str], asked: Sequence[QueryOutcome]) -> tuple[Latencies, ...]:
+    """The latencies of each query, in the order of the names."""
     found = []
     for what in whats:
         mine = [one for one in asked if one.what == what]
@@ -204,20 +204,20 @@ def latencies_of(whats: Sequence[str], asked: Sequence[Asked]) -> tuple[Latencie
     return tuple(found)
 
 
-def refusals_of(asked: Sequence[Asked]) -> tuple[Refusal, ...]:
-    """By status and text, the most frequent first."""
-    counts = Counter((one.status, one.error[:_LONGEST_TEXT], one.names_a_limit) for one in asked if not one.is_answer)
+def refusals_of(asked: Sequence[QueryOutcome]) -> tuple[Refusal, ...]:
+    """The refused queries by status and text, the most frequent first."""
+    counts = Counter((one.status, one.error[:_MAX_TEXT], one.names_a_limit) for one in asked if not one.is_answer)
     return tuple(Refusal(status, error, count, named) for (status, error, named), count in counts.most_common())
 
 
-def thinned(lags: Sequence[Lag], most: int) -> tuple[Lag, ...]:
-    """About `most` of them at equal distances, the last one included."""
-    every = max(1, -(-len(lags) // most))
+def downsampled(lags: Sequence[Lag], max_rows: int) -> tuple[Lag, ...]:
+    """At most `max_rows` of them, at equal distances and including the last one."""
+    every = max(1, -(-len(lags) // max_rows))
     return tuple(reversed(lags[::-1][::every]))
 
 
 def memory_of(idle: Mapping[str, int], rise: Mapping[str, int]) -> tuple[ProcessMemory, ...]:
-    """Of processes by their names."""
+    """The memory of processes by their names."""
     return tuple(ProcessMemory(name, idle[name], rise.get(name, 0)) for name in sorted(idle))
 
 
