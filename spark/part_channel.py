@@ -154,7 +154,7 @@ def received(connection: socket.socket, size: int) -> bytes:
     return bytes(found)
 
 
-def ask_of(fields: dict[str, Any]) -> Ask:
+def request_of(fields: dict[str, Any]) -> Ask:
     """An executor's message."""
     part, error = fields["part"], fields["error"]
     return Ask(

@@ -9,7 +9,7 @@ from typing import Self
 
 import structlog
 
-from strandline.spark.part_channel import NONCE_BYTES, Answer, ChannelBroken, Frames, ask_of
+from strandline.spark.part_channel import NONCE_BYTES, Answer, ChannelBroken, Frames, request_of
 from strandline.spark.part_slots import PartSlot
 from strandline.store.bulk_jobs import BulkPart
 
@@ -74,7 +74,7 @@ class PartListener:
             connection.sendall(nonce)
             frames = Frames(connection, self.key, nonce, is_driver=True)
             while True:
-                ask = ask_of(frames.receive())
+                ask = request_of(frames.receive())
                 if ask.part is not None:
                     slot = self._slots.get(ask.part)
                 answer = slot.answer(connection, ask) if slot is not None else Answer(stop="the part's lease is over")

@@ -12,7 +12,7 @@ from strandline.index.selectors import InvalidSelector, parse_selector, require_
 from strandline.node.http.errors import BadParameter, Refused
 from strandline.node.http.requests import Request
 from strandline.node.http.times import EARLIEST_MS, LATEST_MS, parse_step, parse_time
-from strandline.node.query.asks import Selector
+from strandline.node.query.shard_requests import Selector
 from strandline.time_range import TimeRange
 
 MAX_PARAMETERS: Final = 1000

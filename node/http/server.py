@@ -35,7 +35,7 @@ from strandline.node.http.responses import AnyResponse, Heads
 from strandline.node.http.routes import Access, Route, Router
 from strandline.node.masking import SecretMask
 from strandline.node.query.answer_memory import AnswerMemory
-from strandline.node.query.queries import ASK_FOR_LESS, OR_WAIT_LONGER, QueryTimedOut
+from strandline.node.query.queries import NARROW_OR_RAISE_TIMEOUT, NARROW_THE_QUERY, QueryTimedOut
 from strandline.node.settings.fields import is_loopback, split_listen_address
 from strandline.node.settings.http_sections import HttpSettings
 
@@ -167,7 +167,7 @@ class HttpServer:
             self._check(request, route)
             response = await route.handler(request)
             if request.deadline is not None and asyncio.get_running_loop().time() > request.deadline:
-                raise QueryTimedOut("the answer was not made within the query's time", remedy=ASK_FOR_LESS)
+                raise QueryTimedOut("the answer was not made within the query's time", remedy=NARROW_THE_QUERY)
             return response
         except StrandlineError as error:
             fault = fault_of(_as_wished(error, request))
@@ -220,7 +220,7 @@ class HttpServer:
 def _as_wished(error: StrandlineError, request: Request) -> StrandlineError:
     """An error; where the client's own time was too short, that is what it can change."""
     if isinstance(error, QueryTimedOut) and request.has_own_time:
-        return QueryTimedOut(error.message, remedy=OR_WAIT_LONGER)
+        return QueryTimedOut(error.message, remedy=NARROW_OR_RAISE_TIMEOUT)
     return error
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from strandline.index.part_columns import NO_BUCKET
-from strandline.node.query.asks import BucketsAsk
+from strandline.node.query.shard_requests import BucketsRequest
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.closed_bucket import ClosedBucket
 from strandline.node.shard.shard import Shard
@@ -17,7 +17,7 @@ from strandline.store.rows import GroupRow
 OPEN, CLOSED, STORED = "open", "closed", "stored"
 
 
-def bucket_figures(shard: Shard, ask: BucketsAsk) -> tuple[BucketFigures, ...]:
+def bucket_figures(shard: Shard, request: BucketsRequest) -> tuple[BucketFigures, ...]:
     """The newest buckets of the range, oldest first. Any thread may ask."""
     # Open before closed before stored, the way that a bucket goes: so none is missed.
     opened, buffer = shard.index.open, shard.buffer
@@ -29,12 +29,12 @@ def bucket_figures(shard: Shard, ask: BucketsAsk) -> tuple[BucketFigures, ...]:
             rows.setdefault(row.bucket, []).append(row)
     interval = shard.parts.options.policy.flush_interval
     wanted = sorted({opened.bucket, buffer.bucket, *closed, *rows})
-    if ask.within is not None:
-        within = ask.within
+    if request.within is not None:
+        within = request.within
         wanted = [one for one in wanted if one * interval <= within.last and (one + 1) * interval > within.first]
     newest = _newest_records(shard)
     found = []
-    for bucket in wanted[len(wanted) - min(ask.limit, len(wanted)) :]:
+    for bucket in wanted[len(wanted) - min(request.limit, len(wanted)) :]:
         stored = rows.get(bucket, [])
         state = _state(bucket, opened.bucket, closed, is_whole=len(stored) == shard.parts.options.groups)
         waiting = buffer.status() if bucket == buffer.bucket else _buffered(closed.get(bucket))

@@ -17,7 +17,6 @@ from strandline.index.documents import FewKeys, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import EvaluateAnswer
-from strandline.node.query.asks import EvaluateAsk
 from strandline.node.query.group_numbers import GroupNumbers
 from strandline.node.query.kept_steps import evaluate_rest
 from strandline.node.query.key_hashes import is_among
@@ -25,6 +24,7 @@ from strandline.node.query.queries import Cancellation
 from strandline.node.query.result_cache import ResultCache
 from strandline.node.query.sampling import SampleCount, Wanted, wanted_series
 from strandline.node.query.sampling_limits import check_samples, check_series
+from strandline.node.query.shard_requests import EvaluateRequest
 from strandline.node.query.turns import Turns
 from strandline.node.shard.reader import ShardReader
 from strandline.promql.evaluation.fragment_rows import fragment_rows
@@ -65,40 +65,40 @@ class ShardView:
 
 
 def evaluate_fragment(
-    view: ShardView, ask: EvaluateAsk, cancellation: Cancellation, warnings: tuple[str, ...]
+    view: ShardView, request: EvaluateRequest, cancellation: Cancellation, warnings: tuple[str, ...]
 ) -> EvaluateAnswer:
     """Raises `TooManySeries`, `TooManySamples`, `EvaluationError`, and what `cancellation` raises."""
-    part_ids, few = _found(view.catalogue, ask)
-    check_series(len(part_ids), ask.max_series)
+    part_ids, few = _found(view.catalogue, request)
+    check_series(len(part_ids), request.max_series)
     cancellation.check()
     every = wanted_series(view.columns, part_ids)
-    own, misplaced = _placed(every, view.shard, ask)
-    evaluation = _Evaluation(view, ask, own, cancellation, few)
+    own, misplaced = _placed(every, view.shard, request)
+    evaluation = _Evaluation(view, request, own, cancellation, few)
     if warnings:
         # What an answer lacks without saying so must not come back in a later one.
-        partial = evaluation.evaluate(ask.fragment)
+        partial = evaluation.evaluate(request.fragment)
     else:
-        partial = evaluate_rest(evaluation, ask.fragment, ask.max_samples, view.results)
+        partial = evaluate_rest(evaluation, request.fragment, request.max_samples, view.results)
     return EvaluateAnswer(partial, misplaced, evaluation.samples, warnings)
 
 
-def _found(catalogue: Catalogue, ask: EvaluateAsk) -> tuple[U32s, FewKeys | None]:
+def _found(catalogue: Catalogue, request: EvaluateRequest) -> tuple[U32s, FewKeys | None]:
     """The part ids of the series, which rise, and their keys if they are few: one search finds both."""
-    few = catalogue.few_keys((ask.fragment.matchers,), ask.within)
+    few = catalogue.few_keys((request.fragment.matchers,), request.within)
     if few is not None:
         return np.sort(few.part_ids), few
-    return to_ids(catalogue.find((ask.fragment.matchers,), ask.within).part_ids), None
+    return to_ids(catalogue.find((request.fragment.matchers,), request.within).part_ids), None
 
 
-def _placed(every: Wanted, shard: int, ask: EvaluateAsk) -> tuple[Wanted, bytes]:
+def _placed(every: Wanted, shard: int, request: EvaluateRequest) -> tuple[Wanted, bytes]:
     """The series that are this shard's to evaluate, and the hashes of those that lie in the wrong partition."""
     series = every.series
-    is_own: Bools = series.key_low % np.uint64(ask.partitions) == np.uint64(shard)
+    is_own: Bools = series.key_low % np.uint64(request.partitions) == np.uint64(shard)
     misplaced = b""
     if not is_own.all():
         misplaced = np.stack((series.key_low[~is_own], series.key_high[~is_own]), axis=1).astype("<u8").tobytes()
-    if ask.without:
-        is_own &= ~is_among(series.key_low, series.key_high, ask.without)
+    if request.without:
+        is_own &= ~is_among(series.key_low, series.key_high, request.without)
     return (every if is_own.all() else every.take(np.flatnonzero(is_own))), misplaced
 
 
@@ -106,12 +106,12 @@ class _Evaluation:
     """Fragments over the series of one shard, at one moment of it."""
 
     def __init__(
-        self, view: ShardView, ask: EvaluateAsk, wanted: Wanted, cancellation: Cancellation, few: FewKeys | None
+        self, view: ShardView, request: EvaluateRequest, wanted: Wanted, cancellation: Cancellation, few: FewKeys | None
     ) -> None:
         """`few` has the keys of all series, if they are known already."""
-        self._view, self._ask, self._wanted, self._cancellation = view, ask, wanted, cancellation
+        self._view, self._ask, self._wanted, self._cancellation = view, request, wanted, cancellation
         self._few = few
-        self.pinned = view.reader.pinned(ask.within)
+        self.pinned = view.reader.pinned(request.within)
         self.samples = 0
         self.lacks_keys = False
 
@@ -167,8 +167,8 @@ class _Evaluation:
 
     def _blocks(self, fragment: Fragment) -> Iterator[tuple[U32s, F64Matrix]]:
         """The rows of each block of series, with their part ids."""
-        ask, times = self._ask, TimeRange(fragment.first, fragment.last)
-        most = max(1, min(_BLOCK_SAMPLES, ask.max_samples))
+        request, times = self._ask, TimeRange(fragment.first, fragment.last)
+        most = max(1, min(_BLOCK_SAMPLES, request.max_samples))
         for block in self.pinned.blocks(self._wanted.series, most, times):
             self._cancellation.check()
             with self._view.turns.taken(self._cancellation.check):
@@ -178,10 +178,10 @@ class _Evaluation:
 
     def _block(self, fragment: Fragment, block: WantedSeries, times: TimeRange) -> tuple[U32s, F64Matrix]:
         """The rows of a block of series, with their part ids."""
-        ask = self._ask
-        heard = SampleCount(ask.max_samples, self._cancellation)
+        request = self._ask
+        heard = SampleCount(request.max_samples, self._cancellation)
         run = self.pinned.read(block, times, heard, with_values=looks_at_values(fragment))
-        check_samples(run.samples, ask.max_samples)
+        check_samples(run.samples, request.max_samples)
         self.samples += run.samples
         return self._wanted.of(run), self._rows_of(fragment, run)
 

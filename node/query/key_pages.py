@@ -17,10 +17,10 @@ from strandline.index.catalogue import Catalogue
 from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import NO_SAMPLE, KeyPageAnswer
-from strandline.node.query.asks import KeyPageAsk
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.sampling import SampleCount, wanted_series
 from strandline.node.query.sampling_limits import check_samples
+from strandline.node.query.shard_requests import KeyPageRequest
 from strandline.node.shard.reader import ShardReader
 
 
@@ -28,22 +28,22 @@ def read_key_page(
     catalogue: Catalogue,
     columns: PartColumns,
     reader: ShardReader,
-    ask: KeyPageAsk,
+    request: KeyPageRequest,
     cancellation: Cancellation,
     *,
     warnings: tuple[str, ...],
 ) -> KeyPageAnswer:
     """What one shard answers."""
     known = columns.rows
-    rows = known.rows_of(to_ids(catalogue.find(ask.selectors).part_ids))
+    rows = known.rows_of(to_ids(catalogue.find(request.selectors).part_ids))
     # A series that was purged just now has no row.
     rows = rows[rows >= 0]
-    rows = rows[(known.start[rows] <= ask.within.last) & (known.last[rows] >= ask.within.first)]
+    rows = rows[(known.start[rows] <= request.within.last) & (known.last[rows] >= request.within.first)]
     low, high = known.key_low[rows], known.key_high[rows]
-    rows = rows[~_is_before(low, high, ask.first) & ~_is_behind(low, high, ask.last)]
+    rows = rows[~_is_before(low, high, request.first) & ~_is_behind(low, high, request.last)]
     order = np.lexsort((known.key_high[rows], known.key_low[rows]))
-    is_cut_off = len(rows) > ask.limit
-    rows = rows[order[: ask.limit]]
+    is_cut_off = len(rows) > request.limit
+    rows = rows[order[: request.limit]]
     cancellation.check()
     part_ids = known.part_id[rows]
     batch = catalogue.keys_of(np.sort(part_ids), step=cancellation.check)
@@ -60,9 +60,9 @@ def read_key_page(
         is_cut_off,
         warnings,
     )
-    if not ask.newest or not len(rows):
+    if not request.newest or not len(rows):
         return page
-    return _with_newest(page, columns, reader, ask, cancellation, part_ids=part_ids)
+    return _with_newest(page, columns, reader, request, cancellation, part_ids=part_ids)
 
 
 def merge_key_pages(answers: Sequence[KeyPageAnswer], limit: int) -> KeyPageAnswer:
@@ -112,14 +112,14 @@ def _with_newest(
     page: KeyPageAnswer,
     columns: PartColumns,
     reader: ShardReader,
-    ask: KeyPageAsk,
+    request: KeyPageRequest,
     cancellation: Cancellation,
     *,
     part_ids: U32s,
 ) -> KeyPageAnswer:
     wanted = wanted_series(columns, np.sort(part_ids))
-    run = reader.read(wanted.series, ask.within, SampleCount(ask.max_samples, cancellation))
-    check_samples(run.samples, ask.max_samples)
+    run = reader.read(wanted.series, request.within, SampleCount(request.max_samples, cancellation))
+    check_samples(run.samples, request.max_samples)
     newest = run.first_sample[1:] - 1
     by_id = np.argsort(part_ids)
     places = by_id[np.searchsorted(part_ids, wanted.of(run), sorter=by_id)]

@@ -21,11 +21,11 @@ from strandline.clock import Clock
 from strandline.disk import DiskFull, is_full
 from strandline.errors import Fatal, StrandlineError
 from strandline.node.query.answers import Answer
-from strandline.node.query.asks import Ask
 from strandline.node.query.frames import FrameDamaged, Message
 from strandline.node.query.link_socket import LinkBroken, receive, send, wait_for_ever
-from strandline.node.query.messages import answer_message, ask_of, error_message
+from strandline.node.query.messages import answer_message, error_message, request_of
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUnavailable
+from strandline.node.query.shard_requests import ShardRequest
 from strandline.node.thread_priority import give_way
 
 _LOG = structlog.get_logger(__name__)
@@ -50,14 +50,14 @@ class LinkUnusable(Fatal):
 class LinkService(Protocol):
     """What is behind the link. Any thread may ask."""
 
-    def answer(self, ask: Ask, cancellation: Cancellation) -> Answer: ...
+    def answer(self, request: ShardRequest, cancellation: Cancellation) -> Answer: ...
 
     def report(self) -> bytes:
         """How the shard is, as `ShardReport.to_json` says it."""
         ...
 
 
-class _AskedOver(Cancellation):
+class _ConnectionCancellation(Cancellation):
     """A question over a connection: whoever closes it wants no answer."""
 
     def __init__(self, clock: Clock, seconds: float, connection: socket.socket) -> None:
@@ -163,9 +163,11 @@ class LinkServer:
         try:
             if message.kind == REPORT:
                 return Message(REPORT, {}, (np.frombuffer(self._service.report(), dtype=np.uint8),))
-            ask, seconds = ask_of(message)
+            request, seconds = request_of(message)
             give_way()
-            return answer_message(self._service.answer(ask, _AskedOver(self._clock, seconds, connection)))
+            return answer_message(
+                self._service.answer(request, _ConnectionCancellation(self._clock, seconds, connection))
+            )
         except StrandlineError as error:
             return error_message(error)
         except Exception as error:  # noqa: BLE001 - it is logged, and told to whoever asked

@@ -16,8 +16,8 @@ import numpy as np
 
 from strandline.index.documents import sized
 from strandline.index.key_lookup import packed_selectors
-from strandline.node.query.asks import Ask, LabelNamesAsk, LabelValuesAsk, SeriesAsk
 from strandline.node.query.frames import Message, encode
+from strandline.node.query.shard_requests import LabelNamesRequest, LabelValuesRequest, SeriesRequest, ShardRequest
 
 LOOKUP, DECLINED = "lookup", "declined"
 MAX_LOOKUP = 8 << 10
@@ -33,26 +33,26 @@ def lookups_path(socket: Path) -> Path:
     return socket.with_suffix(".look")
 
 
-def lookup_frame(ask: Ask) -> bytes | None:
+def lookup_frame(request: ShardRequest) -> bytes | None:
     """The frame of a look-up that the JVM may be able to answer; None for anything else."""
-    match ask:
-        case SeriesAsk():
+    match request:
+        case SeriesRequest():
             kind, label = _SERIES, b""
-        case LabelNamesAsk():
+        case LabelNamesRequest():
             kind, label = _NAMES, b""
-        case LabelValuesAsk():
-            kind, label = _VALUES, ask.label.encode()
+        case LabelValuesRequest():
+            kind, label = _VALUES, request.label.encode()
         case _:
             return None
-    selectors = packed_selectors(ask.selectors)
+    selectors = packed_selectors(request.selectors)
     if selectors is None or len(label) + len(selectors) > MAX_LOOKUP:
         return None
     first, last = _ANY_TIME
-    if ask.within is not None:
-        first, last = ask.within.first, ask.within.last
+    if request.within is not None:
+        first, last = request.within.first, request.within.last
         if first > last:
             return None
-    head, length = _HEAD.pack(kind, first, last, min(ask.limit, _MAX_LIMIT)), _LENGTH.pack(len(selectors))
+    head, length = _HEAD.pack(kind, first, last, min(request.limit, _MAX_LIMIT)), _LENGTH.pack(len(selectors))
     packed = b"".join((head, sized(label), length, selectors))
     before, behind = _around(len(packed))
     return b"".join((before, packed, behind))

@@ -28,19 +28,6 @@ from strandline.node.query.answers import (
     SeriesHashesAnswer,
     TermsAnswer,
 )
-from strandline.node.query.asks import (
-    Ask,
-    BucketsAsk,
-    CardinalityAsk,
-    EvaluateAsk,
-    KeyPageAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    Selector,
-    SeriesAsk,
-    SeriesHashesAsk,
-)
 from strandline.node.query.frames import FrameDamaged, Message
 from strandline.node.query.kernels.soundness import first_unsound_key, lead_to
 from strandline.node.query.partial_messages import partial_columns, partial_of
@@ -52,6 +39,19 @@ from strandline.node.query.queries import (
     TooManySamples,
     TooManySeries,
 )
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    EvaluateRequest,
+    KeyPageRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    Selector,
+    SeriesHashesRequest,
+    SeriesRequest,
+    ShardRequest,
+)
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.promql.errors import EvaluationError
 from strandline.promql.plan.fragment_codec import fragment_of_json, fragment_to_json
@@ -59,16 +59,16 @@ from strandline.time_range import TimeRange
 
 Value = TypeVar("Value")
 ERROR = "error"
-_ASKS = {
-    "series": SeriesAsk,
-    "label-names": LabelNamesAsk,
-    "label-values": LabelValuesAsk,
-    "samples": SamplesAsk,
-    "evaluate": EvaluateAsk,
-    "series-hashes": SeriesHashesAsk,
-    "key-page": KeyPageAsk,
-    "cardinality": CardinalityAsk,
-    "buckets": BucketsAsk,
+_REQUESTS = {
+    "series": SeriesRequest,
+    "label-names": LabelNamesRequest,
+    "label-values": LabelValuesRequest,
+    "samples": SamplesRequest,
+    "evaluate": EvaluateRequest,
+    "series-hashes": SeriesHashesRequest,
+    "key-page": KeyPageRequest,
+    "cardinality": CardinalityRequest,
+    "buckets": BucketsRequest,
 }
 _ERRORS: Mapping[str, type[StrandlineError]] = {
     kind.__name__: kind
@@ -95,13 +95,13 @@ class QueryFailed(Fatal):
     """A shard failed at a question in a way that nothing here expects. Its log has more."""
 
 
-def ask_message(ask: Ask, seconds_left: float) -> Message:
+def request_message(request: ShardRequest, seconds_left: float) -> Message:
     """A question, and how long the answer may take."""
-    kind = next(name for name, cls in _ASKS.items() if isinstance(ask, cls))
+    kind = next(name for name, cls in _REQUESTS.items() if isinstance(request, cls))
     fields: dict[str, Any] = {"seconds": seconds_left}
     columns: tuple[Any, ...] = ()
-    for name in ask.__slots__:
-        value = getattr(ask, name)
+    for name in request.__slots__:
+        value = getattr(request, name)
         match name:
             case "within":
                 fields[name] = [value.first, value.last] if value is not None else None
@@ -118,7 +118,7 @@ def ask_message(ask: Ask, seconds_left: float) -> Message:
     return Message(kind, fields, columns)
 
 
-def ask_of(message: Message) -> tuple[Ask, float]:  # noqa: PLR0912 - one for each kind
+def request_of(message: Message) -> tuple[ShardRequest, float]:  # noqa: PLR0912 - one for each kind
     """The question of a message. Raises `FrameDamaged`, and `InvalidMatcher` for a matcher that is none."""
     fields = _Fields(message)
     within = fields.get("within", _time_range)
@@ -128,7 +128,7 @@ def ask_of(message: Message) -> tuple[Ask, float]:  # noqa: PLR0912 - one for ea
             if within is None:
                 raise FrameDamaged("a question for samples has no range of times")
             selector = fields.get("selector", _selector)
-            ask: Ask = SamplesAsk(
+            request: ShardRequest = SamplesRequest(
                 selector, within, fields.count("max_series"), fields.count("max_samples"), _hashes(message)
             )
         case "evaluate":
@@ -136,32 +136,32 @@ def ask_of(message: Message) -> tuple[Ask, float]:  # noqa: PLR0912 - one for ea
             if partitions == 0:
                 raise FrameDamaged("a question for a fragment names no partitions")
             limits = (fields.count("max_series"), fields.count("max_samples"))
-            ask = EvaluateAsk(fragment, partitions, *limits, _hashes(message))
+            request = EvaluateRequest(fragment, partitions, *limits, _hashes(message))
         case "buckets":
-            ask = BucketsAsk(within, fields.count("limit"))
+            request = BucketsRequest(within, fields.count("limit"))
         case "series":
             selectors, limit = fields.get("selectors", _selectors), fields.count("limit")
-            ask = SeriesAsk(selectors, within, limit)
+            request = SeriesRequest(selectors, within, limit)
         case "label-names":
             selectors, limit = fields.get("selectors", _selectors), fields.count("limit")
-            ask = LabelNamesAsk(selectors, within, limit)
+            request = LabelNamesRequest(selectors, within, limit)
         case "label-values":
             label, selectors = fields.get("label", _text), fields.get("selectors", _selectors)
-            ask = LabelValuesAsk(label, selectors, within, fields.count("limit"))
+            request = LabelValuesRequest(label, selectors, within, fields.count("limit"))
         case "series-hashes":
-            ask = SeriesHashesAsk(fields.get("selectors", _selectors), within, fields.count("limit"))
+            request = SeriesHashesRequest(fields.get("selectors", _selectors), within, fields.count("limit"))
         case "key-page":
             within = fields.get("within", lambda told: TimeRange(*_row(told, "ii")))
             bounds = (fields.get("first", _hash), fields.get("last", _hash))
             limit, is_newest, most = fields.count("limit"), fields.flag("newest"), fields.count("max_samples")
-            ask = KeyPageAsk(fields.get("selectors", _selectors), within, *bounds, limit, is_newest, most)
+            request = KeyPageRequest(fields.get("selectors", _selectors), within, *bounds, limit, is_newest, most)
         case "cardinality":
             ranked = fields.get("label", lambda told: None if told is None else _text(told))
             selectors, limit = fields.get("selectors", _selectors), fields.count("limit")
             (without,) = _typed(message.columns, "|u1")
             if len(without) % _PART_ID_BYTES:
                 raise FrameDamaged(f"a frame has {len(without)} bytes of part ids")
-            ask = CardinalityAsk(
+            request = CardinalityRequest(
                 selectors,
                 within,
                 limit,
@@ -172,7 +172,7 @@ def ask_of(message: Message) -> tuple[Ask, float]:  # noqa: PLR0912 - one for ea
             )
         case _:
             raise FrameDamaged(f"a frame asks for {message.kind!r}, which is no question")
-    return ask, seconds
+    return request, seconds
 
 
 def answer_message(answer: Answer) -> Message:  # noqa: PLR0911 - one for each kind

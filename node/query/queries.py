@@ -16,23 +16,23 @@ from strandline.node.query.answers import (
     SeriesCount,
     TermsAnswer,
 )
-from strandline.node.query.asks import (
-    BucketsAsk,
-    CardinalityAsk,
-    KeyPageAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    Selector,
-    SeriesAsk,
-)
 from strandline.node.query.index_version import IndexVersion
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    KeyPageRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    Selector,
+    SeriesRequest,
+)
 from strandline.promql.plan.fragments import AnyFragment
 from strandline.time_range import TimeRange
 
-ASK_FOR_LESS = "Ask for less: a narrower selector or time range; or raise query.timeout"
+NARROW_THE_QUERY = "Ask for less: a narrower selector or time range; or raise query.timeout"
 """What to do about a query that takes too long."""
-OR_WAIT_LONGER = "Ask for less: a narrower selector or time range; or raise the timeout= of the request"
+NARROW_OR_RAISE_TIMEOUT = "Ask for less: a narrower selector or time range; or raise the timeout= of the request"
 """The same, if it was the client who gave it little time."""
 
 
@@ -84,7 +84,7 @@ def timed_out(timeout_s: float) -> QueryTimedOut:
     """A query had so many seconds."""
     return QueryTimedOut(
         f"the query took longer than {timeout_s:g} s",
-        remedy=ASK_FOR_LESS,
+        remedy=NARROW_THE_QUERY,
     )
 
 
@@ -149,13 +149,13 @@ class NodeQueries(Protocol):
     can't answer while others can is a warning in the answer, and so are partitions that the node does not serve.
     """
 
-    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer: ...
+    async def series(self, request: SeriesRequest, scope: QueryScope) -> SeriesAnswer: ...
 
-    async def label_names(self, ask: LabelNamesAsk, scope: QueryScope) -> TermsAnswer: ...
+    async def label_names(self, request: LabelNamesRequest, scope: QueryScope) -> TermsAnswer: ...
 
-    async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer: ...
+    async def label_values(self, request: LabelValuesRequest, scope: QueryScope) -> TermsAnswer: ...
 
-    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer: ...
+    async def samples(self, request: SamplesRequest, scope: QueryScope) -> SamplesAnswer: ...
 
     async def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, scope: QueryScope) -> FragmentResult:
         """What a fragment of a PromQL query gives. Raises `EvaluationError` as well."""
@@ -167,11 +167,11 @@ class NodeQueries(Protocol):
         """How many series any of the selectors matches, those in several shards once."""
         ...
 
-    async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer: ...
+    async def key_page(self, request: KeyPageRequest, scope: QueryScope) -> KeyPageAnswer: ...
 
-    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer: ...
+    async def cardinality(self, request: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer: ...
 
-    async def buckets(self, ask: BucketsAsk, scope: QueryScope) -> BucketsAnswer: ...
+    async def buckets(self, request: BucketsRequest, scope: QueryScope) -> BucketsAnswer: ...
 
     def index_version(self) -> IndexVersion | None:
         """The version of the lists of all label names and values that the shards would give now; None if it is not
@@ -185,6 +185,6 @@ class NodeQueries(Protocol):
         """
         ...
 
-    def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
+    def answered_from_cache(self, request: LabelNamesRequest | LabelValuesRequest) -> None:
         """A query was answered with a list that was kept, without asking a shard."""
         ...

@@ -12,11 +12,11 @@ from strandline.index.documents import FewKeys, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import SamplesAnswer
-from strandline.node.query.asks import CardinalityAsk, SamplesAsk
 from strandline.node.query.kernels.merging import places_in
 from strandline.node.query.key_hashes import is_among
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.sampling_limits import check_samples, check_series
+from strandline.node.query.shard_requests import CardinalityRequest, SamplesRequest
 from strandline.node.shard.reader import ShardReader
 from strandline.store.kernels.timetables import copy_runs
 from strandline.store.selecting import WantedSeries
@@ -74,36 +74,38 @@ def read_samples(
     catalogue: Catalogue,
     columns: PartColumns,
     reader: ShardReader,
-    ask: SamplesAsk,
+    request: SamplesRequest,
     cancellation: Cancellation,
     *,
     warnings: tuple[str, ...],
 ) -> SamplesAnswer:
     """Find the series, read their samples, and put the keys to them."""
-    found = _find(catalogue, ask)
-    check_series(len(found.part_ids), ask.max_series)
+    found = _find(catalogue, request)
+    check_series(len(found.part_ids), request.max_series)
     cancellation.check()
     wanted = wanted_series(columns, to_ids(found.part_ids) if isinstance(found, Found) else np.sort(found.part_ids))
-    if ask.only:
-        wanted = wanted.take(np.flatnonzero(is_among(wanted.series.key_low, wanted.series.key_high, ask.only)))
-    run = reader.read(wanted.series, ask.within, SampleCount(ask.max_samples, cancellation))
-    check_samples(run.samples, ask.max_samples)
+    if request.only:
+        wanted = wanted.take(np.flatnonzero(is_among(wanted.series.key_low, wanted.series.key_high, request.only)))
+    run = reader.read(wanted.series, request.within, SampleCount(request.max_samples, cancellation))
+    check_samples(run.samples, request.max_samples)
     cancellation.check()
     part_ids = wanted.of(run)
     return _named(_keys_of(catalogue, found, part_ids, cancellation), part_ids, run, warnings)
 
 
-def estimated_samples(catalogue: Catalogue, columns: PartColumns, reader: ShardReader, ask: CardinalityAsk) -> int:
+def estimated_samples(
+    catalogue: Catalogue, columns: PartColumns, reader: ShardReader, request: CardinalityRequest
+) -> int:
     """About how many samples the series of a question have in its range, by the manifest and the buffers."""
-    within = ask.within if ask.within is not None else ALL_TIMES
-    wanted = wanted_series(columns, to_ids(catalogue.find(ask.selectors, ask.within).part_ids))
+    within = request.within if request.within is not None else ALL_TIMES
+    wanted = wanted_series(columns, to_ids(catalogue.find(request.selectors, request.within).part_ids))
     return reader.pinned(within).estimated_samples(wanted.series)
 
 
-def _find(catalogue: Catalogue, ask: SamplesAsk) -> Found | FewKeys:
+def _find(catalogue: Catalogue, request: SamplesRequest) -> Found | FewKeys:
     """The series that are asked for. Of a few, one search finds the keys as well."""
-    few = catalogue.few_keys((ask.selector,), ask.within)
-    return few if few is not None else catalogue.find((ask.selector,), ask.within)
+    few = catalogue.few_keys((request.selector,), request.within)
+    return few if few is not None else catalogue.find((request.selector,), request.within)
 
 
 def wanted_series(columns: PartColumns, part_ids: U32s) -> Wanted:

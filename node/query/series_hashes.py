@@ -10,30 +10,30 @@ from strandline.index.bitmaps import to_ids
 from strandline.index.catalogue import Catalogue
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import SeriesCount, SeriesHashesAnswer
-from strandline.node.query.asks import SeriesHashesAsk
 from strandline.node.query.hash_samples import HashSample, distinct_share
+from strandline.node.query.shard_requests import SeriesHashesRequest
 
 _NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
 
 
 def series_hashes(
-    catalogue: Catalogue, columns: PartColumns, ask: SeriesHashesAsk, warnings: tuple[str, ...]
+    catalogue: Catalogue, columns: PartColumns, request: SeriesHashesRequest, warnings: tuple[str, ...]
 ) -> SeriesHashesAnswer:
     """What one shard answers."""
     known = columns.rows
-    rows = known.rows_of(to_ids(catalogue.find(ask.selectors, ask.within).part_ids))
+    rows = known.rows_of(to_ids(catalogue.find(request.selectors, request.within).part_ids))
     # One that was purged just now has no row any more.
     rows = rows[rows >= 0]
     series = len(rows)
-    if series > ask.limit:
-        rows = rows[np.argpartition(known.key_low[rows], ask.limit)[: ask.limit]]
+    if series > request.limit:
+        rows = rows[np.argpartition(known.key_low[rows], request.limit)[: request.limit]]
     return SeriesHashesAnswer(series, known.part_id[rows], known.key_low[rows], known.key_high[rows], warnings)
 
 
 @dataclass(frozen=True, slots=True)
 class DistinctSeries:
-    """How many series shards have together, and the part ids (as `CardinalityAsk.without`) of those that each shard has
-    beside a higher one. With a count that is not exact none are named.
+    """How many distinct series the shards have, and for each shard the part ids (as `CardinalityRequest.without`) of those
+    that a higher shard has, too. Empty if the count is not exact.
     """
 
     count: SeriesCount

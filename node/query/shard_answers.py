@@ -14,18 +14,6 @@ from strandline.index.matchers import InvalidMatcher, RegexBudget
 from strandline.index.part_columns import NO_KEYS
 from strandline.index.pylucene.failures import RegexTooCostly
 from strandline.node.query.answers import Answer, BucketsAnswer, CardinalityAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import (
-    Ask,
-    BucketsAsk,
-    CardinalityAsk,
-    EvaluateAsk,
-    KeyPageAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    SeriesAsk,
-    SeriesHashesAsk,
-)
 from strandline.node.query.bucket_figures import bucket_figures
 from strandline.node.query.fragment_answers import ShardView, evaluate_fragment
 from strandline.node.query.group_numbers import GroupNumbers
@@ -44,6 +32,18 @@ from strandline.node.query.queries import (
 from strandline.node.query.result_cache import DEFAULT_BYTES, ResultCache
 from strandline.node.query.sampling import estimated_samples, read_samples
 from strandline.node.query.series_hashes import series_hashes
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    EvaluateRequest,
+    KeyPageRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    SeriesHashesRequest,
+    SeriesRequest,
+    ShardRequest,
+)
 from strandline.node.query.store_trouble import store_trouble
 from strandline.node.query.turns import Turns
 from strandline.node.shard.reader import ShardReader
@@ -74,16 +74,16 @@ class ShardAnswers:
         self._turns = Turns(max(2, len(os.sched_getaffinity(0))))
         self.results = ResultCache(result_cache)
 
-    def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
+    def answer(self, request: ShardRequest, cancellation: Cancellation) -> Answer:
         """Answer a question.
 
         Raises `QueryTooLarge`, `QueryCancelled`, `QueryTimedOut`, what `strandline.index.matchers` raises for an
         expression, and `QueryUnavailable` for all else that keeps the shard from answering, with the reason.
         """
         cancellation.check()
-        able = answering(self._running, ask.within)
+        able = answering(self._running, request.within)
         try:
-            answer = self._answered(able, ask, cancellation)
+            answer = self._answered(able, request, cancellation)
         except QueryTimedOut:
             if (trouble := self._store_trouble(cancellation.timeout_s)) is not None:
                 raise trouble from None
@@ -129,34 +129,34 @@ class ShardAnswers:
             reader.close()
 
     def _answered(  # noqa: PLR0911 - one for each kind
-        self, able: Answering, ask: Ask, cancellation: Cancellation
+        self, able: Answering, request: ShardRequest, cancellation: Cancellation
     ) -> Answer:
         reader = self._reader_of(able)
         index = able.shard.index
         budget = self._budget_of(cancellation)
         catalogue = Catalogue(able.lucene, index.columns, budget, has_forgotten=index.has_forgotten)
-        match ask:
-            case SeriesAsk():
-                return _series(catalogue, ask, cancellation, able.warnings)
-            case LabelNamesAsk() | LabelValuesAsk():
-                return _terms(catalogue, ask, able.warnings)
-            case SamplesAsk():
+        match request:
+            case SeriesRequest():
+                return _series(catalogue, request, cancellation, able.warnings)
+            case LabelNamesRequest() | LabelValuesRequest():
+                return _terms(catalogue, request, able.warnings)
+            case SamplesRequest():
                 columns = able.shard.index.columns
-                return read_samples(catalogue, columns, reader, ask, cancellation, warnings=able.warnings)
-            case EvaluateAsk():
+                return read_samples(catalogue, columns, reader, request, cancellation, warnings=able.warnings)
+            case EvaluateRequest():
                 view = ShardView(
                     number_of(self._running), catalogue, index.columns, reader, self._groups, self.results, self._turns
                 )
-                return evaluate_fragment(view, ask, cancellation, able.warnings)
-            case SeriesHashesAsk():
-                return series_hashes(catalogue, index.columns, ask, able.warnings)
-            case KeyPageAsk():
-                return read_key_page(catalogue, index.columns, reader, ask, cancellation, warnings=able.warnings)
-            case CardinalityAsk():
-                samples = estimated_samples(catalogue, index.columns, reader, ask) if ask.samples else None
-                return replace(_cardinality(catalogue, ask, cancellation, able.warnings), samples=samples)
-            case BucketsAsk():
-                return BucketsAnswer(bucket_figures(able.shard, ask), able.warnings)
+                return evaluate_fragment(view, request, cancellation, able.warnings)
+            case SeriesHashesRequest():
+                return series_hashes(catalogue, index.columns, request, able.warnings)
+            case KeyPageRequest():
+                return read_key_page(catalogue, index.columns, reader, request, cancellation, warnings=able.warnings)
+            case CardinalityRequest():
+                samples = estimated_samples(catalogue, index.columns, reader, request) if request.samples else None
+                return replace(_cardinality(catalogue, request, cancellation, able.warnings), samples=samples)
+            case BucketsRequest():
+                return BucketsAnswer(bucket_figures(able.shard, request), able.warnings)
 
     def _trouble(self, error: StrandlineError) -> QueryUnavailable:
         """What is told of an error that says nothing about the question."""
@@ -188,34 +188,40 @@ class ShardAnswers:
 
 
 def _series(
-    catalogue: Catalogue, ask: SeriesAsk, cancellation: Cancellation, warnings: tuple[str, ...]
+    catalogue: Catalogue, request: SeriesRequest, cancellation: Cancellation, warnings: tuple[str, ...]
 ) -> SeriesAnswer:
-    few = catalogue.few_keys(ask.selectors, ask.within)
-    if few is not None and len(few) <= ask.limit:
+    few = catalogue.few_keys(request.selectors, request.within)
+    if few is not None and len(few) <= request.limit:
         return SeriesAnswer(in_label_order(KeyBytes(few.offsets, few.keys)), more=False, warnings=warnings)
-    found = catalogue.find(ask.selectors, ask.within)
+    found = catalogue.find(request.selectors, request.within)
     cancellation.check()
-    keys = _key_bytes(catalogue.keys(found, limit=ask.limit, step=cancellation.check))
+    keys = _key_bytes(catalogue.keys(found, limit=request.limit, step=cancellation.check))
     cancellation.check()
-    return SeriesAnswer(in_label_order(keys), len(found.part_ids) > ask.limit, warnings)
+    return SeriesAnswer(in_label_order(keys), len(found.part_ids) > request.limit, warnings)
 
 
-def _terms(catalogue: Catalogue, ask: LabelNamesAsk | LabelValuesAsk, warnings: tuple[str, ...]) -> TermsAnswer:
-    if isinstance(ask, LabelNamesAsk):
-        found = catalogue.label_names(*ask.selectors, within=ask.within, limit=ask.limit)
+def _terms(
+    catalogue: Catalogue, request: LabelNamesRequest | LabelValuesRequest, warnings: tuple[str, ...]
+) -> TermsAnswer:
+    if isinstance(request, LabelNamesRequest):
+        found = catalogue.label_names(*request.selectors, within=request.within, limit=request.limit)
     else:
-        found = catalogue.label_values(ask.label, *ask.selectors, within=ask.within, limit=ask.limit)
+        found = catalogue.label_values(request.label, *request.selectors, within=request.within, limit=request.limit)
     offsets, counts = found.offsets.astype(np.int64, copy=False), found.counts.astype(np.int64, copy=False)
     return TermsAnswer(offsets, found.data, counts, found.more, warnings, found.of_all)
 
 
 def _cardinality(
-    catalogue: Catalogue, ask: CardinalityAsk, cancellation: Cancellation, warnings: tuple[str, ...]
+    catalogue: Catalogue, request: CardinalityRequest, cancellation: Cancellation, warnings: tuple[str, ...]
 ) -> CardinalityAnswer:
-    counted = catalogue.counted(*ask.selectors, within=ask.within, without=np.frombuffer(ask.without, dtype="<u4"))
-    found = counted.cardinality(limit=ask.limit)
-    values = counted.top_values(ask.label, limit=ask.limit) if ask.label is not None else ()
-    terms = list_terms(counted, found.labels, ask.listed_bytes, cancellation.check) if ask.listed_bytes else None
+    counted = catalogue.counted(
+        *request.selectors, within=request.within, without=np.frombuffer(request.without, dtype="<u4")
+    )
+    found = counted.cardinality(limit=request.limit)
+    values = counted.top_values(request.label, limit=request.limit) if request.label is not None else ()
+    terms = (
+        list_terms(counted, found.labels, request.listed_bytes, cancellation.check) if request.listed_bytes else None
+    )
     return CardinalityAnswer(
         found.series,
         found.labels,

@@ -51,7 +51,7 @@ class ShardLink:
         finally:
             self._looking_up -= 1
 
-    async def ask(self, frame: bytes, memory: MemoryLease) -> Answer:
+    async def request(self, frame: bytes, memory: MemoryLease) -> Answer:
         """Send a query to the shard's process, and return its answer.
 
         Raises the shard's errors as they were raised there, and `QueryUnavailable` if its process is not there.

@@ -21,19 +21,6 @@ from strandline.node.query.answers import (
     SeriesHashesAnswer,
     TermsAnswer,
 )
-from strandline.node.query.asks import (
-    Ask,
-    BucketsAsk,
-    CardinalityAsk,
-    EvaluateAsk,
-    KeyPageAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    Selector,
-    SeriesAsk,
-    SeriesHashesAsk,
-)
 from strandline.node.query.cardinality_merging import merge_cardinality
 from strandline.node.query.coverage import unserved, unserved_in_words
 from strandline.node.query.fragment_merging import merge_evaluated, samples_result
@@ -48,7 +35,7 @@ from strandline.node.query.merging import (
     merge_series,
     merge_terms,
 )
-from strandline.node.query.messages import QueryFailed, ask_message
+from strandline.node.query.messages import QueryFailed, request_message
 from strandline.node.query.queries import (
     EvaluationLimits,
     QueryScope,
@@ -59,6 +46,19 @@ from strandline.node.query.queries import (
 )
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.query.series_hashes import DistinctSeries, distinct_series
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    EvaluateRequest,
+    KeyPageRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    Selector,
+    SeriesHashesRequest,
+    SeriesRequest,
+    ShardRequest,
+)
 from strandline.node.query.store_trouble import first_store_trouble
 from strandline.node.status.processes import NodeShards, ProcessState, ShardProcessStatus
 from strandline.node.workers import Workers
@@ -66,7 +66,7 @@ from strandline.promql.plan.fragments import AnyFragment, SamplesFragment
 from strandline.time_range import TimeRange
 
 # The same for every shard, or one for each shard's number.
-AskEach = Ask | Callable[[int], Ask]
+RequestEach = ShardRequest | Callable[[int], ShardRequest]
 OneAnswer = TypeVar("OneAnswer", bound=Answer)
 Result = TypeVar("Result")
 # A top over labels that are not listed is made of longer tops of each shard: what is in no shard's own is missed.
@@ -86,7 +86,7 @@ class ShardClient(Protocol):
 
     async def look_up(self, frame: bytes, memory: MemoryLease) -> Answer | None: ...
 
-    async def ask(self, frame: bytes, memory: MemoryLease) -> Answer: ...
+    async def request(self, frame: bytes, memory: MemoryLease) -> Answer: ...
 
     def index_version(self) -> IndexVersion | None: ...
 
@@ -113,44 +113,44 @@ class ShardQueries:
         """Queries from now on are held to this limit; those before are not counted."""
         self._turns = asyncio.Semaphore(concurrency)
 
-    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer:
-        return await self._merged(ask, SeriesAnswer, scope, lambda answers: merge_series(answers, ask.limit))
+    async def series(self, request: SeriesRequest, scope: QueryScope) -> SeriesAnswer:
+        return await self._merged(request, SeriesAnswer, scope, lambda answers: merge_series(answers, request.limit))
 
-    async def label_names(self, ask: LabelNamesAsk, scope: QueryScope) -> TermsAnswer:
-        return await self._merged(ask, TermsAnswer, scope, lambda answers: merge_terms(answers, ask.limit))
+    async def label_names(self, request: LabelNamesRequest, scope: QueryScope) -> TermsAnswer:
+        return await self._merged(request, TermsAnswer, scope, lambda answers: merge_terms(answers, request.limit))
 
-    async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer:
-        return await self._merged(ask, TermsAnswer, scope, lambda answers: merge_terms(answers, ask.limit))
+    async def label_values(self, request: LabelValuesRequest, scope: QueryScope) -> TermsAnswer:
+        return await self._merged(request, TermsAnswer, scope, lambda answers: merge_terms(answers, request.limit))
 
-    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
+    async def samples(self, request: SamplesRequest, scope: QueryScope) -> SamplesAnswer:
         try:
-            whole = await self._merged(ask, SamplesAnswer, scope, merge_samples_answers)
+            whole = await self._merged(request, SamplesAnswer, scope, merge_samples_answers)
         except TooManySeries as error:
             # One shard has refused, with the number of its own series.
-            raise await self._refusal(error, ask, scope) from None
+            raise await self._refusal(error, request, scope) from None
         except TooManySamples as error:
             at_least = len(self._line_up().able) > 1
-            raise (TooManySamples(error.found, ask.max_samples, at_least=True) if at_least else error) from None
-        check_series(len(whole.keys), ask.max_series)
-        check_samples(len(whole.time), ask.max_samples)
+            raise (TooManySamples(error.found, request.max_samples, at_least=True) if at_least else error) from None
+        check_series(len(whole.keys), request.max_series)
+        check_samples(len(whole.time), request.max_samples)
         return whole
 
     async def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, scope: QueryScope) -> FragmentResult:
         bounds = (limits.max_series, limits.max_samples)
         within = TimeRange(fragment.first, fragment.last)
         if isinstance(fragment, SamplesFragment):
-            return samples_result(await self.samples(SamplesAsk(fragment.matchers, within, *bounds), scope))
+            return samples_result(await self.samples(SamplesRequest(fragment.matchers, within, *bounds), scope))
         line_up = self._line_up()
         partitions = line_up.partitions or max(line_up.clients, default=0) + 1
         left_out = b""
         for _ in range(_MOST_ROUNDS):
-            ask = EvaluateAsk(fragment, partitions, *bounds, left_out)
+            request = EvaluateRequest(fragment, partitions, *bounds, left_out)
             elsewhere = None
             if left_out:
-                samples = SamplesAsk(fragment.matchers, within, *bounds, left_out)
+                samples = SamplesRequest(fragment.matchers, within, *bounds, left_out)
                 elsewhere = await self.samples(samples, scope)
             combine = partial(merge_evaluated, fragment, known=left_out, elsewhere=elsewhere)
-            result, warnings = await self._combined(ask, EvaluateAnswer, scope, combine)
+            result, warnings = await self._combined(request, EvaluateAnswer, scope, combine)
             if isinstance(result, FragmentResult):
                 return replace(result, warnings=result.warnings + warnings)
             left_out = result
@@ -163,33 +163,37 @@ class ShardQueries:
     ) -> SeriesCount:
         return (await self._distinct(selectors, within, scope)).count
 
-    async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer:
+    async def key_page(self, request: KeyPageRequest, scope: QueryScope) -> KeyPageAnswer:
         line_up = self._line_up()
-        page = await self._merged(ask, KeyPageAnswer, scope, lambda answers: merge_key_pages(answers, ask.limit))
+        page = await self._merged(
+            request, KeyPageAnswer, scope, lambda answers: merge_key_pages(answers, request.limit)
+        )
         # If they are others by now, the warning stays.
         warnings = tuple(warning for warning in page.warnings if warning not in line_up.unserved)
         return replace(page, warnings=warnings, unserved=line_up.missing)
 
-    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
+    async def cardinality(self, request: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
         shards = len(self._line_up().able)
         if shards < 2:
-            return await self._merged(ask, CardinalityAnswer, scope, lambda found: merge_cardinality(found, ask.limit))
-        distinct = await self._distinct(ask.selectors, ask.within, scope)
+            return await self._merged(
+                request, CardinalityAnswer, scope, lambda found: merge_cardinality(found, request.limit)
+            )
+        distinct = await self._distinct(request.selectors, request.within, scope)
         listed = min(_LISTED_BYTES, scope.memory.limit // _OF_THE_MEMORY) // shards
-        each = replace(ask, limit=_LONGER_TOPS * ask.limit, listed_bytes=listed)
+        each = replace(request, limit=_LONGER_TOPS * request.limit, listed_bytes=listed)
         count = None if distinct.count.is_exact else distinct.count
 
-        def of_shard(shard: int) -> CardinalityAsk:
+        def of_shard(shard: int) -> CardinalityRequest:
             return replace(each, without=distinct.repeated.get(shard, b""))
 
         def merge(answers: Mapping[int, CardinalityAnswer]) -> CardinalityAnswer:
-            return merge_cardinality(list(answers.values()), ask.limit, label=ask.label, series=count)
+            return merge_cardinality(list(answers.values()), request.limit, label=request.label, series=count)
 
         merged, warnings = await self._combined(of_shard, CardinalityAnswer, scope, merge)
         return replace(merged, warnings=merged.warnings + warnings)
 
-    async def buckets(self, ask: BucketsAsk, scope: QueryScope) -> BucketsAnswer:
-        return await self._merged(ask, BucketsAnswer, scope, lambda answers: merge_buckets(answers, ask.limit))
+    async def buckets(self, request: BucketsRequest, scope: QueryScope) -> BucketsAnswer:
+        return await self._merged(request, BucketsAnswer, scope, lambda answers: merge_buckets(answers, request.limit))
 
     def index_version(self) -> IndexVersion | None:
         line_up = self._line_up()
@@ -207,7 +211,7 @@ class ShardQueries:
     def unserved(self) -> tuple[str, ...]:
         return self._line_up().unserved
 
-    def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
+    def answered_from_cache(self, request: LabelNamesRequest | LabelValuesRequest) -> None:
         """Nothing is counted here."""
 
     def _line_up(self) -> "_LineUp":
@@ -226,34 +230,36 @@ class ShardQueries:
         before = memory.held
         most = min(_HASHED_SERIES, memory.limit // _OF_THE_MEMORY // _HASH_BYTES)
         # What one shard says alone needs no hashes.
-        ask = SeriesHashesAsk(selectors, within, most // shards if shards > 1 else 0)
-        distinct, _ = await self._combined(ask, SeriesHashesAnswer, scope, distinct_series)
+        request = SeriesHashesRequest(selectors, within, most // shards if shards > 1 else 0)
+        distinct, _ = await self._combined(request, SeriesHashesAnswer, scope, distinct_series)
         memory.shrink(memory.held - before)
         return distinct
 
-    async def _refusal(self, error: TooManySeries, ask: SamplesAsk, scope: QueryScope) -> TooManySeries:
+    async def _refusal(self, error: TooManySeries, request: SamplesRequest, scope: QueryScope) -> TooManySeries:
         """The same refusal with the number of series of all shards."""
         if len(self._line_up().able) < 2:
             return error
         try:
-            count = await self.count_series((ask.selector,), ask.within, scope)
+            count = await self.count_series((request.selector,), request.within, scope)
         except StrandlineError:
-            return TooManySeries(error.found, ask.max_series, about="at least")
-        return TooManySeries(max(count.series, error.found), ask.max_series, about="" if count.is_exact else "about")
+            return TooManySeries(error.found, request.max_series, about="at least")
+        return TooManySeries(
+            max(count.series, error.found), request.max_series, about="" if count.is_exact else "about"
+        )
 
     async def _merged(
         self,
-        ask: Ask,
+        request: ShardRequest,
         kind: type[OneAnswer],
         scope: QueryScope,
         merge: Callable[[Sequence[OneAnswer]], OneAnswer],
     ) -> OneAnswer:
-        merged, warnings = await self._combined(ask, kind, scope, lambda found: merge(list(found.values())))
+        merged, warnings = await self._combined(request, kind, scope, lambda found: merge(list(found.values())))
         return replace(merged, warnings=merged.warnings + warnings) if warnings else merged
 
     async def _combined(
         self,
-        ask: AskEach,
+        request: RequestEach,
         kind: type[OneAnswer],
         scope: QueryScope,
         combine: Callable[[Mapping[int, OneAnswer]], Result],
@@ -263,7 +269,7 @@ class ShardQueries:
         before = memory.held
         try:
             async with asyncio.timeout(scope.seconds_left(asyncio.get_running_loop().time())):
-                answers, warnings = await self._asked(ask, kind, scope)
+                answers, warnings = await self._asked(request, kind, scope)
                 size = memory.held - before
                 if len(answers) == 1 or size <= SHORT:
                     return combine(answers), warnings
@@ -277,12 +283,12 @@ class ShardQueries:
             raise waited_for or timed_out(scope.timeout_s) from None
 
     async def _asked(
-        self, ask: AskEach, kind: type[OneAnswer], scope: QueryScope
+        self, request: RequestEach, kind: type[OneAnswer], scope: QueryScope
     ) -> tuple[dict[int, OneAnswer], tuple[str, ...]]:
         """The answers of the shards that can answer, one at least, and warnings about the others."""
         line_up, memory = self._line_up(), scope.memory
         able, found = line_up.able, dict[int, Answer | str]()
-        lookup = None if callable(ask) else lookup_frame(ask)
+        lookup = None if callable(request) else lookup_frame(request)
         if lookup is not None:
             # It is so short that it does not wait behind the others.
             looked_up = await _of_each(able, lambda _, client: client.look_up(lookup, memory))
@@ -291,8 +297,10 @@ class ShardQueries:
         if able:
             async with self._turns:
                 seconds = scope.seconds_left(asyncio.get_running_loop().time())
-                frames = _frames(ask, able, seconds)
-                asked = await _of_each(able, lambda one, client: _answer_or_trouble(client.ask(frames[one], memory)))
+                frames = _frames(request, able, seconds)
+                asked = await _of_each(
+                    able, lambda one, client: _answer_or_trouble(client.request(frames[one], memory))
+                )
             for shard, one in asked.items():
                 found[shard] = _named(one, shard) if isinstance(one, StrandlineError) else one
         trouble, answers = dict(line_up.trouble), dict[int, OneAnswer]()
@@ -338,25 +346,25 @@ class _LineUp:
 
 
 async def _of_each(
-    able: Sequence[tuple[int, ShardClient]], ask: Callable[[int, ShardClient], Coroutine[object, object, Result]]
+    able: Sequence[tuple[int, ShardClient]], request: Callable[[int, ShardClient], Coroutine[object, object, Result]]
 ) -> dict[int, Result]:
     """What comes of each shard. An error is raised at once, and the other shards are told to stop."""
     if len(able) == 1:
         ((shard, client),) = able
-        return {shard: await ask(shard, client)}
+        return {shard: await request(shard, client)}
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = {shard: group.create_task(ask(shard, client)) for shard, client in able}
+            tasks = {shard: group.create_task(request(shard, client)) for shard, client in able}
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return {shard: task.result() for shard, task in tasks.items()}
 
 
-def _frames(ask: AskEach, able: Sequence[tuple[int, ShardClient]], seconds: float) -> dict[int, bytes]:
+def _frames(request: RequestEach, able: Sequence[tuple[int, ShardClient]], seconds: float) -> dict[int, bytes]:
     """What each shard is sent."""
-    if callable(ask):
-        return {shard: encode_joined(ask_message(ask(shard), seconds)) for shard, _ in able}
-    return dict.fromkeys((shard for shard, _ in able), encode_joined(ask_message(ask, seconds)))
+    if callable(request):
+        return {shard: encode_joined(request_message(request(shard), seconds)) for shard, _ in able}
+    return dict.fromkeys((shard for shard, _ in able), encode_joined(request_message(request, seconds)))
 
 
 async def _answer_or_trouble(asked: Coroutine[object, object, Answer]) -> Answer | StrandlineError:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from strandline.clock import Clock
 from strandline.node.query.answers import Answer
-from strandline.node.query.asks import Ask
 from strandline.node.query.index_version import IndexVersionPage, version_path
 from strandline.node.query.lookup_frames import lookups_path
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import Cancellation, QueryUnavailable
 from strandline.node.query.result_cache import DEFAULT_BYTES
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import ShardRequest
 from strandline.node.shard.report import ProcessFigures, ShardReport, report_of
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.status import Status
@@ -53,14 +53,14 @@ class ShardService:
             if self._answers is not None:
                 self._answers.publish(self._page, self._lookups)
 
-    def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
+    def answer(self, request: ShardRequest, cancellation: Cancellation) -> Answer:
         answers = self._answers
         if answers is None:
             raise QueryUnavailable(
                 f"shard {self._number} is just starting: it can't answer",
                 remedy="Ask again in a while; the status page shows how far it is",
             )
-        return answers.answer(ask, cancellation)
+        return answers.answer(request, cancellation)
 
     def report(self) -> bytes:
         running, answers = self._running, self._answers

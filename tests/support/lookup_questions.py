@@ -12,7 +12,7 @@ from pathlib import Path
 
 from strandline.index.documents import decode_part_key
 from strandline.node.query.answers import Answer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
+from strandline.node.query.shard_requests import LABEL_NAMES, LABEL_VALUES, SERIES
 
 KINDS = (SERIES, LABEL_NAMES, LABEL_VALUES)
 """What is asked for, by its number."""

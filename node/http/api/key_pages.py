@@ -16,8 +16,8 @@ from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse
 from strandline.node.http.routes import Access, Route
 from strandline.node.query.answers import NO_SAMPLE, KeyPageAnswer
-from strandline.node.query.asks import KeyPageAsk
 from strandline.node.query.queries import NodeQueries
+from strandline.node.query.shard_requests import KeyPageRequest
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
 from strandline.promql.values import STALE_BITS
@@ -47,8 +47,8 @@ class KeyPagesApi:
             raise BadParameter('neither "start" nor "end" is given', remedy="Name the range of times")
         first, last = _hash(given, "first", 0), _hash(given, "last", (1 << _HASH_BITS) - 1)
         limit, newest = given.limit(MOST_KEYS), given.text("newest") == "true"
-        ask = KeyPageAsk(selectors, within, first, last, limit, newest, self._settings.max_samples)
-        found = await self._queries.key_page(ask, scope_of(request, given, self._settings))
+        shard_request = KeyPageRequest(selectors, within, first, last, limit, newest, self._settings.max_samples)
+        found = await self._queries.key_page(shard_request, scope_of(request, given, self._settings))
         size = len(found.keys.data) + _SERIES_BYTES * len(found.keys)
         return await respond(request, self._workers, Answer(_page_json(found), size, found.warnings))
 

@@ -12,9 +12,9 @@ from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse, Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.query.answers import SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
 from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import NodeQueries, QueryScope
+from strandline.node.query.shard_requests import LabelNamesRequest, LabelValuesRequest, SeriesRequest
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
 
@@ -38,50 +38,54 @@ class NamesApi:
     async def series(self, request: Request) -> AnyResponse:
         """The label sets of the series that a selector matches."""
         given = await parameters_of(request)
-        ask = SeriesAsk(given.selectors(required=True), given.time_range(), self._limit(given))
-        found = await self._queries.series(ask, self._scope(request, given))
+        shard_request = SeriesRequest(given.selectors(required=True), given.time_range(), self._limit(given))
+        found = await self._queries.series(shard_request, self._scope(request, given))
         size = len(found.keys.data) + found.keys.offsets.nbytes
-        return await respond(request, self._workers, Answer(series_json(found.keys), size, _warnings(found, ask.limit)))
+        return await respond(
+            request, self._workers, Answer(series_json(found.keys), size, _warnings(found, shard_request.limit))
+        )
 
     async def labels(self, request: Request) -> AnyResponse:
         """The names of labels."""
         given = await parameters_of(request)
-        ask = LabelNamesAsk(given.selectors(required=False), given.time_range(), self._limit(given))
-        return await self._listed(request, given, ask)
+        shard_request = LabelNamesRequest(given.selectors(required=False), given.time_range(), self._limit(given))
+        return await self._listed(request, given, shard_request)
 
     async def values(self, request: Request) -> AnyResponse:
         """The values of one label."""
         given = await parameters_of(request)
         label, selectors = label_name_of(request.wildcard("name")), given.selectors(required=False)
-        ask = LabelValuesAsk(label, selectors, given.time_range(), self._limit(given))
-        return await self._listed(request, given, ask)
+        shard_request = LabelValuesRequest(label, selectors, given.time_range(), self._limit(given))
+        return await self._listed(request, given, shard_request)
 
-    async def _listed(self, request: Request, given: Parameters, ask: LabelNamesAsk | LabelValuesAsk) -> AnyResponse:
+    async def _listed(
+        self, request: Request, given: Parameters, shard_request: LabelNamesRequest | LabelValuesRequest
+    ) -> AnyResponse:
         """A list of all series is kept for as long as the shards say that it holds."""
         scope = self._scope(request, given)
-        version = self._queries.index_version() if not ask.selectors else None
-        if version is None or not version.holds_for(ask.within):
-            return await self._asked(request, scope, ask)
-        label = ask.label if isinstance(ask, LabelValuesAsk) else None
-        key = ListKey(label, ask.limit, accepts_gzip(request.headers.get("accept-encoding", "")))
-        kept = self._kept.get(version, key)
-        if kept is not None:
-            self._queries.kept(ask)
-            return kept
-        return await self._asked(request, scope, ask, keep=(version, key))
+        version = self._queries.index_version() if not shard_request.selectors else None
+        if version is None or not version.holds_for(shard_request.within):
+            return await self._asked(request, scope, shard_request)
+        label = shard_request.label if isinstance(shard_request, LabelValuesRequest) else None
+        key = ListKey(label, shard_request.limit, accepts_gzip(request.headers.get("accept-encoding", "")))
+        answered_from_cache = self._kept.get(version, key)
+        if answered_from_cache is not None:
+            self._queries.answered_from_cache(shard_request)
+            return answered_from_cache
+        return await self._asked(request, scope, shard_request, keep=(version, key))
 
     async def _asked(
         self,
         request: Request,
         scope: QueryScope,
-        ask: LabelNamesAsk | LabelValuesAsk,
+        shard_request: LabelNamesRequest | LabelValuesRequest,
         keep: tuple[IndexVersion, ListKey] | None = None,
     ) -> AnyResponse:
-        if isinstance(ask, LabelNamesAsk):
-            found = await self._queries.label_names(ask, scope)
+        if isinstance(shard_request, LabelNamesRequest):
+            found = await self._queries.label_names(shard_request, scope)
         else:
-            found = await self._queries.label_values(ask, scope)
-        warnings, size = _warnings(found, ask.limit), len(found.data) + 2 * found.offsets.nbytes
+            found = await self._queries.label_values(shard_request, scope)
+        warnings, size = _warnings(found, shard_request.limit), len(found.data) + 2 * found.offsets.nbytes
         response = await respond(request, self._workers, Answer(terms_json(found), size, warnings))
         # An empty list is as quick to ask for again, and there are as many of them as clients think up. What the node
         # does not serve belongs to the version.

@@ -18,8 +18,8 @@ from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse, Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.query.answers import BucketsAnswer, CardinalityAnswer
-from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import NodeQueries
+from strandline.node.query.shard_requests import BucketsRequest, CardinalityRequest
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
 
@@ -65,8 +65,8 @@ class StatusApi:
             raise BadParameter('the parameter "limit" is not above zero')
         most, within = given.limit(_MOST_TOPS, default=DEFAULT_LIMIT), given.time_range()
         scope = scope_of(request, given, self.settings)
-        found = await self.queries.cardinality(CardinalityAsk(given.selectors(required=False), within, most), scope)
-        buckets = await self.queries.buckets(BucketsAsk(within, _MOST_BUCKETS), scope)
+        found = await self.queries.cardinality(CardinalityRequest(given.selectors(required=False), within, most), scope)
+        buckets = await self.queries.buckets(BucketsRequest(within, _MOST_BUCKETS), scope)
         warnings = found.warnings + buckets.warnings + estimates_of(found)
         body = await self.workers.run(lambda: _tsdb_json(found, buckets, most))
         return await respond(request, self.workers, Answer((body,), len(body), warnings))

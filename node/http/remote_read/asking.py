@@ -12,8 +12,8 @@ from strandline.index.key_bytes import KeyBytes
 from strandline.node.http.remote_read.columns import AnswerColumns
 from strandline.node.http.remote_read.requests import ReadQuery, ReadRequest
 from strandline.node.query.answers import LACKS_LATER_ONLY, SamplesAnswer
-from strandline.node.query.asks import SamplesAsk, SeriesAsk
 from strandline.node.query.queries import NodeQueries, PartialAnswer, QueryScope, QueryTooLarge
+from strandline.node.query.shard_requests import SamplesRequest, SeriesRequest
 from strandline.node.settings.http_sections import QuerySettings
 
 
@@ -79,9 +79,9 @@ async def _answer(query: ReadQuery, queries: NodeQueries, limits: _Limits, scope
     if query.within.first > query.within.last:
         return _series_alone(KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)))
     if not query.labels_only:
-        ask = SamplesAsk(query.matchers, query.within, limits.series, limits.samples)
+        ask = SamplesRequest(query.matchers, query.within, limits.series, limits.samples)
         return await queries.samples(ask, scope)
-    found = await queries.series(SeriesAsk((query.matchers,), query.within, limits.series), scope)
+    found = await queries.series(SeriesRequest((query.matchers,), query.within, limits.series), scope)
     if found.more:
         count = await queries.count_series((query.matchers,), query.within, scope)
         raise QueryTooLarge(

@@ -12,7 +12,6 @@ import pytest
 from strandline.clock import wait_until
 from strandline.node.query import fragment_answers, shard_answers
 from strandline.node.query.answers import Answer
-from strandline.node.query.asks import EvaluateAsk
 from strandline.node.query.queries import (
     Cancellation,
     EvaluationLimits,
@@ -20,6 +19,7 @@ from strandline.node.query.queries import (
     TooManySamples,
     TooManySeries,
 )
+from strandline.node.query.shard_requests import EvaluateRequest
 from strandline.node.query.turns import Turns
 from strandline.promql.engine import prepare
 from strandline.promql.errors import EvaluationError
@@ -140,7 +140,7 @@ def test_a_query_that_is_not_wanted_ends_within_a_block(monkeypatch: pytest.Monk
         monkeypatch.setattr(fragment_answers, "fragment_rows", rows)
         monkeypatch.setattr(fragment_answers, "_PART_CELLS", 4)
         with pytest.raises(QueryCancelled):
-            node.services[0].answer(EvaluateAsk(fragment, 1, 1000, 1000), cancelled)
+            node.services[0].answer(EvaluateRequest(fragment, 1, 1000, 1000), cancelled)
         assert evaluated == [4, 4, 4]
 
 
@@ -171,7 +171,9 @@ def test_however_many_ask_at_once_few_blocks_are_in_memory(monkeypatch: pytest.M
             return fragment_rows(fragment, samples)
 
         def ask() -> None:
-            answered.append(node.services[0].answer(EvaluateAsk(fragment, 1, 1000, 1000), Cancellation(CLOCK, WAIT_S)))
+            answered.append(
+                node.services[0].answer(EvaluateRequest(fragment, 1, 1000, 1000), Cancellation(CLOCK, WAIT_S))
+            )
 
         monkeypatch.setattr(fragment_answers, "fragment_rows", rows)
         threads = [threading.Thread(target=ask) for _ in range(askers)]

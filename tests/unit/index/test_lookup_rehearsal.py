@@ -15,8 +15,8 @@ import pytest
 from strandline.index.lookup_server import LookupServer
 from strandline.index.part_columns import PartColumns
 from strandline.index.part_key_index import PartKeyIndex
-from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
 from strandline.node.query.frames import Message, encode_joined
+from strandline.node.query.shard_requests import LABEL_NAMES, LABEL_VALUES, SERIES
 from support.lookup_keys import add_keys, live_columns
 from support.lookup_questions import (
     ALWAYS,

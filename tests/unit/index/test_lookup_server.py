@@ -16,7 +16,7 @@ from strandline.errors import StrandlineError
 from strandline.index.lookup_server import LookupServer
 from strandline.index.part_columns import LIVE, PartColumns
 from strandline.index.part_key_index import PartKeyIndex
-from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
+from strandline.node.query.shard_requests import LABEL_NAMES, LABEL_VALUES, SERIES
 from support.lookup_keys import add_keys, key_rows, live_columns
 from support.lookup_questions import HEAD, MAGIC, PREFIX, Found, LookupQuestion, asked, connected, framed
 

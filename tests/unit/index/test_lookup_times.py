@@ -16,7 +16,7 @@ from strandline.index.lookup_server import LookupServer
 from strandline.index.part_columns import ABSENT, LIVE, PartColumns, PartRows
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.vm import start_vm
-from strandline.node.query.asks import LABEL_VALUES
+from strandline.node.query.shard_requests import LABEL_VALUES
 from strandline.time_range import EARLIEST, LATEST, TimeRange
 from support.lookup_keys import add_keys, key_rows
 from support.lookup_questions import ALWAYS, Found, LookupQuestion, asked, connected

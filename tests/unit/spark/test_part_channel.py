@@ -10,7 +10,7 @@ from strandline.errors import Fatal, Retryable, StrandlineError
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.outcome import PartOutcome
 from strandline.jobs.running import PartStopped
-from strandline.spark.part_channel import Answer, Ask, ChannelBroken, Frames, ask_of, end_of, ended_with
+from strandline.spark.part_channel import Answer, Ask, ChannelBroken, Frames, end_of, ended_with, request_of
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +40,7 @@ def test_a_question_arrives_as_it_was_asked_and_so_does_the_answer(sockets: Sock
     executor = Frames(sockets[1], KEY, NONCE, is_driver=False)
     for _ in range(2):
         executor.send(ask)
-        assert ask_of(driver.receive()) == ask
+        assert request_of(driver.receive()) == ask
         driver.send(Answer(2.5, 0.5, "why"))
         assert Answer(**executor.receive()) == Answer(2.5, 0.5, "why")
 

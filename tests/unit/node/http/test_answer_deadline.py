@@ -149,7 +149,7 @@ def test_a_list_that_was_kept_has_the_same_deadline() -> None:
             return [request.deadline for request in requests]
 
     assert in_loop(test()) == [130.0, 230.0]
-    assert len(queries.answered_from_kept) == 1
+    assert len(queries.cached_answers) == 1
 
 
 def a_request(arrived_at: float) -> Request:

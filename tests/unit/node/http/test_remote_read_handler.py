@@ -20,8 +20,8 @@ from strandline.node.http.routes import Access
 from strandline.node.masking import SecretMask
 from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.answers import LACKS_LATER_ONLY
-from strandline.node.query.asks import SamplesAsk, SeriesAsk
 from strandline.node.query.queries import QueryScope, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.node.query.shard_requests import SamplesRequest, SeriesRequest
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
 from strandline.time_range import TimeRange
@@ -136,7 +136,7 @@ def test_queries_are_answered_in_their_order(accepted: int) -> None:
     got = read(held, packed_request(queries, [accepted]))
     results = read_streamed(got.body, 3) if accepted else read_sampled(got.body)
     assert results == [{UP_A: SERIES[UP_A][1:2]}, {}, {LOAD: SERIES[LOAD][:1]}]
-    assert isinstance(held.asks[2], SamplesAsk)
+    assert isinstance(held.asks[2], SamplesRequest)
     assert held.asks[2].selector == (
         Matcher("__name__", MatchOp.MATCH, "lo.*"),
         Matcher("job", MatchOp.NOT_MATCH, "b|c"),
@@ -165,7 +165,7 @@ def test_where_only_labels_are_wanted_no_sample_is_read(accepted: int) -> None:
     got = read(held, one_query(accepted, hints=ReadHints(func="series")))
     assert (read_streamed(got.body, 1) if accepted else read_sampled(got.body)) == [{UP_A: [], UP_B: []}]
     selector = (Matcher("__name__", MatchOp.EQUAL, "up"),)
-    assert held.asks == [SeriesAsk((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
+    assert held.asks == [SeriesRequest((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
 
 
 def test_more_labels_than_a_query_may_read_are_refused() -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.node.query.answers import LACKS_LATER_ONLY
-from strandline.node.query.asks import LabelNamesAsk, SamplesAsk
 from strandline.node.query.index_version import IndexVersionPage
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import LabelNamesRequest, SamplesRequest
 from strandline.node.shard.report import report_of
 from strandline.node.shard.status import Phase
 from strandline.time_range import ALL_TIMES, TimeRange
@@ -21,7 +21,7 @@ from support.shard_world import HOUR, MINUTE, produce_everywhere
 
 pytestmark = pytest.mark.unit
 
-ALL_SAMPLES = SamplesAsk(selector('{__name__=~".+"}'), ALL_TIMES, 1000, 100_000)
+ALL_SAMPLES = SamplesRequest(selector('{__name__=~".+"}'), ALL_TIMES, 1000, 100_000)
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def set_active_lag(world: LuceneWorld, records: int) -> None:
 
 
 def warnings(answers: ShardAnswers, within: TimeRange = ALL_TIMES) -> tuple[str, ...]:
-    ask = replace(ALL_SAMPLES, within=within)
-    return answers.answer(ask, Cancellation(SystemClock(), 60.0)).warnings
+    request = replace(ALL_SAMPLES, within=within)
+    return answers.answer(request, Cancellation(SystemClock(), 60.0)).warnings
 
 
 def since(world: LuceneWorld, complete_at: int) -> str:
@@ -246,7 +246,7 @@ def test_look_ups_beside_the_link_are_declined_while_there_is_something_to_warn_
     active: LuceneWorld, answers: ShardAnswers, tmp_path: Path
 ) -> None:
     """The JVM's threads know nothing of the log."""
-    answers.answer(LabelNamesAsk((), None, 10), Cancellation(SystemClock(), 60.0))
+    answers.answer(LabelNamesRequest((), None, 10), Cancellation(SystemClock(), 60.0))
     opened: list[bool] = []
 
     class Gate(LookupGate):

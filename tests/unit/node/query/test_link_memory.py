@@ -17,7 +17,7 @@ from strandline.node.query.frames import MAX_BODY, PREFIX, Message, encode_joine
 from strandline.node.query.link_socket import SHORT
 from strandline.node.query.messages import answer_message
 from strandline.node.query.queries import QueryUnavailable
-from support.links import QUESTION, Linked, Loop, Service, answering, scripted, sending, spoken
+from support.links import REQUEST_FRAME, Linked, Loop, Service, answering, scripted, sending, spoken
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +30,7 @@ def claiming(prefix: bytes, seen: list[bytes]) -> Callable[[socket.socket], None
     """Send a prefix, and see what comes then."""
 
     def script(connection: socket.socket) -> None:
-        assert connection.recv(1 << 16) == QUESTION
+        assert connection.recv(1 << 16) == REQUEST_FRAME
         connection.sendall(prefix)
         seen.append(connection.recv(1))
 
@@ -38,7 +38,7 @@ def claiming(prefix: bytes, seen: list[bytes]) -> Callable[[socket.socket], None
 
 
 def ask_and_hold(linked: Linked, lease: object) -> Answer:
-    return linked.loop.run(linked.link.ask(QUESTION, lease))
+    return linked.loop.run(linked.link.request(REQUEST_FRAME, lease))
 
 
 @pytest.mark.parametrize("is_taken", [False, True], ids=["by one that is too large", "while others take it"])

@@ -9,11 +9,11 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.index.matchers import Matcher, MatchOp
-from strandline.node.query.asks import LABEL_NAMES, LabelNamesAsk
 from strandline.node.query.index_version import IndexVersionPage, IndexVersionReader
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import LABEL_NAMES, LabelNamesRequest
 from strandline.node.shard.status import Phase
 from support.lookup_questions import ALWAYS, Found, LookupQuestion, asked, connected
 from support.query_worlds import LuceneWorld
@@ -21,7 +21,7 @@ from support.shard_world import START
 
 pytestmark = pytest.mark.unit
 
-ASK_FEW = LabelNamesAsk(((Matcher("__name__", MatchOp.EQUAL, "few"),),), None, 100)
+ASK_FEW = LabelNamesRequest(((Matcher("__name__", MatchOp.EQUAL, "few"),),), None, 100)
 FOUND = Found(["__name__", "name"], [2, 2])
 
 

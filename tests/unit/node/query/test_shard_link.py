@@ -13,7 +13,6 @@ import pytest
 from strandline.clock import wait_until
 from strandline.index.part_columns import Span
 from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
-from strandline.node.query.asks import Ask, LabelValuesAsk
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.link_socket import SHORT
@@ -27,10 +26,11 @@ from strandline.node.query.queries import (
     QueryUnavailable,
 )
 from strandline.node.query.shard_queries import ShardQueries
+from strandline.node.query.shard_requests import LabelValuesRequest, ShardRequest
 from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from support.links import (
-    ASK,
     CLOCK,
+    REQUEST,
     WAIT_S,
     Linked,
     Loop,
@@ -61,7 +61,7 @@ def terms_of_size(size: int) -> TermsAnswer:
 
 @pytest.mark.usefixtures("server")
 def test_each_of_many_tasks_gets_the_answer_to_its_own_question(linked: Linked) -> None:
-    asks = [LabelValuesAsk(f"label {number}", (), None, number) for number in range(200)]
+    asks = [LabelValuesRequest(f"label {number}", (), None, number) for number in range(200)]
 
     async def all_at_once() -> list[Answer]:
         return await asyncio.gather(*map(linked.asked, asks))
@@ -73,7 +73,7 @@ def test_each_of_many_tasks_gets_the_answer_to_its_own_question(linked: Linked) 
 def test_a_connection_is_used_again(service: Service, linked: Linked) -> None:
     threads = set[int]()
 
-    def answer(_ask: Ask, _cancellation: Cancellation) -> BucketsAnswer:
+    def answer(_request: ShardRequest, _cancellation: Cancellation) -> BucketsAnswer:
         threads.add(threading.get_ident())
         return BucketsAnswer(())
 
@@ -189,7 +189,7 @@ def test_a_query_that_takes_too_long_ends_on_both_sides(service: Service, linked
     status = FixedShards({3: ShardProcessStatus(3, ProcessState.RUNNING)})
     queries = ShardQueries(lambda: {3: linked.link}, status, linked.workers, concurrency=1)
     with pytest.raises(QueryTimedOut, match=r"took longer than 0\.1 s"):
-        linked.loop.run(queries.buckets(ASK, QueryScope(0.1, linked.memory.lease())))
+        linked.loop.run(queries.buckets(REQUEST, QueryScope(0.1, linked.memory.lease())))
     assert service.over.wait(WAIT_S)
 
 
@@ -374,7 +374,7 @@ class TestIndexVersion:
 
     def test_where_a_process_publishes_nothing_nothing_is_known(self, path: Path, linked: Linked) -> None:
         with LinkServer(path, Service(), CLOCK):
-            assert linked.ask(ASK).warnings
+            assert linked.ask(REQUEST).warnings
             assert linked.link.index_version() is None
 
     @pytest.mark.usefixtures("server")
