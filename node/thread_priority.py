@@ -8,7 +8,7 @@ from contextlib import suppress
 _LESS_URGENT, _LEAST_URGENT = 10, 19
 
 
-def give_way() -> None:
+def lower_priority() -> None:
     """Make the calling thread, and those that it starts from now on, less urgent than the process. It stays so: going
     back would take a privilege.
     """

@@ -18,7 +18,7 @@ from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import NO_SAMPLE, KeyPageAnswer
 from strandline.node.query.queries import Cancellation
-from strandline.node.query.sampling import SampleCount, wanted_series
+from strandline.node.query.sampling import SampleCounter, select_series
 from strandline.node.query.sampling_limits import check_samples
 from strandline.node.query.shard_requests import KeyPageRequest
 from strandline.node.shard.reader import ShardReader
@@ -117,8 +117,8 @@ def _with_newest(
     *,
     part_ids: U32s,
 ) -> KeyPageAnswer:
-    wanted = wanted_series(columns, np.sort(part_ids))
-    run = reader.read(wanted.series, request.within, SampleCount(request.max_samples, cancellation))
+    wanted = select_series(columns, np.sort(part_ids))
+    run = reader.read(wanted.series, request.within, SampleCounter(request.max_samples, cancellation))
     check_samples(run.samples, request.max_samples)
     newest = run.first_sample[1:] - 1
     by_id = np.argsort(part_ids)

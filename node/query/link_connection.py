@@ -7,7 +7,7 @@ import numpy as np
 
 from strandline.node.query.answer_memory import MemoryLease
 from strandline.node.query.frames import PREFIX, FrameDamaged, lengths_of
-from strandline.node.query.link_socket import SHORT, LinkBroken
+from strandline.node.query.link_socket import SMALL_MESSAGE, LinkBroken
 
 Frame = bytearray | memoryview
 
@@ -18,7 +18,7 @@ class LinkConnection(asyncio.BufferedProtocol):
     _transport: asyncio.Transport
 
     def __init__(self) -> None:
-        self._short = bytearray(SHORT)
+        self._short = bytearray(SMALL_MESSAGE)
         self._buffer = memoryview(self._short)
         self._filled = 0
         self._size: int | None = None
@@ -78,13 +78,13 @@ class LinkConnection(asyncio.BufferedProtocol):
                 return
             header, body = lengths_of(self._buffer[: PREFIX.size])
             self._size = PREFIX.size + header + body
-            if self._size > SHORT:
+            if self._size > SMALL_MESSAGE:
                 self._make_room(self._size)
         if self._filled > self._size:
             raise FrameDamaged(f"{self._filled - self._size} bytes came behind a frame")
         if self._filled == self._size:
             frame: Frame = self._buffer
-            if self._size <= SHORT:
+            if self._size <= SMALL_MESSAGE:
                 frame = self._short[: self._size]
             self._buffer, self._filled = memoryview(self._short), 0
             if not self._answer.done():

@@ -20,26 +20,27 @@ import structlog
 from strandline.clock import Clock
 from strandline.disk import DiskFull, is_full
 from strandline.errors import Fatal, StrandlineError
+from strandline.node.query.answer_messages import answer_message, error_message
 from strandline.node.query.answers import Answer
 from strandline.node.query.frames import FrameDamaged, Message
-from strandline.node.query.link_socket import LinkBroken, receive, send, wait_for_ever
-from strandline.node.query.messages import answer_message, error_message, request_of
+from strandline.node.query.link_socket import LinkBroken, receive, send, wait_forever
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUnavailable
+from strandline.node.query.request_messages import request_of
 from strandline.node.query.shard_requests import ShardRequest
-from strandline.node.thread_priority import give_way
+from strandline.node.thread_priority import lower_priority
 
 _LOG = structlog.get_logger(__name__)
 REPORT = "report"
-MOST_CONNECTIONS = 256
-_LONGEST_PATH = 107
+MAX_CONNECTIONS = 256
+_MAX_PATH = 107
 # In bytes: selectors with long lists of values.
-_LONGEST_QUESTION = 1 << 24
+_MAX_REQUEST = 1 << 24
 # A question's connection is looked at no more often than this.
-_LOOK_S = 0.02
+_POLL_S = 0.02
 # How long whoever asked may take to fetch some of the answer: as long as the longest query, since another shard may
 # have to answer first. Whoever gives up closes the connection, which is noticed at once.
-_SEND_S = 3600.0
-_JOIN_S = 2.0
+_SEND_TIMEOUT_S = 3600.0
+_JOIN_TIMEOUT_S = 2.0
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -67,7 +68,7 @@ class _ConnectionCancellation(Cancellation):
 
     def check(self) -> None:
         now = self._time.monotonic()
-        if now - self._looked >= _LOOK_S:
+        if now - self._looked >= _POLL_S:
             self._looked = now
             if _is_closed(self._connection):
                 self.cancel()
@@ -78,14 +79,14 @@ class LinkServer:
     """Serves from the moment it is made until `close`."""
 
     def __init__(
-        self, path: Path, service: LinkService, clock: Clock, *, most_connections: int = MOST_CONNECTIONS
+        self, path: Path, service: LinkService, clock: Clock, *, max_connections: int = MAX_CONNECTIONS
     ) -> None:
         """Listen at a path, for processes of the same user only. A socket that an earlier process left is replaced.
 
         Raises `LinkUnusable` or `DiskFull`.
         """
         self._path, self._service, self._clock = path, service, clock
-        self._most = most_connections
+        self._max_connections = max_connections
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._is_closed = False
@@ -114,7 +115,7 @@ class LinkServer:
         for connection in connections:
             _shut(connection)
         for thread in (self._accepting, *connections.values()):
-            thread.join(_JOIN_S)
+            thread.join(_JOIN_TIMEOUT_S)
         self._listener.close()
 
     def _accept(self) -> None:
@@ -125,7 +126,7 @@ class LinkServer:
                 if self._is_closed:
                     return
                 _LOG.exception("a connection could not be taken")
-                self._clock.sleep(_LOOK_S)
+                self._clock.sleep(_POLL_S)
                 continue
             self._take(connection)
 
@@ -134,7 +135,7 @@ class LinkServer:
         connection.setblocking(True)
         thread = threading.Thread(target=self._serve, args=(connection,), name="answering", daemon=True)
         with self._lock:
-            if not self._is_closed and len(self._connections) < self._most and _is_own_user(connection):
+            if not self._is_closed and len(self._connections) < self._max_connections and _is_own_user(connection):
                 self._connections[connection] = thread
                 thread.start()
                 return
@@ -149,7 +150,7 @@ class LinkServer:
         try:
             with connection:
                 while not self._is_closed:
-                    message = receive(connection, wait_for_ever, _LONGEST_QUESTION)
+                    message = receive(connection, wait_forever, _MAX_REQUEST)
                     send(connection, self._reply(message, connection), self._wait_to_send)
         except (LinkBroken, QueryCancelled, OSError):
             return
@@ -164,7 +165,7 @@ class LinkServer:
             if message.kind == REPORT:
                 return Message(REPORT, {}, (np.frombuffer(self._service.report(), dtype=np.uint8),))
             request, seconds = request_of(message)
-            give_way()
+            lower_priority()
             return answer_message(
                 self._service.answer(request, _ConnectionCancellation(self._clock, seconds, connection))
             )
@@ -178,14 +179,14 @@ class LinkServer:
     def _wait_to_send(self, connection: socket.socket, events: int) -> None:
         poll = select.poll()
         poll.register(connection, events)
-        if not poll.poll(_SEND_S * 1000):
-            raise QueryCancelled(f"nobody fetched an answer for {_SEND_S:.0f} s")
+        if not poll.poll(_SEND_TIMEOUT_S * 1000):
+            raise QueryCancelled(f"nobody fetched an answer for {_SEND_TIMEOUT_S:.0f} s")
 
 
 def _listening(path: Path) -> socket.socket:
-    if len(os.fsencode(path)) > _LONGEST_PATH:
+    if len(os.fsencode(path)) > _MAX_PATH:
         raise LinkUnusable(
-            f"the socket's path {path} is longer than {_LONGEST_PATH} bytes", remedy="Use a folder with a shorter name"
+            f"the socket's path {path} is longer than {_MAX_PATH} bytes", remedy="Use a folder with a shorter name"
         )
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -196,7 +197,7 @@ def _listening(path: Path) -> socket.socket:
         listener.bind(str(path))
         # Nobody can connect before `listen`.
         path.chmod(0o600)
-        listener.listen(MOST_CONNECTIONS)
+        listener.listen(MAX_CONNECTIONS)
     except OSError as error:
         listener.close()
         if is_full(error):

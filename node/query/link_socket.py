@@ -11,7 +11,7 @@ from strandline.node.query.frames import MAX_BODY, PREFIX, Buffer, FrameDamaged,
 _MOST_BUFFERS = 1024
 # A message of up to this many bytes is received by one call, fits into what the kernel holds of a link, and is read in
 # the event loop.
-SHORT = 64 << 10
+SMALL_MESSAGE = 64 << 10
 # So many bytes are copied into one piece sooner than the kernel takes the pieces.
 _JOINED = 4 << 10
 
@@ -25,17 +25,17 @@ class LinkBroken(Retryable):
 
 
 # Waits until the socket can be read (or written); raises when that takes too long.
-Waits = Callable[[socket.socket, int], None]
+Wait = Callable[[socket.socket, int], None]
 
 
-def wait_for_ever(connection: socket.socket, events: int) -> None:
+def wait_forever(connection: socket.socket, events: int) -> None:
     """For a side that has nothing else to do."""
     poll = select.poll()
     poll.register(connection, events)
     poll.poll()
 
 
-def send(connection: socket.socket, message: Message, wait: Waits) -> None:
+def send(connection: socket.socket, message: Message, wait: Wait) -> None:
     """Send a message. It does not block, even if the socket does; `wait` is called where it would."""
     left: list[Buffer] = encode(message)
     if sum(map(len, left)) <= _JOINED:
@@ -54,7 +54,7 @@ def send(connection: socket.socket, message: Message, wait: Waits) -> None:
         left = _behind(left, sent)
 
 
-def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Message:
+def receive(connection: socket.socket, wait: Wait, most: int = MAX_BODY) -> Message:
     """Receive a message whose header and body have no more than `most` bytes each; `wait` is called where a socket that
     does not block has nothing yet. Raises `LinkBroken`, and `FrameDamaged`, after which the connection is good for
     nothing.
@@ -63,7 +63,7 @@ def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Mes
     return receive_rest(connection, _received_some(connection, wait), wait, most)
 
 
-def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Waits, most: int = MAX_BODY) -> Message:
+def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Wait, most: int = MAX_BODY) -> Message:
     """The same for a message of which some is here."""
     if len(begun) < PREFIX.size:
         begun = bytearray(begun) + _received(connection, PREFIX.size - len(begun), wait)
@@ -80,10 +80,10 @@ def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Wait
     return decode(text[:header], _received(connection, body, wait, text[header:]))
 
 
-def _received_some(connection: socket.socket, wait: Waits) -> bytes:
+def _received_some(connection: socket.socket, wait: Wait) -> bytes:
     while True:
         try:
-            data = connection.recv(SHORT)
+            data = connection.recv(SMALL_MESSAGE)
         except BlockingIOError:
             wait(connection, select.POLLIN)
             continue
@@ -94,7 +94,7 @@ def _received_some(connection: socket.socket, wait: Waits) -> bytes:
         return data
 
 
-def _received(connection: socket.socket, size: int, wait: Waits, begun: bytearray | None = None) -> bytearray:
+def _received(connection: socket.socket, size: int, wait: Wait, begun: bytearray | None = None) -> bytearray:
     """So many bytes, of which some may be here already."""
     # Memory comes as bytes do: a length that is not true must not take it all at once.
     data = begun if begun is not None else bytearray()
@@ -111,7 +111,7 @@ def _received(connection: socket.socket, size: int, wait: Waits, begun: bytearra
     return data
 
 
-def _fill(connection: socket.socket, view: memoryview, wait: Waits) -> None:
+def _fill(connection: socket.socket, view: memoryview, wait: Wait) -> None:
     at = 0
     while at < len(view):
         try:

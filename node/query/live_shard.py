@@ -50,7 +50,7 @@ _FAR_BEHIND = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class ReadyShard:
     """A shard that can answer, and the warnings that go with whatever it says."""
 
     shard: Shard
@@ -58,7 +58,7 @@ class Answering:
     warnings: tuple[str, ...]
 
 
-def answering(live: LiveShard, within: TimeRange | None = None) -> Answering:
+def ready_shard(live: LiveShard, within: TimeRange | None = None) -> ReadyShard:
     """Let a shard answer about a time, or about all of it. Raises `QueryUnavailable` if it can't, with the reason."""
     # The phase first: one that becomes ACTIVE a moment later has lacked something just now.
     status = live.status
@@ -67,8 +67,8 @@ def answering(live: LiveShard, within: TimeRange | None = None) -> Answering:
     storage = shard.parts.index_storage if shard is not None else None
     lucene = storage.index if isinstance(storage, LuceneStorage) else None
     if shard is None or lucene is None or phase not in _ANSWERING:
-        raise QueryUnavailable(f"{phase_in_words(status, number_of(live))}: it can't answer", remedy=_remedy(phase))
-    return Answering(shard, lucene, warnings_of(shard, status, phase, within))
+        raise QueryUnavailable(f"{phase_in_words(status, shard_number(live))}: it can't answer", remedy=_remedy(phase))
+    return ReadyShard(shard, lucene, warnings_of(shard, status, phase, within))
 
 
 def warnings_of(shard: Shard, status: Status, phase: Phase, within: TimeRange | None = None) -> tuple[str, ...]:
@@ -118,14 +118,14 @@ def _written(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def still_answers(live: LiveShard) -> None:
+def check_not_ended(live: LiveShard) -> None:
     """Look again before an answer is given out: an owner that was fenced meanwhile says nothing any more."""
     if live.status.phase in (Phase.FENCED, Phase.FAILED, Phase.STOPPED):
-        words = phase_in_words(live.status, number_of(live))
+        words = phase_in_words(live.status, shard_number(live))
         raise QueryUnavailable(f"{words}: it can't answer", remedy=_remedy(live.status.phase))
 
 
-def number_of(live: LiveShard) -> int:
+def shard_number(live: LiveShard) -> int:
     """The shard's number."""
     return live.parts.options.shard.shard
 

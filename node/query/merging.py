@@ -10,7 +10,7 @@ import numpy.typing as npt
 from strandline.arrays import I64s, Rows
 from strandline.index.key_bytes import KeyBytes
 from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.kernels.merging import gather_joined, join_keys, join_texts, merge_samples
+from strandline.node.query.kernels.joining import gather_joined, join_keys, join_texts, merge_samples
 
 Merged = TypeVar("Merged", SeriesAnswer, TermsAnswer, SamplesAnswer)
 

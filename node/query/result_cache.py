@@ -20,7 +20,7 @@ _ROW_BYTES, _SERIES_BYTES, _ENTRY_BYTES = 320, 2, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class KeptResult:
+class CachedResult:
     """The result of a fragment at the windows' ends `ends`, over these series and this content. Nobody changes it."""
 
     ends: Grid
@@ -41,7 +41,7 @@ class ResultCache:
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[bytes, tuple[KeptResult, int]] = OrderedDict()
+        self._kept: OrderedDict[bytes, tuple[CachedResult, int]] = OrderedDict()
         self._size = 0
         self._hits = self._partial_hits = self._misses = 0
 
@@ -50,7 +50,7 @@ class ResultCache:
         """Whether anything is kept."""
         return self._most > 0
 
-    def find(self, key: bytes) -> KeptResult | None:
+    def find(self, key: bytes) -> CachedResult | None:
         """What was kept under a key."""
         with self._lock:
             found = self._kept.get(key)
@@ -59,7 +59,7 @@ class ResultCache:
             self._kept.move_to_end(key)
             return found[0]
 
-    def keep(self, key: bytes, result: KeptResult) -> None:
+    def keep(self, key: bytes, result: CachedResult) -> None:
         """Keep a result in the place of the one before, unless it is too large."""
         size = result.size + len(key)
         with self._lock:

@@ -12,7 +12,7 @@ from strandline.index.documents import FewKeys, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import SamplesAnswer
-from strandline.node.query.kernels.merging import places_in
+from strandline.node.query.kernels.joining import positions_in
 from strandline.node.query.key_hashes import is_among
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.sampling_limits import check_samples, check_series
@@ -32,7 +32,7 @@ _SLACK = 2
 _MOST_LACKING = 4
 
 
-class SampleCount:
+class SampleCounter:
     """Hears how many samples were found, from any thread, and ends the reading where it must end."""
 
     def __init__(self, most: int, cancellation: Cancellation) -> None:
@@ -51,22 +51,22 @@ class SampleCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SelectedSeries:
     """Series in the order of their hashes, and the part id of each."""
 
     series: WantedSeries
     part_id: U32s
 
-    def take(self, places: Rows) -> "Wanted":
+    def take(self, places: Rows) -> "SelectedSeries":
         """Some of them, at places that rise."""
         series = self.series
         chosen = WantedSeries(series.metric[places], series.key_high[places], series.key_low[places])
-        return Wanted(chosen, self.part_id[places])
+        return SelectedSeries(chosen, self.part_id[places])
 
     def of(self, run: SeriesRun) -> U32s:
         """The part ids of a run's series, which are all among these."""
         places, mine = np.empty(len(run), dtype=np.int64), self.series
-        places_in(run.metric, run.key_high, run.key_low, mine.metric, mine.key_high, mine.key_low, places)
+        positions_in(run.metric, run.key_high, run.key_low, mine.metric, mine.key_high, mine.key_low, places)
         return self.part_id[places]
 
 
@@ -83,10 +83,10 @@ def read_samples(
     found = _find(catalogue, request)
     check_series(len(found.part_ids), request.max_series)
     cancellation.check()
-    wanted = wanted_series(columns, to_ids(found.part_ids) if isinstance(found, Found) else np.sort(found.part_ids))
+    wanted = select_series(columns, to_ids(found.part_ids) if isinstance(found, Found) else np.sort(found.part_ids))
     if request.only:
         wanted = wanted.take(np.flatnonzero(is_among(wanted.series.key_low, wanted.series.key_high, request.only)))
-    run = reader.read(wanted.series, request.within, SampleCount(request.max_samples, cancellation))
+    run = reader.read(wanted.series, request.within, SampleCounter(request.max_samples, cancellation))
     check_samples(run.samples, request.max_samples)
     cancellation.check()
     part_ids = wanted.of(run)
@@ -98,7 +98,7 @@ def estimated_samples(
 ) -> int:
     """About how many samples the series of a question have in its range, by the manifest and the buffers."""
     within = request.within if request.within is not None else ALL_TIMES
-    wanted = wanted_series(columns, to_ids(catalogue.find(request.selectors, request.within).part_ids))
+    wanted = select_series(columns, to_ids(catalogue.find(request.selectors, request.within).part_ids))
     return reader.pinned(within).estimated_samples(wanted.series)
 
 
@@ -108,7 +108,7 @@ def _find(catalogue: Catalogue, request: SamplesRequest) -> Found | FewKeys:
     return few if few is not None else catalogue.find((request.selector,), request.within)
 
 
-def wanted_series(columns: PartColumns, part_ids: U32s) -> Wanted:
+def select_series(columns: PartColumns, part_ids: U32s) -> SelectedSeries:
     """The series of some part ids, which rise."""
     known = columns.rows
     rows = known.rows_of(part_ids)
@@ -116,7 +116,7 @@ def wanted_series(columns: PartColumns, part_ids: U32s) -> Wanted:
     rows = rows[rows >= 0]
     metric, key_high, key_low = known.metric[rows], known.key_high[rows], known.key_low[rows]
     order = np.lexsort((key_low, key_high, metric))
-    return Wanted(WantedSeries(metric[order], key_high[order], key_low[order]), known.part_id[rows][order])
+    return SelectedSeries(WantedSeries(metric[order], key_high[order], key_low[order]), known.part_id[rows][order])
 
 
 def _keys_of(catalogue: Catalogue, found: Found | FewKeys, part_ids: U32s, cancellation: Cancellation) -> Keys:

@@ -15,12 +15,13 @@ from strandline.index.part_columns import NO_KEYS
 from strandline.index.pylucene.failures import RegexTooCostly
 from strandline.node.query.answers import Answer, BucketsAnswer, CardinalityAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.bucket_figures import bucket_figures
+from strandline.node.query.fair_semaphore import FairSemaphore
 from strandline.node.query.fragment_answers import ShardView, evaluate_fragment
 from strandline.node.query.group_numbers import GroupNumbers
 from strandline.node.query.index_version import IndexVersionPage
 from strandline.node.query.key_pages import read_key_page
 from strandline.node.query.label_terms import list_terms
-from strandline.node.query.live_shard import Answering, LiveShard, answering, number_of, still_answers
+from strandline.node.query.live_shard import LiveShard, ReadyShard, check_not_ended, ready_shard, shard_number
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import (
     Cancellation,
@@ -44,8 +45,7 @@ from strandline.node.query.shard_requests import (
     SeriesRequest,
     ShardRequest,
 )
-from strandline.node.query.store_trouble import store_trouble
-from strandline.node.query.turns import Turns
+from strandline.node.query.unresponsive_store import unresponsive_store_error
 from strandline.node.shard.reader import ShardReader
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
@@ -71,7 +71,7 @@ class ShardAnswers:
         self._known: Shard | None = None
         self._groups = GroupNumbers()
         # More at once would be no faster, and hold more samples in memory. Two, so that one may wait for the store.
-        self._turns = Turns(max(2, len(os.sched_getaffinity(0))))
+        self._block_semaphore = FairSemaphore(max(2, len(os.sched_getaffinity(0))))
         self.results = ResultCache(result_cache)
 
     def answer(self, request: ShardRequest, cancellation: Cancellation) -> Answer:
@@ -81,18 +81,18 @@ class ShardAnswers:
         expression, and `QueryUnavailable` for all else that keeps the shard from answering, with the reason.
         """
         cancellation.check()
-        able = answering(self._running, request.within)
+        able = ready_shard(self._running, request.within)
         try:
             answer = self._answered(able, request, cancellation)
         except QueryTimedOut:
-            if (trouble := self._store_trouble(cancellation.timeout_s)) is not None:
+            if (trouble := self._unresponsive_store_error(cancellation.timeout_s)) is not None:
                 raise trouble from None
             raise
         except (*ABOUT_THE_QUESTION, QueryUnavailable):
             raise
         except StrandlineError as error:
             raise self._trouble(error) from error
-        still_answers(self._running)
+        check_not_ended(self._running)
         return answer
 
     def publish(self, page: IndexVersionPage, lookups: LookupGate) -> None:
@@ -100,7 +100,7 @@ class ShardAnswers:
         have no warnings. Called by the shard's own threads.
         """
         try:
-            able = answering(self._running)
+            able = ready_shard(self._running)
         except QueryUnavailable:
             able = None
         if able is None or able.warnings:
@@ -129,7 +129,7 @@ class ShardAnswers:
             reader.close()
 
     def _answered(  # noqa: PLR0911 - one for each kind
-        self, able: Answering, request: ShardRequest, cancellation: Cancellation
+        self, able: ReadyShard, request: ShardRequest, cancellation: Cancellation
     ) -> Answer:
         reader = self._reader_of(able)
         index = able.shard.index
@@ -145,7 +145,13 @@ class ShardAnswers:
                 return read_samples(catalogue, columns, reader, request, cancellation, warnings=able.warnings)
             case EvaluateRequest():
                 view = ShardView(
-                    number_of(self._running), catalogue, index.columns, reader, self._groups, self.results, self._turns
+                    shard_number(self._running),
+                    catalogue,
+                    index.columns,
+                    reader,
+                    self._groups,
+                    self.results,
+                    self._block_semaphore,
                 )
                 return evaluate_fragment(view, request, cancellation, able.warnings)
             case SeriesHashesRequest():
@@ -160,15 +166,19 @@ class ShardAnswers:
 
     def _trouble(self, error: StrandlineError) -> QueryUnavailable:
         """What is told of an error that says nothing about the question."""
-        still_answers(self._running)
-        number = number_of(self._running)
+        check_not_ended(self._running)
+        number = shard_number(self._running)
         return QueryUnavailable(f"shard {number} can't answer: {error.message}", remedy=error.remedy)
 
-    def _store_trouble(self, timeout_s: float) -> QueryUnavailable | None:
+    def _unresponsive_store_error(self, timeout_s: float) -> QueryUnavailable | None:
         health = self._running.parts.store_health
-        return store_trouble(number_of(self._running), health.figures(), timeout_s) if health is not None else None
+        return (
+            unresponsive_store_error(shard_number(self._running), health.figures(), timeout_s)
+            if health is not None
+            else None
+        )
 
-    def _reader_of(self, able: Answering) -> ShardReader:
+    def _reader_of(self, able: ReadyShard) -> ShardReader:
         """The reader of a shard, made when it is active or first asked."""
         with self._lock:
             if self._reader is None or self._known is not able.shard:

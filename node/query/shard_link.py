@@ -4,13 +4,13 @@ import asyncio
 from pathlib import Path
 
 from strandline.node.query.answer_memory import MemoryLease
+from strandline.node.query.answer_messages import answer_of
 from strandline.node.query.answers import Answer
 from strandline.node.query.frames import FrameDamaged, decode_frame
 from strandline.node.query.index_version import IndexVersion, IndexVersionReader, version_path
 from strandline.node.query.link_connection import Frame, LinkConnection
-from strandline.node.query.link_socket import SHORT, LinkBroken
+from strandline.node.query.link_socket import SMALL_MESSAGE, LinkBroken
 from strandline.node.query.lookup_frames import DECLINED, lookups_path
-from strandline.node.query.messages import answer_of
 from strandline.node.query.queries import QueryUnavailable
 from strandline.node.workers import Workers
 
@@ -58,7 +58,7 @@ class ShardLink:
         """
         try:
             received = await self._exchange(frame, memory)
-            if len(received) <= SHORT:
+            if len(received) <= SMALL_MESSAGE:
                 return answer_of(decode_frame(received))
             return await self._workers.run(lambda: answer_of(decode_frame(received)))
         except FrameDamaged as error:

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from strandline.errors import StrandlineError
 from strandline.node.query.answer_memory import MemoryLease
+from strandline.node.query.answer_messages import QueryFailed
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
@@ -27,7 +28,7 @@ from strandline.node.query.fragment_merging import merge_evaluated, samples_resu
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.index_version import IndexVersion, joined
 from strandline.node.query.key_pages import merge_key_pages
-from strandline.node.query.link_socket import SHORT
+from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.lookup_frames import lookup_frame
 from strandline.node.query.merging import (
     merge_buckets,
@@ -35,7 +36,6 @@ from strandline.node.query.merging import (
     merge_series,
     merge_terms,
 )
-from strandline.node.query.messages import QueryFailed, request_message
 from strandline.node.query.queries import (
     EvaluationLimits,
     QueryScope,
@@ -44,6 +44,7 @@ from strandline.node.query.queries import (
     TooManySeries,
     timed_out,
 )
+from strandline.node.query.request_messages import request_message
 from strandline.node.query.sampling_limits import check_samples, check_series
 from strandline.node.query.series_hashes import DistinctSeries, distinct_series
 from strandline.node.query.shard_requests import (
@@ -59,7 +60,7 @@ from strandline.node.query.shard_requests import (
     SeriesRequest,
     ShardRequest,
 )
-from strandline.node.query.store_trouble import first_store_trouble
+from strandline.node.query.unresponsive_store import first_unresponsive_store_error
 from strandline.node.status.processes import NodeShards, ProcessState, ShardProcessStatus
 from strandline.node.workers import Workers
 from strandline.promql.plan.fragments import AnyFragment, SamplesFragment
@@ -106,12 +107,12 @@ class ShardQueries:
         `concurrency` queries are worked on at a time. `workers` merge answers that are long.
         """
         self._clients, self._shards, self._workers = clients, shards, workers
-        self._turns = asyncio.Semaphore(concurrency)
+        self._semaphore = asyncio.Semaphore(concurrency)
         self._known = _LineUp({}, (), None)
 
     def reload(self, *, concurrency: int) -> None:
         """Queries from now on are held to this limit; those before are not counted."""
-        self._turns = asyncio.Semaphore(concurrency)
+        self._semaphore = asyncio.Semaphore(concurrency)
 
     async def series(self, request: SeriesRequest, scope: QueryScope) -> SeriesAnswer:
         return await self._merged(request, SeriesAnswer, scope, lambda answers: merge_series(answers, request.limit))
@@ -271,7 +272,7 @@ class ShardQueries:
             async with asyncio.timeout(scope.seconds_left(asyncio.get_running_loop().time())):
                 answers, warnings = await self._asked(request, kind, scope)
                 size = memory.held - before
-                if len(answers) == 1 or size <= SHORT:
+                if len(answers) == 1 or size <= SMALL_MESSAGE:
                     return combine(answers), warnings
                 # While they are merged, there are the answers and what becomes of them.
                 memory.grow(size)
@@ -279,7 +280,7 @@ class ShardQueries:
                 memory.shrink(size)
                 return combined, warnings
         except TimeoutError:
-            waited_for = first_store_trouble(self._shards.shards(), scope.timeout_s)
+            waited_for = first_unresponsive_store_error(self._shards.shards(), scope.timeout_s)
             raise waited_for or timed_out(scope.timeout_s) from None
 
     async def _asked(
@@ -295,7 +296,7 @@ class ShardQueries:
             found = {shard: answer for shard, answer in looked_up.items() if answer is not None}
             able = [one for one in able if one[0] not in found]
         if able:
-            async with self._turns:
+            async with self._semaphore:
                 seconds = scope.seconds_left(asyncio.get_running_loop().time())
                 frames = _frames(request, able, seconds)
                 asked = await _of_each(

@@ -44,7 +44,7 @@ class LabelValuesRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplesRequest:
-    """The samples of the selected series in a range of times. More series or samples than the two limits are refused."""
+    """The samples of the selected series in a range of times. More series or samples than the limits are refused."""
 
     selector: Selector
     within: TimeRange
@@ -105,8 +105,8 @@ class KeyPageRequest:
 
 @dataclass(frozen=True, slots=True)
 class CardinalityRequest:
-    """What makes the index large: tops of `limit` entries over the selected series. With `label`, also the top values of
-    that label.
+    """What makes the index large: tops of `limit` entries over the selected series. With `label`, also the values of
+    that label with the most series.
 
     For merging shards: `listed_bytes` is how many bytes of values the answer may list (0: none), and `without` has the
     part ids, as little-endian u32, of series that another shard counts.

@@ -17,11 +17,12 @@ import uvloop
 from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
 from strandline.node.query.answer_memory import AnswerMemory
+from strandline.node.query.answer_messages import answer_message
 from strandline.node.query.answers import Answer, BucketsAnswer
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.index_version import IndexVersionPage, version_path
-from strandline.node.query.messages import answer_message, request_message
 from strandline.node.query.queries import Cancellation
+from strandline.node.query.request_messages import request_message
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.query.shard_requests import BucketsRequest, ShardRequest
 from strandline.node.shard.report import ProcessFigures, ShardReport

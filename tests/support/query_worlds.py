@@ -20,8 +20,8 @@ from strandline.node.query.index_version import IndexVersionPage, version_path
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.lookup_frames import lookups_path
 from strandline.node.query.lookup_gate import LookupGate
-from strandline.node.query.messages import request_of
 from strandline.node.query.queries import Cancellation, EvaluationLimits, QueryScope
+from strandline.node.query.request_messages import request_of
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.query.shard_queries import ShardClient, ShardQueries

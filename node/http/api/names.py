@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from strandline.node.http.api.kept_lists import KeptLists, ListKey
+from strandline.node.http.api.cached_lists import CachedLists, ListKey
 from strandline.node.http.api.label_names import label_name_of
 from strandline.node.http.api.pieces import series_json, terms_json
 from strandline.node.http.api.sending import Answer, respond
@@ -24,7 +24,7 @@ class NamesApi:
 
     def __init__(self, queries: NodeQueries, workers: Workers, settings: QuerySettings) -> None:
         self._queries, self._workers, self._settings = queries, workers, settings
-        self._kept = KeptLists()
+        self._kept = CachedLists()
 
     def routes(self) -> Sequence[Route]:
         """Prometheus' paths."""

@@ -12,6 +12,7 @@ import pytest
 from strandline.clock import wait_until
 from strandline.node.query import fragment_answers, shard_answers
 from strandline.node.query.answers import Answer
+from strandline.node.query.fair_semaphore import FairSemaphore
 from strandline.node.query.queries import (
     Cancellation,
     EvaluationLimits,
@@ -20,7 +21,6 @@ from strandline.node.query.queries import (
     TooManySeries,
 )
 from strandline.node.query.shard_requests import EvaluateRequest
-from strandline.node.query.turns import Turns
 from strandline.promql.engine import prepare
 from strandline.promql.errors import EvaluationError
 from strandline.promql.evaluation.fragment_rows import fragment_rows
@@ -145,8 +145,8 @@ def test_a_query_that_is_not_wanted_ends_within_a_block(monkeypatch: pytest.Monk
 
 
 def test_however_many_ask_at_once_few_blocks_are_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    turns, askers = Turns(2), 5
-    monkeypatch.setattr(shard_answers, "Turns", lambda _: turns)
+    turns, askers = FairSemaphore(2), 5
+    monkeypatch.setattr(shard_answers, "FairSemaphore", lambda _: turns)
     with node_world(tmp_path, shards=1, linked=False) as node:
         (world,) = node.worlds
         now = world.clock.now_ms()

@@ -13,12 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from strandline.clock import SystemClock
 from strandline.index.matchers import Matcher, MatchOp
+from strandline.node.query.answer_messages import answer_of
 from strandline.node.query.answers import Answer, SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.frames import decode_frame
 from strandline.node.query.index_version import IndexVersionPage, IndexVersionReader
 from strandline.node.query.lookup_frames import lookup_frame
 from strandline.node.query.lookup_gate import LookupGate
-from strandline.node.query.messages import answer_of
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.query.shard_requests import (

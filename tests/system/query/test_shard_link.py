@@ -19,7 +19,7 @@ from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
 from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.query.answers import Answer, SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.frames import Message
-from strandline.node.query.link_socket import receive, send, wait_for_ever
+from strandline.node.query.link_socket import receive, send, wait_forever
 from strandline.node.query.lookup_frames import lookup_frame
 from strandline.node.query.queries import QueryUnavailable
 from strandline.node.query.shard_requests import LabelValuesRequest, SamplesRequest, SeriesRequest
@@ -113,8 +113,8 @@ def report_of(asked: Asked) -> ShardReport:
     """How the shard is, as its process says."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(asked.socket))
-        send(connection, Message("report", {}), wait_for_ever)
-        return ShardReport.from_json(receive(connection, wait_for_ever).columns[0].tobytes())
+        send(connection, Message("report", {}), wait_forever)
+        return ShardReport.from_json(receive(connection, wait_forever).columns[0].tobytes())
 
 
 def reported(asked: Asked, process: ShardProcess) -> ShardReport:

@@ -15,9 +15,9 @@ from strandline.index.key_bytes import KeyBytes
 from strandline.index.lookup_server import LookupServer
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.vm import start_vm
+from strandline.node.query.answer_messages import answer_message, answer_of
 from strandline.node.query.answers import Answer, SeriesAnswer, TermsAnswer
 from strandline.node.query.frames import Message, decode_frame, encode_joined
-from strandline.node.query.messages import answer_message, answer_of
 from strandline.node.query.shard_requests import LABEL_NAMES, LABEL_VALUES, SERIES
 from support.lookup_keys import add_keys, live_columns
 from support.lookup_questions import (

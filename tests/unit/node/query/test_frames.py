@@ -17,6 +17,7 @@ from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
 from strandline.index.pylucene.failures import RegexTooCostly
 from strandline.index.selectors import InvalidSelector
+from strandline.node.query.answer_messages import QueryFailed, answer_message, answer_of, error_message
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
@@ -39,15 +40,8 @@ from strandline.node.query.frames import (
     encode_joined,
     lengths_of,
 )
-from strandline.node.query.messages import (
-    QueryFailed,
-    answer_message,
-    answer_of,
-    error_message,
-    request_message,
-    request_of,
-)
 from strandline.node.query.queries import QueryTooLarge, QueryUnavailable, TooManySamples, TooManySeries
+from strandline.node.query.request_messages import request_message, request_of
 from strandline.node.query.shard_requests import (
     BucketsRequest,
     CardinalityRequest,
@@ -247,7 +241,8 @@ def test_columns_are_views_of_the_frame() -> None:
 @pytest.mark.parametrize("change", [-8, -1, 1, 8])
 def test_a_frame_of_another_length_than_it_says_is_refused(change: int) -> None:
     frame = frame_of(Message("any", {}, (np.arange(3),)))
-    with pytest.raises(FrameDamaged, match=f"a frame of {len(frame)} bytes came as {len(frame) + change}"):
+    expected = f"a frame of {len(frame)} bytes was received as {len(frame) + change} bytes"
+    with pytest.raises(FrameDamaged, match=expected):
         decode_frame(bytearray(frame[:change] if change < 0 else frame + bytes(change)))
 
 

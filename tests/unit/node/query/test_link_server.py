@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from strandline.node.query.answer_messages import answer_of
 from strandline.node.query.answers import Answer, TermsAnswer
 from strandline.node.query.frames import PREFIX, Message, encode_joined
 from strandline.node.query.link_server import LinkServer, LinkUnusable
-from strandline.node.query.link_socket import receive, wait_for_ever
-from strandline.node.query.messages import answer_of
+from strandline.node.query.link_socket import receive, wait_forever
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUnavailable
 from strandline.node.query.shard_requests import ShardRequest
 from strandline.node.shard.report import ShardReport
@@ -36,7 +36,7 @@ def connected(path: Path) -> socket.socket:
 def received(connection: socket.socket) -> Message:
     connection.setblocking(False)
     try:
-        return receive(connection, wait_for_ever)
+        return receive(connection, wait_forever)
     finally:
         connection.settimeout(WAIT_S)
 
@@ -127,7 +127,7 @@ def test_what_is_no_question_is_answered_with_an_error(path: Path) -> None:
 
 
 def test_more_connections_than_are_taken_are_refused_with_a_reason(service: Service, path: Path) -> None:
-    with LinkServer(path, service, CLOCK, most_connections=1), connected(path) as asking:
+    with LinkServer(path, service, CLOCK, max_connections=1), connected(path) as asking:
         asking.sendall(REQUEST_FRAME)
         assert answer_of(received(asking)).warnings
         with connected(path) as one_more, pytest.raises(QueryUnavailable, match="as many connections"):

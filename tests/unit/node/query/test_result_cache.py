@@ -7,7 +7,7 @@ import pytest
 from pyroaring import BitMap
 
 from strandline.index.key_bytes import KeyBytes
-from strandline.node.query.result_cache import KeptResult, ResultCache
+from strandline.node.query.result_cache import CachedResult, ResultCache
 from strandline.node.shard.pinned_content import PinnedContent
 from strandline.promql.evaluation.partials import Partial
 from strandline.promql.values import Grid, Vector
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.unit
 CONTENT = PinnedContent("reader", ALL_TIMES, frozenset(), (), 0)
 
 
-def result(steps: int) -> KeptResult:
+def result(steps: int) -> CachedResult:
     keys = KeyBytes(np.array([0, 3]), np.zeros(3, dtype=np.uint8))
-    return KeptResult(Grid(0, 1, steps), Partial(Vector(keys, np.zeros((1, steps)))), BitMap([1]), CONTENT)
+    return CachedResult(Grid(0, 1, steps), Partial(Vector(keys, np.zeros((1, steps)))), BitMap([1]), CONTENT)
 
 
 SIZE = result(1_000).size + 1

@@ -12,11 +12,11 @@ import pytest
 
 from strandline.clock import wait_until
 from strandline.index.part_columns import Span
+from strandline.node.query.answer_messages import QueryFailed, answer_message
 from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.link_server import LinkServer
-from strandline.node.query.link_socket import SHORT
-from strandline.node.query.messages import QueryFailed, answer_message
+from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.queries import (
     Cancellation,
     QueryCancelled,
@@ -93,7 +93,7 @@ def test_no_more_connections_are_kept_than_are_likely_to_be_used(server: LinkSer
 
 
 @pytest.mark.usefixtures("server")
-@pytest.mark.parametrize("size", [SHORT - 8, SHORT, SHORT + 8, 5_000_000])
+@pytest.mark.parametrize("size", [SMALL_MESSAGE - 8, SMALL_MESSAGE, SMALL_MESSAGE + 8, 5_000_000])
 def test_an_answer_of_any_size_arrives_whole(service: Service, linked: Linked, size: int) -> None:
     sent = terms_of_size(size)
     service.answers = lambda *_: sent
@@ -109,7 +109,7 @@ def test_an_answer_of_any_size_arrives_whole(service: Service, linked: Linked, s
 
 
 @pytest.mark.usefixtures("server")
-@pytest.mark.parametrize("size", [1000, SHORT + 8])
+@pytest.mark.parametrize("size", [1000, SMALL_MESSAGE + 8])
 def test_an_answer_that_was_received_is_not_written_over_by_the_next_one(
     service: Service, linked: Linked, size: int
 ) -> None:
@@ -290,7 +290,7 @@ def test_closing_the_server_gives_up_what_is_worked_on(service: Service, path: P
 
 
 def test_a_shard_with_too_many_connections_is_unavailable(service: Service, path: Path, linked: Linked) -> None:
-    with LinkServer(path, service, CLOCK, most_connections=0), pytest.raises(QueryUnavailable, match="shard"):
+    with LinkServer(path, service, CLOCK, max_connections=0), pytest.raises(QueryUnavailable, match="shard"):
         linked.ask()
 
 

@@ -15,6 +15,7 @@ from strandline.index.documents import encode_part_key
 from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
 from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, MemoryLease
+from strandline.node.query.answer_messages import QueryFailed
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
@@ -25,8 +26,7 @@ from strandline.node.query.answers import (
 )
 from strandline.node.query.frames import decode_frame
 from strandline.node.query.index_version import IndexVersion
-from strandline.node.query.link_socket import SHORT
-from strandline.node.query.messages import QueryFailed, request_of
+from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.queries import (
     QueryScope,
     QueryTimedOut,
@@ -35,6 +35,7 @@ from strandline.node.query.queries import (
     TooManySamples,
     TooManySeries,
 )
+from strandline.node.query.request_messages import request_of
 from strandline.node.query.shard_queries import ShardQueries
 from strandline.node.query.shard_requests import (
     BucketsRequest,
@@ -45,7 +46,7 @@ from strandline.node.query.shard_requests import (
     SeriesRequest,
     ShardRequest,
 )
-from strandline.node.query.store_trouble import store_trouble
+from strandline.node.query.unresponsive_store import unresponsive_store_error
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Status
 from strandline.node.shard.store_health import StoreFigures
@@ -358,7 +359,7 @@ class TestStoreThatDoesNotAnswer:
     def test_the_store_has_to_have_kept_it_waiting_for_half_of_its_time(
         self, unanswered_s: float, is_named: bool
     ) -> None:
-        trouble = store_trouble(3, StoreFigures("SQLite", unanswered_s), 30.0)
+        trouble = unresponsive_store_error(3, StoreFigures("SQLite", unanswered_s), 30.0)
         assert (trouble is not None) is is_named
 
 
@@ -455,7 +456,7 @@ class TestRefusedSeries:
 
 
 def long_terms(prefix: str) -> TermsAnswer:
-    texts = [f"{prefix}{number:06}".encode() for number in range(SHORT // 4)]
+    texts = [f"{prefix}{number:06}".encode() for number in range(SMALL_MESSAGE // 4)]
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     data = np.frombuffer(b"".join(texts), dtype=np.uint8)
     return TermsAnswer(offsets, data, np.ones(len(texts), dtype=np.int64), more=False)
@@ -489,7 +490,7 @@ class TestMemoryOfMerging:
 
         monkeypatch.setattr(node.workers, "run", watched)
         scope = node.scope()
-        assert len(self.ask(node, scope)) == 2 * (SHORT // 4)
+        assert len(self.ask(node, scope)) == 2 * (SMALL_MESSAGE // 4)
         assert seen == [4 * self.SIZE]
         assert node.memory.used == scope.memory.held == 2 * self.SIZE
         scope.memory.release()
@@ -504,7 +505,7 @@ class TestMemoryOfMerging:
             self.ask(node, scope)
         scope.memory.release()
         other.release()
-        assert len(self.ask(node, node.scope())) == 2 * (SHORT // 4)
+        assert len(self.ask(node, node.scope())) == 2 * (SMALL_MESSAGE // 4)
 
     def test_one_answer_alone_is_taken_as_it_is(self, loop: Loop) -> None:
         answer = long_terms("a")

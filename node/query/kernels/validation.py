@@ -7,7 +7,7 @@ from strandline.kernels.machine import load_u8
 
 
 @njit(cache=True, nogil=True)
-def first_unsound_key(data, offsets):
+def first_invalid_key(data, offsets):
     """The first of the keys `data[offsets[i] : offsets[i + 1]]` whose lengths do not lead to its end, by pairs of a
     name and a value; -1 if all do. The offsets have been checked.
     """
@@ -25,7 +25,7 @@ def first_unsound_key(data, offsets):
 
 
 @njit(cache=True, nogil=True)
-def lead_to(offsets, behind):
+def are_offsets(offsets, behind):
     """Whether offsets lead from 0 to this, and never back."""
     n = len(offsets)
     if n == 0 or offsets[0] != 0 or offsets[n - 1] != behind:

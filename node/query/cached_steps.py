@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from strandline.arrays import U32s
 from strandline.index.bitmaps import to_bitmap
-from strandline.node.query.result_cache import KeptResult, ResultCache
+from strandline.node.query.result_cache import CachedResult, ResultCache
 from strandline.node.query.result_keys import result_key
 from strandline.node.query.sampling_limits import check_samples
 from strandline.node.shard.pinned_read import PinnedRead
@@ -57,7 +57,9 @@ class Evaluation(Protocol):
         ...
 
 
-def evaluate_rest(evaluation: Evaluation, fragment: Fragment, max_samples: int, cache: ResultCache) -> Partial:
+def evaluate_uncached_steps(
+    evaluation: Evaluation, fragment: Fragment, max_samples: int, cache: ResultCache
+) -> Partial:
     """The partial result of a fragment, of which only the steps are evaluated that are not in the cache."""
     key = result_key(fragment, max_samples) if cache.is_on else None
     if key is None:
@@ -76,11 +78,11 @@ def evaluate_rest(evaluation: Evaluation, fragment: Fragment, max_samples: int, 
             partial = join_steps(fragment, known.partial, first, evaluation.evaluate(_steps_from(fragment, kept)))
         check_samples(cells_in(partial), max_samples)
     if not evaluation.lacks_keys:
-        cache.keep(key, KeptResult(fragment.ends, partial, series, evaluation.pinned.content))
+        cache.keep(key, CachedResult(fragment.ends, partial, series, evaluation.pinned.content))
     return partial
 
 
-def _unchanged_steps(evaluation: Evaluation, fragment: Fragment, known: KeptResult, series: BitMap) -> int:
+def _unchanged_steps(evaluation: Evaluation, fragment: Fragment, known: CachedResult, series: BitMap) -> int:
     """How many steps, from the first one on, are what they were."""
     ends = fragment.ends
     if ends.start < known.ends.start:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from strandline.node.http.api.kept_lists import KeptLists, ListKey
+from strandline.node.http.api.cached_lists import CachedLists, ListKey
 from strandline.node.http.responses import Response
 from strandline.node.query.index_version import IndexVersion
 
@@ -17,7 +17,7 @@ def whole(length: int) -> Response:
 
 
 def test_a_list_is_kept_as_long_as_its_version_and_under_its_own_key_only() -> None:
-    kept = KeptLists()
+    kept = CachedLists()
     one = whole(5)
     kept.keep(FIRST, NAMES, one)
     assert kept.get(FIRST, NAMES) is one
@@ -28,13 +28,13 @@ def test_a_list_is_kept_as_long_as_its_version_and_under_its_own_key_only() -> N
 
 
 def test_another_span_is_no_other_version() -> None:
-    kept = KeptLists()
+    kept = CachedLists()
     kept.keep(FIRST, NAMES, whole(5))
     assert kept.get(IndexVersion(FIRST.numbers, 3, 4), NAMES) is not None
 
 
 def test_whoever_was_asked_for_the_longest_time_ago_goes_first() -> None:
-    kept = KeptLists(most=100_000)
+    kept = CachedLists(most=100_000)
     keys = [ListKey(str(number), 1, gzip=False) for number in range(4)]
     for key in keys[:3]:
         kept.keep(FIRST, key, whole(30_000))
@@ -44,7 +44,7 @@ def test_whoever_was_asked_for_the_longest_time_ago_goes_first() -> None:
 
 
 def test_what_is_longer_than_all_the_room_is_not_kept_and_pushes_nothing_out() -> None:
-    kept = KeptLists(most=100_000)
+    kept = CachedLists(most=100_000)
     kept.keep(FIRST, NAMES, whole(60_000))
     kept.keep(FIRST, JOBS, whole(100_001))
     assert kept.get(FIRST, JOBS) is None
@@ -52,7 +52,7 @@ def test_what_is_longer_than_all_the_room_is_not_kept_and_pushes_nothing_out() -
 
 
 def test_the_room_of_a_version_that_is_over_is_free_again() -> None:
-    kept = KeptLists(most=100_000)
+    kept = CachedLists(most=100_000)
     kept.keep(FIRST, NAMES, whole(90_000))
     kept.keep(SECOND, JOBS, whole(80_000))
     kept.keep(SECOND, NAMES, whole(10_000))
@@ -61,7 +61,7 @@ def test_the_room_of_a_version_that_is_over_is_free_again() -> None:
 
 
 def test_very_many_short_lists_of_long_names_take_no_more_room_than_there_is() -> None:
-    kept = KeptLists(most=1 << 20)
+    kept = CachedLists(most=1 << 20)
     keys = [ListKey(f"{number:01000d}", 1, gzip=False) for number in range(1000)]
     for key in keys:
         kept.keep(FIRST, key, whole(2))

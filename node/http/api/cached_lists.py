@@ -22,7 +22,7 @@ class ListKey:
     gzip: bool
 
 
-class KeptLists:
+class CachedLists:
     """Lists of one version of the index. It belongs to one event loop."""
 
     def __init__(self, most: int = _MOST) -> None:

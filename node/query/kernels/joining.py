@@ -7,7 +7,7 @@ from strandline.index.kernels.key_order import compare_keys, compare_texts
 
 
 @njit(cache=True, nogil=True)
-def places_in(metric, key_high, key_low, in_metric, in_key_high, in_key_low, places):
+def positions_in(metric, key_high, key_low, in_metric, in_key_high, in_key_low, places):
     """The place of each series in a list that has all of them; both rise by (metric, key_high, key_low).
 
     From one on that the list does not have, the place is behind its end.
