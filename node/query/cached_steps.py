@@ -1,8 +1,8 @@
-"""The result of a fragment, of which some steps may have been kept from an earlier time.
+"""Evaluates a fragment with the result cache: steps that have not changed come from the cache.
 
-A step's result depends on three things: the fragment, the series that are found, and their samples in the window of the
-step. So a step that was kept is taken if its window ends before the first sample that may have changed since. A series
-that only one of both searches has found counts as a change at its first sample. What can't be told is evaluated anew.
+A step's result depends on the fragment, the series that are found, and their samples in the window of the step. So a
+cached step is used if its window ends before the first sample that may have changed. A series that only one of the two
+searches has found counts as a change at its first sample. If this is unknown, the step is evaluated.
 """
 
 from dataclasses import replace
@@ -23,17 +23,17 @@ from strandline.promql.plan.fragments import Fragment
 from strandline.promql.values import Grid
 from strandline.time_range import TimeRange
 
-# If more series than this, and more than such a part of all, are others, everything is evaluated: to look for the first
-# sample of so many would cost too much.
-_FEW_OTHERS, _MOST_OTHERS = 100, 4
+# With more differing series than this number, and than this fraction (1 / n) of all series, every step is evaluated:
+# reading the first samples of the differing series would cost too much.
+_MAX_DIFFERING, _MAX_DIFFERING_PART = 100, 4
 
 
 class Evaluation(Protocol):
-    """Evaluates fragments over some series at one moment."""
+    """Evaluates fragments over some series, as of one moment."""
 
     @property
     def pinned(self) -> PinnedRead:
-        """The moment."""
+        """The read of the shard as of that moment."""
         ...
 
     @property
@@ -51,8 +51,8 @@ class Evaluation(Protocol):
         ...
 
     def first_sample(self, part_ids: BitMap, times: TimeRange) -> int:
-        """The time of the first sample that any of some series has in a part of the pinned times; behind it if there is
-        none, and its beginning if that can't be told.
+        """The time of the first sample of these series in a part of the pinned times; a later time if they have none,
+        and the beginning if it is unknown.
         """
         ...
 
@@ -60,22 +60,22 @@ class Evaluation(Protocol):
 def evaluate_uncached_steps(
     evaluation: Evaluation, fragment: Fragment, max_samples: int, cache: ResultCache
 ) -> Partial:
-    """The partial result of a fragment, of which only the steps are evaluated that are not in the cache."""
+    """The partial result of a fragment. Only steps that the cache does not have are evaluated."""
     key = result_key(fragment, max_samples) if cache.is_on else None
     if key is None:
         return evaluation.evaluate(fragment)
     series, steps = to_bitmap(np.sort(evaluation.part_ids)), fragment.ends.count
     known = cache.find(key)
-    kept = _unchanged_steps(evaluation, fragment, known, series) if known is not None else 0
-    cache.count(kept, steps)
-    if known is None or not kept:
+    cached = _unchanged_steps(evaluation, fragment, known, series) if known is not None else 0
+    cache.count(cached, steps)
+    if known is None or not cached:
         partial = evaluation.evaluate(fragment)
     else:
         first = (fragment.ends.start - known.ends.start) // fragment.ends.step
-        if kept == steps:
+        if cached == steps:
             partial = cut_steps(fragment, known.partial, first)
         else:
-            partial = join_steps(fragment, known.partial, first, evaluation.evaluate(_steps_from(fragment, kept)))
+            partial = join_steps(fragment, known.partial, first, evaluation.evaluate(_steps_from(fragment, cached)))
         check_samples(cells_in(partial), max_samples)
     if not evaluation.lacks_keys:
         cache.keep(key, CachedResult(fragment.ends, partial, series, evaluation.pinned.content))
@@ -83,32 +83,32 @@ def evaluate_uncached_steps(
 
 
 def _unchanged_steps(evaluation: Evaluation, fragment: Fragment, known: CachedResult, series: BitMap) -> int:
-    """How many steps, from the first one on, are what they were."""
+    """How many steps, from the first on, have not changed."""
     ends = fragment.ends
     if ends.start < known.ends.start:
         return 0
     until = min(evaluation.pinned.unchanged_before(known.content), known.ends.end + 1)
-    kept = _steps_before(ends, until)
-    others = series ^ known.series
-    if not kept or not others:
-        return kept
-    if len(others) > max(_FEW_OTHERS, len(series) // _MOST_OTHERS):
+    cached = _steps_before(ends, until)
+    differing = series ^ known.series
+    if not cached or not differing:
+        return cached
+    if len(differing) > max(_MAX_DIFFERING, len(series) // _MAX_DIFFERING_PART):
         return 0
-    windows = TimeRange(fragment.first, ends.start + (kept - 1) * ends.step)
-    return min(kept, _steps_before(ends, evaluation.first_sample(others, windows)))
+    windows = TimeRange(fragment.first, ends.start + (cached - 1) * ends.step)
+    return min(cached, _steps_before(ends, evaluation.first_sample(differing, windows)))
 
 
 def _steps_before(ends: Grid, time: int) -> int:
-    """At how many ends nothing from a time on counts."""
+    """How many windows end before a time."""
     return min(ends.count, max(0, (time - 1 - ends.start) // ends.step + 1))
 
 
 def _steps_from(fragment: Fragment, first: int) -> Fragment:
-    """The fragment at its later steps."""
+    """The fragment from step `first` on."""
     ends, times = fragment.ends, fragment.times
-    left = ends.count - first
+    remaining = ends.count - first
     return replace(
         fragment,
-        ends=Grid(ends.start + first * ends.step, ends.step, left),
-        times=Grid(times.start + first * times.step, times.step, left),
+        ends=Grid(ends.start + first * ends.step, ends.step, remaining),
+        times=Grid(times.start + first * times.step, times.step, remaining),
     )

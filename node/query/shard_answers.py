@@ -1,4 +1,4 @@
-"""Answers of one shard, from what its process has: index, bitmaps, buffers, and the store behind them."""
+"""Answers the requests to one shard, from its index, bitmaps, buffers and store."""
 
 import os
 import threading
@@ -52,97 +52,97 @@ from strandline.node.shard.status import Phase
 from strandline.promql.errors import EvaluationError
 
 DEFAULT_BUDGET = RegexBudget(max_terms=5_000_000, max_ms=10_000)
-# Errors that say something about the question, or about whoever asks. Any other is the shard's own trouble.
-ABOUT_THE_QUESTION = (InvalidMatcher, RegexTooCostly, QueryTooLarge, QueryCancelled, QueryTimedOut, EvaluationError)
+# Errors of the request or of the client. Any other error means that the shard can't answer.
+_REQUEST_ERRORS = (InvalidMatcher, RegexTooCostly, QueryTooLarge, QueryCancelled, QueryTimedOut, EvaluationError)
 
 
 class ShardAnswers:
-    """Answers for a shard of this process. Any thread may ask, at any time of the shard's life; each thread that does
-    is attached to the JVM.
+    """Answers for a shard of this process, in any phase of the shard. Thread-safe. Each calling thread is attached to
+    the JVM.
     """
 
     def __init__(
         self, running: LiveShard, *, budget: RegexBudget = DEFAULT_BUDGET, result_cache: int = DEFAULT_BYTES
     ) -> None:
-        """`result_cache` is how many bytes of results of PromQL fragments are kept."""
+        """`result_cache` is the size of the result cache in bytes."""
         self._running, self._budget = running, budget
         self._lock = threading.Lock()
         self._reader: ShardReader | None = None
-        self._known: Shard | None = None
+        self._reader_shard: Shard | None = None
         self._groups = GroupNumbers()
-        # More at once would be no faster, and hold more samples in memory. Two, so that one may wait for the store.
+        # More at a time would not be faster, and hold more samples in memory. At least two: one may wait for the store.
         self._block_semaphore = FairSemaphore(max(2, len(os.sched_getaffinity(0))))
         self.results = ResultCache(result_cache)
 
     def answer(self, request: ShardRequest, cancellation: Cancellation) -> Answer:
-        """Answer a question.
+        """Answer a request.
 
-        Raises `QueryTooLarge`, `QueryCancelled`, `QueryTimedOut`, what `strandline.index.matchers` raises for an
-        expression, and `QueryUnavailable` for all else that keeps the shard from answering, with the reason.
+        Raises `QueryTooLarge`, `QueryCancelled`, `QueryTimedOut`, the errors of `strandline.index.matchers`, and
+        `QueryUnavailable`, with the reason, for any other error.
         """
         cancellation.check()
-        able = ready_shard(self._running, request.within)
+        ready = ready_shard(self._running, request.within)
         try:
-            answer = self._answered(able, request, cancellation)
+            answer = self._answered(ready, request, cancellation)
         except QueryTimedOut:
-            if (trouble := self._unresponsive_store_error(cancellation.timeout_s)) is not None:
-                raise trouble from None
+            if (store_error := self._unresponsive_store_error(cancellation.timeout_s)) is not None:
+                raise store_error from None
             raise
-        except (*ABOUT_THE_QUESTION, QueryUnavailable):
+        except (*_REQUEST_ERRORS, QueryUnavailable):
             raise
         except StrandlineError as error:
-            raise self._trouble(error) from error
+            raise self._unavailable(error) from error
         check_not_ended(self._running)
         return answer
 
     def publish(self, page: IndexVersionPage, lookups: LookupGate) -> None:
-        """Publish the version of the lists that this would answer with, and let the JVM answer look-ups while answers
-        have no warnings. Called by the shard's own threads.
+        """Publish the version of the label lists, and let the JVM answer lookups while answers have no warnings. Called
+        by the shard's threads.
         """
         try:
-            able = ready_shard(self._running)
+            ready = ready_shard(self._running)
         except QueryUnavailable:
-            able = None
-        if able is None or able.warnings:
+            ready = None
+        if ready is None or ready.warnings:
             lookups.shut()
             page.publish(None, NO_KEYS)
             return
-        # Before anyone asks: the JVM compiles look-ups for some seconds, and the first query would share the cores.
-        self._reader_of(able)
-        index = able.shard.index
-        lookups.open(able.lucene, index.columns)
+        # Before the first request, which would otherwise share the cores with the JVM compiling lookups for seconds.
+        self._reader_of(ready)
+        index = ready.shard.index
+        lookups.open(ready.lucene, index.columns)
         if self._running.status.phase is not Phase.ACTIVE:
-            # Another thread has just said so, and waits to tell it.
+            # Another thread has changed the phase, and its call of this method waits.
             lookups.shut()
         if index.has_forgotten():
             page.publish(None, NO_KEYS)
         else:
-            # The refreshes first: what comes between the two is in the span and not yet in the lists.
-            refreshes = able.lucene.refreshes
-            page.publish((id(able.shard), refreshes), index.columns.span())
+            # Refreshes are read first: a key added in between is in the span and not yet in the lists.
+            refreshes = ready.lucene.refreshes
+            page.publish((id(ready.shard), refreshes), index.columns.span())
 
     def close(self) -> None:
-        """End what reads in the background. Closing twice does nothing."""
+        """Stop background reads. Idempotent."""
         with self._lock:
-            reader, self._reader, self._known = self._reader, None, None
+            reader, self._reader, self._reader_shard = self._reader, None, None
         if reader is not None:
             reader.close()
 
     def _answered(  # noqa: PLR0911 - one for each kind
-        self, able: ReadyShard, request: ShardRequest, cancellation: Cancellation
+        self, ready: ReadyShard, request: ShardRequest, cancellation: Cancellation
     ) -> Answer:
-        reader = self._reader_of(able)
-        index = able.shard.index
+        reader = self._reader_of(ready)
+        index = ready.shard.index
         budget = self._budget_of(cancellation)
-        catalogue = Catalogue(able.lucene, index.columns, budget, has_forgotten=index.has_forgotten)
+        catalogue = Catalogue(ready.lucene, index.columns, budget, has_forgotten=index.has_forgotten)
         match request:
             case SeriesRequest():
-                return _series(catalogue, request, cancellation, able.warnings)
+                return _series(catalogue, request, cancellation, ready.warnings)
             case LabelNamesRequest() | LabelValuesRequest():
-                return _terms(catalogue, request, able.warnings)
+                return _terms(catalogue, request, ready.warnings)
             case SamplesRequest():
-                columns = able.shard.index.columns
-                return read_samples(catalogue, columns, reader, request, cancellation, warnings=able.warnings)
+                columns = ready.shard.index.columns
+                return read_samples(catalogue, columns, reader, request, cancellation, warnings=ready.warnings)
             case EvaluateRequest():
                 view = ShardView(
                     shard_number(self._running),
@@ -153,19 +153,19 @@ class ShardAnswers:
                     self.results,
                     self._block_semaphore,
                 )
-                return evaluate_fragment(view, request, cancellation, able.warnings)
+                return evaluate_fragment(view, request, cancellation, ready.warnings)
             case SeriesHashesRequest():
-                return series_hashes(catalogue, index.columns, request, able.warnings)
+                return series_hashes(catalogue, index.columns, request, ready.warnings)
             case KeyPageRequest():
-                return read_key_page(catalogue, index.columns, reader, request, cancellation, warnings=able.warnings)
+                return read_key_page(catalogue, index.columns, reader, request, cancellation, warnings=ready.warnings)
             case CardinalityRequest():
                 samples = estimated_samples(catalogue, index.columns, reader, request) if request.samples else None
-                return replace(_cardinality(catalogue, request, cancellation, able.warnings), samples=samples)
+                return replace(_cardinality(catalogue, request, cancellation, ready.warnings), samples=samples)
             case BucketsRequest():
-                return BucketsAnswer(bucket_figures(able.shard, request), able.warnings)
+                return BucketsAnswer(bucket_figures(ready.shard, request), ready.warnings)
 
-    def _trouble(self, error: StrandlineError) -> QueryUnavailable:
-        """What is told of an error that says nothing about the question."""
+    def _unavailable(self, error: StrandlineError) -> QueryUnavailable:
+        """The error that the client gets for an error that is not about its request."""
         check_not_ended(self._running)
         number = shard_number(self._running)
         return QueryUnavailable(f"shard {number} can't answer: {error.message}", remedy=error.remedy)
@@ -178,23 +178,22 @@ class ShardAnswers:
             else None
         )
 
-    def _reader_of(self, able: ReadyShard) -> ShardReader:
-        """The reader of a shard, made when it is active or first asked."""
+    def _reader_of(self, ready: ReadyShard) -> ShardReader:
+        """The reader of a shard, created when it becomes active or with its first request."""
         with self._lock:
-            if self._reader is None or self._known is not able.shard:
-                # Its index was loaded, perhaps from the store, and nothing need have come since that searches would
-                # have been let see.
-                able.lucene.refresh()
+            if self._reader is None or self._reader_shard is not ready.shard:
+                # Searches may not see the loaded index yet if no record has caused a refresh since.
+                ready.lucene.refresh()
                 if self._reader is not None:
                     self._reader.close()
-                self._reader, self._known, self._groups = ShardReader(able.shard), able.shard, GroupNumbers()
+                self._reader, self._reader_shard, self._groups = ShardReader(ready.shard), ready.shard, GroupNumbers()
                 self.results.clear()
             return self._reader
 
     def _budget_of(self, cancellation: Cancellation) -> RegexBudget:
-        """No expression is worked on for longer than the question has."""
-        left = max(1, int(cancellation.seconds_left * 1000))
-        return self._budget if left >= self._budget.max_ms else RegexBudget(self._budget.max_terms, left)
+        """The budget of regular expressions, limited to the request's time."""
+        left_ms = max(1, int(cancellation.seconds_left * 1000))
+        return self._budget if left_ms >= self._budget.max_ms else RegexBudget(self._budget.max_terms, left_ms)
 
 
 def _series(

@@ -1,4 +1,4 @@
-"""When it is the store that keeps a query waiting, and what is said then: a narrower query would not help."""
+"""The error of a query that timed out because the store does not answer. A narrower query would not help then."""
 
 from collections.abc import Iterable
 
@@ -6,12 +6,12 @@ from strandline.node.query.queries import QueryUnavailable
 from strandline.node.shard.store_health import StoreFigures
 from strandline.node.status.processes import ShardProcessStatus
 
-# In seconds: a shorter wait is usual.
+# Shorter waits are normal.
 _MIN_UNANSWERED_S = 1.0
 
 
 def unresponsive_store_error(shard: int, store: StoreFigures, timeout_s: float) -> QueryUnavailable | None:
-    """Why a query of this shard has no answer after so many seconds, if its store did not answer for half of them."""
+    """The error of a query of this shard that timed out, if its store has not answered for half of the time."""
     if store.unanswered_s < max(_MIN_UNANSWERED_S, timeout_s / 2):
         return None
     return QueryUnavailable(
@@ -22,8 +22,8 @@ def unresponsive_store_error(shard: int, store: StoreFigures, timeout_s: float) 
 
 
 def first_unresponsive_store_error(shards: Iterable[ShardProcessStatus], timeout_s: float) -> QueryUnavailable | None:
-    """The same for the first of some shards that has such trouble, by what it last reported."""
-    found = (
+    """The same for the first of these shards whose store does not answer, by its last report."""
+    errors = (
         unresponsive_store_error(one.shard, one.report.store, timeout_s) for one in shards if one.report is not None
     )
-    return next((trouble for trouble in found if trouble is not None), None)
+    return next((error for error in errors if error is not None), None)

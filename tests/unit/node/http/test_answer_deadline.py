@@ -115,7 +115,7 @@ class RecordingQueries(FakeQueries):
         self.untils: list[float | None] = []
 
     async def _began(self, scope: QueryScope) -> None:
-        self.untils.append(scope.until)
+        self.untils.append(scope.deadline)
         await super()._began(scope)
 
 

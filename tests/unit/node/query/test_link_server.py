@@ -177,8 +177,8 @@ def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: 
 def test_a_path_that_can_be_no_socket_is_refused(service: Service, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     for path, reason in (
-        (tmp_path / "file", "no socket"),
-        (tmp_path / "nowhere" / "socket", "can't be made"),
+        (tmp_path / "file", "is not a socket"),
+        (tmp_path / "nowhere" / "socket", "can't be created"),
         (tmp_path / ("long" * 30), "longer than"),
     ):
         with pytest.raises(LinkUnusable, match=reason):

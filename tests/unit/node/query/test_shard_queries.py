@@ -350,7 +350,7 @@ class TestStoreThatDoesNotAnswer:
         assert error.message == (
             "shard 1 had no answer within 0.02 s, because its store (Cassandra at db:9042) has not answered for 12 s"
         )
-        assert "Ask for less" not in str(error)
+        assert "Narrow" not in str(error)
 
     def test_a_short_wait_for_the_store_does_not_explain_it(self, loop: Loop) -> None:
         assert isinstance(self.late(loop, 0.9, 0.02), QueryTimedOut)
