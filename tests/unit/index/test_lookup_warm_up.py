@@ -1,7 +1,7 @@
-"""The rehearsal of a server of look-ups: what it asks is sound and gets answers, and it disturbs nobody.
+"""The warm-up of the lookup server: its lookups are valid and find keys, and it does not disturb other lookups.
 
-It asks at the path of its server. A test that puts a socket of its own there gets all of its questions, and holds it
-for as long as it likes.
+It connects to the path of its server. A test that puts its own socket there receives all lookups of the warm-up, and
+controls its speed.
 """
 
 import socket
@@ -32,17 +32,17 @@ from support.lookup_questions import (
 pytestmark = pytest.mark.unit
 
 KEYS = 1000
-"""The fewest with which there is one."""
+"""The smallest number of keys with a warm-up."""
 LABELS = [{"n": str(one), "tenth": str(one % 100), "é": f"{one // 4}\n"} for one in range(KEYS)]
-# By what a key is asked for: the label that tells it from all others, or all that it has.
+# The labels of a selector: the one that distinguishes the key from all others, or all of the key.
 RAREST, ALL = ("n",), ("n", "tenth", "é")
 DECLINED = encode_joined(Message("declined", {}))
 _WAIT_S = 60.0
 
 
 @dataclass
-class Rehearsed:
-    """A server whose rehearsal comes to a listener instead, and one connection to the server itself."""
+class WarmUpServer:
+    """A server whose warm-up connects to `listener` instead, and a connection to the server itself."""
 
     server: LookupServer
     index: PartKeyIndex
@@ -51,21 +51,21 @@ class Rehearsed:
     asker: socket.socket
 
     def begin(self) -> socket.socket:
-        """Let it begin: the connection over which it asks."""
+        """Start the warm-up, and return its connection."""
         add_keys(self.index, {KEYS - 1: LABELS[-1]})
         self.server.open(self.index, self.columns)
-        rehearsal, _ = self.listener.accept()
-        rehearsal.settimeout(_WAIT_S)
-        return rehearsal
+        warm_up, _ = self.listener.accept()
+        warm_up.settimeout(_WAIT_S)
+        return warm_up
 
 
 @pytest.fixture
-def rehearsed(tmp_path: Path, index: PartKeyIndex) -> Iterator[Rehearsed]:
+def warming(tmp_path: Path, index: PartKeyIndex) -> Iterator[WarmUpServer]:
     path = tmp_path / "look"
     server = LookupServer(path)
     columns = live_columns(range(KEYS))
     add_keys(index, dict(enumerate(LABELS[:-1])))
-    # With one key less there is none.
+    # With one key fewer there is no warm-up.
     server.open(index, columns)
     with connected(path) as asker, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         path.unlink()
@@ -74,7 +74,7 @@ def rehearsed(tmp_path: Path, index: PartKeyIndex) -> Iterator[Rehearsed]:
         listener.settimeout(_WAIT_S)
         assert asked(asker, series_of(3)) == series_answer(3)
         server.shut()
-        yield Rehearsed(server, index, columns, listener, asker)
+        yield WarmUpServer(server, index, columns, listener, asker)
     server.close()
 
 
@@ -86,60 +86,60 @@ def series_answer(one: int) -> Found:
     return Found([LABELS[one]])
 
 
-def questions(rehearsal: socket.socket) -> Iterator[LookupQuestion]:
-    """What is asked until the other side hangs up. The next one comes only after an answer."""
-    while frame := rehearsal.recv(1 << 16):
+def lookups(warm_up: socket.socket) -> Iterator[LookupQuestion]:
+    """The lookups of the warm-up, until it ends. The next one comes only after an answer."""
+    while frame := warm_up.recv(1 << 16):
         yield LookupQuestion.of(frame)
 
 
-def test_all_that_is_rehearsed_finds_keys_until_it_ends_by_itself(rehearsed: Rehearsed) -> None:
+def test_all_lookups_of_the_warm_up_find_keys_until_it_ends_by_itself(warming: WarmUpServer) -> None:
     seen = []
-    with rehearsed.begin() as rehearsal:
-        for question in questions(rehearsal):
-            assert question.within == ALWAYS
-            (selector,) = question.selectors
-            answer = asked_for_frame(rehearsed.asker, question.frame())
+    with warming.begin() as warm_up:
+        for lookup in lookups(warm_up):
+            assert lookup.within == ALWAYS
+            (selector,) = lookup.selectors
+            answer = asked_for_frame(warming.asker, lookup.frame())
             found = read_answer(answer)
             assert found is not None
             assert found.results
             assert found.counts in (None, [1] * len(found.results)), "one key"
-            seen.append((question.kind, tuple(name for name, _ in selector)))
-            rehearsal.sendall(answer)
-    # The kinds in turn, by one label as by all.
+            seen.append((lookup.kind, tuple(name for name, _ in selector)))
+            warm_up.sendall(answer)
+    # The kinds alternate, both by one label and by all.
     assert all({kind for kind, _ in seen[turn : turn + 3]} == set(KINDS) for turn in range(len(seen) - 2))
     assert set(seen) == set(product(KINDS, (RAREST, ALL)))
 
 
-def test_answers_are_right_while_it_runs_and_when_it_has_gone(rehearsed: Rehearsed) -> None:
-    with rehearsed.begin() as rehearsal:
-        for turn, _ in zip(range(300), questions(rehearsal), strict=False):
-            assert asked(rehearsed.asker, series_of(turn)) == series_answer(turn)
-            rehearsal.sendall(DECLINED)
+def test_answers_are_correct_during_and_after_the_warm_up(warming: WarmUpServer) -> None:
+    with warming.begin() as warm_up:
+        for turn, _ in zip(range(300), lookups(warm_up), strict=False):
+            assert asked(warming.asker, series_of(turn)) == series_answer(turn)
+            warm_up.sendall(DECLINED)
     names = LookupQuestion(LABEL_NAMES, [[("é", "7\n")]]).frame()
-    assert asked(rehearsed.asker, names) == Found(sorted(LABELS[0]), [4] * 3)
+    assert asked(warming.asker, names) == Found(sorted(LABELS[0]), [4] * 3)
     for one in range(KEYS):
-        assert asked(rehearsed.asker, series_of(one)) == series_answer(one)
+        assert asked(warming.asker, series_of(one)) == series_answer(one)
 
 
-def test_it_ends_when_the_server_is_shut_and_is_not_begun_again(rehearsed: Rehearsed) -> None:
-    with rehearsed.begin() as rehearsal:
-        asking = questions(rehearsal)
+def test_the_warm_up_ends_when_the_server_is_shut_and_does_not_start_again(warming: WarmUpServer) -> None:
+    with warming.begin() as warm_up:
+        asking = lookups(warm_up)
         for _, _ in zip(range(30), asking, strict=False):
-            rehearsal.sendall(DECLINED)
+            warm_up.sendall(DECLINED)
         next(asking)
-        rehearsed.server.shut()
-        rehearsal.sendall(DECLINED)
+        warming.server.shut()
+        warm_up.sendall(DECLINED)
         assert list(asking) == []
-    rehearsed.server.open(rehearsed.index, rehearsed.columns)
-    with connected(Path(rehearsed.listener.getsockname())) as mine:
-        other, _ = rehearsed.listener.accept()
+    warming.server.open(warming.index, warming.columns)
+    with connected(Path(warming.listener.getsockname())) as mine:
+        other, _ = warming.listener.accept()
         mine.sendall(b"mine")
         assert other.recv(4) == b"mine"
         other.close()
-    assert asked(rehearsed.asker, series_of(5)) == series_answer(5)
+    assert asked(warming.asker, series_of(5)) == series_answer(5)
 
 
-def test_a_rehearsal_at_the_servers_own_socket_leaves_answers_right(tmp_path: Path, index: PartKeyIndex) -> None:
+def test_answers_are_correct_with_a_warm_up_at_the_servers_own_socket(tmp_path: Path, index: PartKeyIndex) -> None:
     add_keys(index, dict(enumerate(LABELS)))
     server = LookupServer(tmp_path / "look")
     server.open(index, live_columns(range(KEYS)))
