@@ -304,7 +304,7 @@ class ShardQueries:
                 seconds = scope.seconds_left(asyncio.get_running_loop().time())
                 frames = _frames(request, available, seconds)
                 requested = await _of_each(
-                    able, lambda one, client: _answer_or_error(client.request(frames[one], memory))
+                    available, lambda one, client: _answer_or_error(client.request(frames[one], memory))
                 )
             for shard, one in requested.items():
                 found[shard] = _reason(one, shard) if isinstance(one, StrandlineError) else one

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from strandline.node.http.api.cached_lists import CachedLists, ListKey
+from strandline.node.http.api.json_pieces import series_json, terms_json
 from strandline.node.http.api.label_names import label_name_of
-from strandline.node.http.api.pieces import series_json, terms_json
 from strandline.node.http.api.sending import Answer, respond
 from strandline.node.http.headers import accepts_gzip
 from strandline.node.http.parameters import Parameters, parameters_of
@@ -20,11 +20,11 @@ from strandline.node.workers import Workers
 
 
 class NamesApi:
-    """Which series there are, and what their labels are. It belongs to one event loop."""
+    """Series, label names and label values. For one event loop."""
 
     def __init__(self, queries: NodeQueries, workers: Workers, settings: QuerySettings) -> None:
         self._queries, self._workers, self._settings = queries, workers, settings
-        self._kept = CachedLists()
+        self._cached = CachedLists()
 
     def routes(self) -> Sequence[Route]:
         """Prometheus' paths."""
@@ -61,25 +61,25 @@ class NamesApi:
     async def _listed(
         self, request: Request, given: Parameters, shard_request: LabelNamesRequest | LabelValuesRequest
     ) -> AnyResponse:
-        """A list of all series is kept for as long as the shards say that it holds."""
+        """Answers with the cached list if there is one. Lists of all series are cached by index version."""
         scope = self._scope(request, given)
         version = self._queries.index_version() if not shard_request.selectors else None
         if version is None or not version.holds_for(shard_request.within):
-            return await self._asked(request, scope, shard_request)
+            return await self._requested(request, scope, shard_request)
         label = shard_request.label if isinstance(shard_request, LabelValuesRequest) else None
         key = ListKey(label, shard_request.limit, accepts_gzip(request.headers.get("accept-encoding", "")))
-        answered_from_cache = self._kept.get(version, key)
-        if answered_from_cache is not None:
+        cached = self._cached.get(version, key)
+        if cached is not None:
             self._queries.answered_from_cache(shard_request)
-            return answered_from_cache
-        return await self._asked(request, scope, shard_request, keep=(version, key))
+            return cached
+        return await self._requested(request, scope, shard_request, cache_as=(version, key))
 
-    async def _asked(
+    async def _requested(
         self,
         request: Request,
         scope: QueryScope,
         shard_request: LabelNamesRequest | LabelValuesRequest,
-        keep: tuple[IndexVersion, ListKey] | None = None,
+        cache_as: tuple[IndexVersion, ListKey] | None = None,
     ) -> AnyResponse:
         if isinstance(shard_request, LabelNamesRequest):
             found = await self._queries.label_names(shard_request, scope)
@@ -87,11 +87,11 @@ class NamesApi:
             found = await self._queries.label_values(shard_request, scope)
         warnings, size = _warnings(found, shard_request.limit), len(found.data) + 2 * found.offsets.nbytes
         response = await respond(request, self._workers, Answer(terms_json(found), size, warnings))
-        # An empty list is as quick to ask for again, and there are as many of them as clients think up. What the node
-        # does not serve belongs to the version.
-        is_whole = found.of_all and (not warnings or warnings == self._queries.unserved())
-        if keep is not None and isinstance(response, Response) and is_whole and len(found):
-            self._kept.keep(*keep, response)
+        # Empty lists are not cached: they are fast to request again, and clients can name any number of labels. The
+        # warning about unserved partitions does not prevent caching: it belongs to the version.
+        is_complete = found.of_all and (not warnings or warnings == self._queries.unserved())
+        if cache_as is not None and isinstance(response, Response) and is_complete and len(found):
+            self._cached.add(*cache_as, response)
         return response
 
     def _limit(self, given: Parameters) -> int:
@@ -102,18 +102,18 @@ class NamesApi:
 
 
 def scope_of(request: Request, given: Parameters, settings: QuerySettings) -> QueryScope:
-    """How long this request may take, until its client has the answer: no longer than the settings say."""
-    wanted, most = given.timeout_s(), settings.timeout.seconds
-    if wanted is None or wanted >= most:
-        return limited_scope(request, most)
-    return limited_scope(request, wanted, wished=True)
+    """The scope of a request: the timeout of the client, limited by `query.timeout`."""
+    wanted, max_s = given.timeout_s(), settings.timeout.seconds
+    if wanted is None or wanted >= max_s:
+        return limited_scope(request, max_s)
+    return limited_scope(request, wanted, by_client=True)
 
 
-def limited_scope(request: Request, timeout_s: float, *, wished: bool = False) -> QueryScope:
-    """A scope for the queries of a request that has so many seconds from its arrival to the end of its answer; `wished`
-    if its client asked for that.
+def limited_scope(request: Request, timeout_s: float, *, by_client: bool = False) -> QueryScope:
+    """The scope of a request that has `timeout_s` from its arrival to the end of its answer. `by_client`: the client
+    has set the timeout.
     """
-    request.limit_time(timeout_s, wished=wished)
+    request.limit_time(timeout_s, by_client=by_client)
     return QueryScope(timeout_s, request.memory, request.deadline)
 
 

@@ -25,7 +25,7 @@ from strandline.errors import StrandlineError
 from strandline.node.http.api.names import limited_scope
 from strandline.node.http.errors import BadParameter, Refused, fault_of
 from strandline.node.http.parameters import parameters_of_url
-from strandline.node.http.remote_read.asking import ask, require_whole
+from strandline.node.http.remote_read.read_execution import execute, require_complete
 from strandline.node.http.remote_read.requests import ResponseType, decode_request
 from strandline.node.http.remote_read.sampled import sampled_parts
 from strandline.node.http.remote_read.streamed import PART_BYTES, streamed_parts
@@ -75,19 +75,19 @@ class _Reader:
         """Answer a request."""
         try:
             partial = _partial(request)
-            asked = decode_request(await _body(request))
+            read_request = decode_request(await _body(request))
             scope = limited_scope(request, self._settings.timeout.seconds)
-            answer = await ask(asked, self._queries, self._settings, scope)
+            answer = await execute(read_request, self._queries, self._settings, scope)
             if partial is not _Partial.ALLOW:
-                require_whole(answer, self._queries.unserved(), of_dataset=partial is _Partial.DENY)
-            make = sampled_parts if asked.response_type is ResponseType.SAMPLES else streamed_parts
+                require_complete(answer, self._queries.unserved(), of_dataset=partial is _Partial.DENY)
+            make = sampled_parts if read_request.response_type is ResponseType.SAMPLES else streamed_parts
             reserved = min(PART_BYTES, request.memory.held)
             request.memory.grow(reserved)
             parts = await self._workers.run(lambda: make(answer.columns))
         except StrandlineError as error:
             fault = fault_of(error).masked(self._mask)
             return Response.text(fault.text + "\n", status=fault.status, headers=fault.headers)
-        headers = _ENCODINGS[asked.response_type]
+        headers = _ENCODINGS[read_request.response_type]
         if answer.warnings:
             headers += ((WARNINGS_HEADER, self._mask.text(_header_text(answer.warnings))),)
 
@@ -95,7 +95,7 @@ class _Reader:
             while (part := await self._workers.run(lambda: next(parts, None))) is not None:
                 yield part
 
-        return StreamedResponse(blocks(), _TYPES[asked.response_type], headers, reserved=reserved)
+        return StreamedResponse(blocks(), _TYPES[read_request.response_type], headers, reserved=reserved)
 
 
 def _partial(request: Request) -> "_Partial":

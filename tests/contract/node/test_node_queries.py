@@ -313,7 +313,7 @@ def test_a_shard_that_is_down_is_not_asked(filled: NodeWorld) -> None:
     assert answer.warnings == ("shard 0 is down (Kafka has lost records): the answer lacks its series",)
     filled.status.statuses[0] = replace(down, state=ProcessState.WAITING, reason="", starts_in_s=4.2)
     answer = filled.ask(SeriesRequest((EVERY,), None, 100))
-    assert answer.warnings == ("shard 0 has ended and is started again in 4 s: the answer lacks its series",)
+    assert answer.warnings == ("shard 0 has ended and will be restarted in 4 s: the answer lacks its series",)
 
 
 def test_a_shard_without_a_link_is_a_warning_and_no_shard_at_all_an_error(filled: NodeWorld) -> None:

@@ -298,7 +298,7 @@ def test_what_is_wrong_with_the_query_ends_it_in_all_shards(loop: Loop, error: E
 
 def test_an_answer_to_something_else_is_trouble(loop: Loop) -> None:
     node = Node(loop, Client(saying(series("a"))), Client(saying(BucketsAnswer(()))))
-    assert node.series().warnings == ("shard 1 answered something else than was asked: the answer lacks its series",)
+    assert node.series().warnings == ("shard 1 sent an answer of the wrong kind: the answer lacks its series",)
 
 
 def test_a_node_without_shards_says_so(loop: Loop) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strandline.index.documents import encode_part_key
 from strandline.index.key_bytes import KeyBytes
 from strandline.node.http.api import pieces
-from strandline.node.http.api.pieces import Points, matrix_json, scalar_json, series_json, terms_json, vector_json
+from strandline.node.http.api.json_pieces import Points, matrix_json, scalar_json, series_json, terms_json, vector_json
 from strandline.node.query.answers import TermsAnswer
 
 pytestmark = pytest.mark.unit

@@ -36,19 +36,21 @@ class _Limits:
         return _Limits(self.series - len(answer.keys), self.samples - len(answer.time))
 
 
-async def ask(request: ReadRequest, queries: NodeQueries, settings: QuerySettings, scope: QueryScope) -> ReadAnswer:
+async def execute(
+    read_request: ReadRequest, queries: NodeQueries, settings: QuerySettings, scope: QueryScope
+) -> ReadAnswer:
     """Ask each of the queries. Raises what `NodeQueries` raises."""
     limits = _Limits(settings.max_series, settings.max_samples)
     columns: list[AnswerColumns] = []
     # A shard that is away is so for each query: one warning is enough.
     warnings: dict[str, None] = {}
-    for place, query in enumerate(request.queries):
+    for place, query in enumerate(read_request.queries):
         try:
             answer = await _answer(query, queries, limits, scope)
         except QueryTooLarge as error:
             if place == 0:
                 raise
-            before = f"query {place + 1} of {len(request.queries)}, with what those before it left of the limits"
+            before = f"query {place + 1} of {len(read_request.queries)}, with what those before it left of the limits"
             raise QueryTooLarge(f"{before}: {error.message}", remedy=error.remedy) from error
         limits = limits.without(answer)
         columns.append(AnswerColumns.of(answer))
@@ -56,7 +58,7 @@ async def ask(request: ReadRequest, queries: NodeQueries, settings: QuerySetting
     return ReadAnswer(tuple(columns), tuple(warnings))
 
 
-def require_whole(answer: ReadAnswer, unserved: tuple[str, ...], *, of_dataset: bool) -> None:
+def require_complete(answer: ReadAnswer, unserved: tuple[str, ...], *, of_dataset: bool) -> None:
     """Raises `PartialAnswer` for an answer with a warning. `unserved` is the one about other nodes' partitions, which
     is left out of account for a client that does not ask for the whole dataset. Samples that would be later than
     `shard.late_by` are no reason: reads of old times would be refused for as long as Kafka is away.
@@ -79,8 +81,8 @@ async def _answer(query: ReadQuery, queries: NodeQueries, limits: _Limits, scope
     if query.within.first > query.within.last:
         return _series_alone(KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)))
     if not query.labels_only:
-        ask = SamplesRequest(query.matchers, query.within, limits.series, limits.samples)
-        return await queries.samples(ask, scope)
+        execute = SamplesRequest(query.matchers, query.within, limits.series, limits.samples)
+        return await queries.samples(execute, scope)
     found = await queries.series(SeriesRequest((query.matchers,), query.within, limits.series), scope)
     if found.more:
         count = await queries.count_series((query.matchers,), query.within, scope)
