@@ -14,12 +14,12 @@ from strandline.node.http.api.kernel_loading import load_kernels
 from strandline.node.shard.warm_up import warm_up
 
 
-def _of_a_shard() -> None:
+def _compile_shard_kernels() -> None:
     with tempfile.TemporaryDirectory() as folder:
         warm_up(Path(folder) / "shard")
 
 
-def _of_an_import() -> None:
+def _compile_import_kernels() -> None:
     with tempfile.TemporaryDirectory() as folder:
         warm_up_import(Path(folder))
 
@@ -27,7 +27,9 @@ def _of_an_import() -> None:
 def main() -> int:
     """Compile those of a shard, of the front and of an import, two at the same time."""
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
-        for compiled in [processes.submit(one) for one in (_of_a_shard, load_kernels, _of_an_import)]:
+        for compiled in [
+            processes.submit(one) for one in (_compile_shard_kernels, load_kernels, _compile_import_kernels)
+        ]:
             compiled.result()
     return 0
 

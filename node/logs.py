@@ -27,8 +27,8 @@ from structlog.stdlib import (
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor
 
+from strandline.node.json_values import json_value
 from strandline.node.masking import SecretMask
-from strandline.node.plain import plain
 from strandline.node.settings.sections import LogFormat, LogLevel
 
 # These tell of every connection they open and close; that is news only to somebody who hunts for a fault.
@@ -104,7 +104,7 @@ def _masked_by(mask: SecretMask) -> Processor:
 
     def masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> EventDict:
         own = {name: event[name] for name in _OWN_FIELDS if name in event}
-        rest = {name: mask.value(plain(value)) for name, value in event.items() if name not in own}
+        rest = {name: mask.value(json_value(value)) for name, value in event.items() if name not in own}
         return {**own, "event": rest.pop("event", ""), **rest}
 
     return masked

@@ -15,10 +15,10 @@ HIDDEN = "(hidden)"
 
 # Passwords that are no secret to anybody and are everyday words here: Cassandra's own default, and what people put into
 # a trial set-up. To hide them would only make what is written unreadable.
-_KNOWN_TO_ALL = frozenset({"cassandra", "kafka", "strandline"})
+_NO_SECRETS = frozenset({"cassandra", "kafka", "strandline"})
 
 # The shortest line of a secret with several lines (a private key) that is masked on its own.
-_SHORTEST_LINE = 8
+_MIN_LINE = 8
 
 
 class SecretMask:
@@ -39,7 +39,7 @@ class SecretMask:
         """Mask these from now on, too. An empty secret is none, nor is one of the few that everybody knows."""
         with self._lock:
             for secret in secrets:
-                if secret not in _KNOWN_TO_ALL:
+                if secret not in _NO_SECRETS:
                     self._spellings.update(_spellings(secret))
             if self._spellings:
                 # Longest first, so that a secret which begins with another is not left half shown.
@@ -96,4 +96,4 @@ def _spellings(secret: str) -> set[str]:
 def _long_lines(secret: str) -> list[str]:
     """A secret of several lines is rarely shown whole; each of its lines is as secret, but for a PEM's frame."""
     lines = secret.splitlines()
-    return [line for line in lines if len(line) >= _SHORTEST_LINE and "-----" not in line] if len(lines) > 1 else []
+    return [line for line in lines if len(line) >= _MIN_LINE and "-----" not in line] if len(lines) > 1 else []

@@ -22,8 +22,8 @@ from rich.console import Console
 
 from strandline.clock import Clock
 from strandline.errors import ExitCode, StrandlineError
+from strandline.node.json_values import json_value
 from strandline.node.masking import SecretMask
-from strandline.node.plain import plain
 from strandline.node.steps import LineSteps, LiveSteps, steps
 
 OutputFormat = Literal["text", "json"]
@@ -161,7 +161,7 @@ class JsonOutput(Output):
         self._write({"error": told})
 
     def _write(self, value: object) -> None:
-        json.dump(self._mask.value(plain(value)), self._stdout, indent=2, allow_nan=False)
+        json.dump(self._mask.value(json_value(value)), self._stdout, indent=2, allow_nan=False)
         self._stdout.write("\n")
         self._stdout.flush()
 

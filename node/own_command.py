@@ -17,7 +17,7 @@ from strandline.errors import Fatal
 from strandline.node.tether import tethered
 
 Status = Mapping[str, Any]
-_LINES_TOLD = 15
+_SHOWN_LINES = 15
 
 
 class CommandEnded(Fatal):
@@ -90,7 +90,7 @@ class OwnCommand:
 
     def ended(self, how: str) -> CommandEnded:
         """An error that says how it ended, with the end of its log."""
-        lines = self.log_text().splitlines()[-_LINES_TOLD:]
+        lines = self.log_text().splitlines()[-_SHOWN_LINES:]
         return CommandEnded(f"{self._name} (process {self.pid}) {how}", remedy="It said:\n" + os.linesep.join(lines))
 
 

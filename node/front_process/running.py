@@ -20,7 +20,7 @@ from strandline.node.supervisor.process_reports import ProcessReports
 from strandline.node.supervisor.reloading import Change, Reload, reloaded
 
 _LOG = structlog.get_logger(__name__)
-_TURN_S = 0.25
+_LOOP_INTERVAL_S = 0.25
 
 
 class NoListener(Fatal):
@@ -141,7 +141,7 @@ class FrontRun:
                     reports.stage = self._stage()
                     reports.turned()
                     try:
-                        await asyncio.wait_for(self._stopping.wait(), _TURN_S)
+                        await asyncio.wait_for(self._stopping.wait(), _LOOP_INTERVAL_S)
                     except TimeoutError:
                         continue
         finally:
@@ -153,7 +153,7 @@ class FrontRun:
         # installation. A steady front would be taken for one that hangs.
         return Stage.STEADY if self._front.has_kernels else Stage.STARTING
 
-    async def follow(self) -> None:
+    async def reload(self) -> None:
         """The node has read its settings again: do the same. Raises what is wrong with them, with nothing changed."""
         read = await asyncio.to_thread(self._read_settings)
         outcome = reloaded(self._settings, read)

@@ -27,13 +27,13 @@ from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Change
 
 _LOG = structlog.get_logger(__name__)
-_MOST_STATE = 1 << 28
+_MAX_STATE_BYTES = 1 << 28
 _NONE_YET = -1
 # A new state comes twice a second. Without one for this long the connection is made anew.
-_STATE_S = 10.0
-_AGAIN_S = 0.5
+_STATE_TIMEOUT_S = 10.0
+_RETRY_S = 0.5
 # A reload may wait for Kafka and for the front itself.
-_REQUEST_S = 120.0
+_REQUEST_TIMEOUT_S = 120.0
 
 
 class SupervisorUnreachable(Retryable):
@@ -70,8 +70,8 @@ class SupervisorClient(Generic[L]):
         """`links` makes the way to a shard, by its number. `on_reload` is awaited when the node has taken over new
         settings, and may raise what is wrong with them.
         """
-        self._path, self._links_of, self._clock, self._on_reload = path, links, clock, on_reload
-        self._state, self._at = NodeState(version=_NONE_YET), clock.monotonic()
+        self._path, self._new_link, self._clock, self._on_reload = path, links, clock, on_reload
+        self._state, self._received_at = NodeState(version=_NONE_YET), clock.monotonic()
         self._links: Mapping[int, L] = {}
         self._settings: int | None = None
         self._following: asyncio.Task[None] | None = None
@@ -79,8 +79,8 @@ class SupervisorClient(Generic[L]):
     async def start(self) -> None:
         """Ask for the first state, and follow from then on. Raises `SupervisorUnreachable`."""
         try:
-            async with asyncio.timeout(_STATE_S):
-                await self._take(await self._asked(self._state_request()))
+            async with asyncio.timeout(_STATE_TIMEOUT_S):
+                await self._apply(await self._exchange(self._state_request()))
         except (OSError, EOFError, TimeoutError, FrameDamaged, ValueError) as error:
             raise SupervisorUnreachable(f"the supervisor does not answer at {self._path}: {error}") from error
         self._following = asyncio.create_task(self._follow())
@@ -100,7 +100,7 @@ class SupervisorClient(Generic[L]):
 
     def state_age_s(self) -> float:
         """How long ago that was."""
-        return self._clock.monotonic() - self._at
+        return self._clock.monotonic() - self._received_at
 
     def shards(self) -> tuple[ShardProcessStatus, ...]:
         """The shards, in the order of their numbers."""
@@ -144,8 +144,8 @@ class SupervisorClient(Generic[L]):
 
     async def _request(self, message: Message) -> Message:
         try:
-            async with asyncio.timeout(_REQUEST_S):
-                answer = await self._asked(message)
+            async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+                answer = await self._exchange(message)
         except (OSError, EOFError, TimeoutError, FrameDamaged) as error:
             raise SupervisorUnreachable(
                 f"the supervisor does not answer: {error}", remedy="Try again; see the node's log"
@@ -154,12 +154,12 @@ class SupervisorClient(Generic[L]):
             raise error_of(answer)
         return answer
 
-    async def _asked(self, message: Message) -> Message:
+    async def _exchange(self, message: Message) -> Message:
         """The answer to one message, over a connection of its own."""
         reader, writer = await asyncio.open_unix_connection(str(self._path))
         try:
             await write_message(writer, message)
-            return await read_message(reader, _MOST_STATE)
+            return await read_message(reader, _MAX_STATE_BYTES)
         finally:
             await hang_up(writer)
 
@@ -181,25 +181,25 @@ class SupervisorClient(Generic[L]):
             except Exception:  # noqa: BLE001 - it is logged, and tried again
                 # Whatever it is: a front that no longer follows would answer by an old state for ever.
                 _LOG.exception("the supervisor's state could not be taken over")
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(_RETRY_S)
 
     async def _follow_connection(self) -> None:
         reader, writer = await asyncio.open_unix_connection(str(self._path))
         try:
             while True:
-                async with asyncio.timeout(_STATE_S):
+                async with asyncio.timeout(_STATE_TIMEOUT_S):
                     await write_message(writer, self._state_request())
-                    answer = await read_message(reader, _MOST_STATE)
-                await self._take(answer)
+                    answer = await read_message(reader, _MAX_STATE_BYTES)
+                await self._apply(answer)
         finally:
             await hang_up(writer)
 
-    async def _take(self, answer: Message) -> None:
+    async def _apply(self, answer: Message) -> None:
         if answer.kind != STATE:
             raise ValueError(f"{answer.kind!r} came instead of the state: {answer.fields.get('text', '')}")
         state = NodeState.from_fields(answer.fields)
-        self._link({shard.shard for shard in state.shards})
-        self._state, self._at = state, self._clock.monotonic()
+        self._update_links({shard.shard for shard in state.shards})
+        self._state, self._received_at = state, self._clock.monotonic()
         # A front that has just read the settings follows all the same once there was a reload: it may have read the
         # file before.
         if state.settings != (self._settings if self._settings is not None else 0):
@@ -211,11 +211,11 @@ class SupervisorClient(Generic[L]):
                 )
         self._settings = state.settings
 
-    def _link(self, shards: set[int]) -> None:
+    def _update_links(self, shards: set[int]) -> None:
         before = self._links
         if before.keys() == shards:
             return
         # Replaced as a whole, since any thread may be looking at it.
-        self._links = {shard: before[shard] if shard in before else self._links_of(shard) for shard in sorted(shards)}
+        self._links = {shard: before[shard] if shard in before else self._new_link(shard) for shard in sorted(shards)}
         for shard in before.keys() - shards:
             before[shard].close()

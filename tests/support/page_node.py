@@ -17,9 +17,9 @@ from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.http.server import HttpServer
 from strandline.node.job_watch.routes import jobs_routes
+from strandline.node.json_values import json_value
 from strandline.node.offsets.hours import ReadyReport
 from strandline.node.page.api import page_routes
-from strandline.node.plain import plain
 from strandline.node.settings import Settings
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
 from strandline.node.workers import Workers
@@ -95,4 +95,4 @@ async def _ready(request: Request) -> Response:
     behind = Behind(1, needed_bucket=480_000, reached_bucket=479_998, missing_groups=(3, 7), behind_ms=2 * HOUR)
     period = parameters_of_url(request).required("period")
     told = Readiness(period, Verdict.NOT_READY, "", 1, 0, period, 0, 0, 0, (behind,), (), ())
-    return Response.success(plain(ReadyReport(ready=False, readiness=told)))
+    return Response.success(json_value(ReadyReport(ready=False, readiness=told)))

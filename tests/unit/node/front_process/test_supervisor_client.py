@@ -78,13 +78,13 @@ class World:
 
 @pytest.fixture
 def made(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]:
-    monkeypatch.setattr(client_module, "_AGAIN_S", 0.001)
+    monkeypatch.setattr(client_module, "_RETRY_S", 0.001)
     return lambda: World(tmp_path_factory.mktemp("c"))
 
 
 @pytest.fixture
 def world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(client_module, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(client_module, "_RETRY_S", 0.01)
     return World(tmp_path_factory.mktemp("c"))
 
 

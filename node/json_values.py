@@ -13,21 +13,21 @@ from pathlib import PurePath
 from uuid import UUID
 
 
-def plain(value: object) -> object:
+def json_value(value: object) -> object:
     """`value` in JSON's own types. What has no natural form there is given by its repr, and what holds itself is cut
     short where it begins again. Never raises for a value whose repr does not.
     """
-    return _plain(value, ())
+    return _json_value(value, ())
 
 
-def _plain(value: object, above: tuple[int, ...]) -> object:
+def _json_value(value: object, above: tuple[int, ...]) -> object:
     if id(value) in above:
         return "..."
     inside = (*above, id(value))
     shown: object
     match value:
         case Enum():
-            shown = _plain(value.value, inside)
+            shown = _json_value(value.value, inside)
         case None | bool() | int() | str():
             shown = value
         case float():
@@ -38,15 +38,15 @@ def _plain(value: object, above: tuple[int, ...]) -> object:
         case date():
             shown = value.isoformat()
         case Mapping():
-            shown = {str(key): _plain(item, inside) for key, item in value.items()}
+            shown = {str(key): _json_value(item, inside) for key, item in value.items()}
         case list() | tuple():
-            shown = [_plain(item, inside) for item in value]
+            shown = [_json_value(item, inside) for item in value]
         case Set():
-            shown = sorted((_plain(item, inside) for item in value), key=str)
+            shown = sorted((_json_value(item, inside) for item in value), key=str)
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             # Fields that are kept out of the repr are kept out of here too.
             names = (field.name for field in dataclasses.fields(value) if field.repr)
-            shown = {name: _plain(getattr(value, name), inside) for name in names}
+            shown = {name: _json_value(getattr(value, name), inside) for name in names}
         case _:
             shown = repr(value)
     return shown
