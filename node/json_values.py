@@ -1,7 +1,7 @@
-"""Any value as what JSON knows: text, numbers, booleans, nothing, lists and tables of these.
+"""Converts any value to JSON types: text, numbers, booleans, null, lists and mappings of these.
 
-Reports and log events are made of dataclasses, paths, dates and enums. Both pass through here before they are written,
-so a value looks the same wherever it is shown.
+Reports and log events contain dataclasses, paths, dates and enums. Both are converted here, so a value looks the same
+everywhere.
 """
 
 import dataclasses
@@ -14,16 +14,16 @@ from uuid import UUID
 
 
 def json_value(value: object) -> object:
-    """`value` in JSON's own types. What has no natural form there is given by its repr, and what holds itself is cut
-    short where it begins again. Never raises for a value whose repr does not.
+    """`value` in JSON types. A value without a JSON form becomes its repr, and a reference to a containing value "...".
+    Raises only if the repr of a value raises.
     """
     return _json_value(value, ())
 
 
-def _json_value(value: object, above: tuple[int, ...]) -> object:
-    if id(value) in above:
+def _json_value(value: object, containers: tuple[int, ...]) -> object:
+    if id(value) in containers:
         return "..."
-    inside = (*above, id(value))
+    inside = (*containers, id(value))
     shown: object
     match value:
         case Enum():
@@ -31,7 +31,7 @@ def _json_value(value: object, above: tuple[int, ...]) -> object:
         case None | bool() | int() | str():
             shown = value
         case float():
-            # JSON has no word for the infinite and for what is no number.
+            # JSON has no infinity and no NaN.
             shown = value if math.isfinite(value) else str(value)
         case PurePath() | UUID():
             shown = str(value)
@@ -44,7 +44,7 @@ def _json_value(value: object, above: tuple[int, ...]) -> object:
         case Set():
             shown = sorted((_json_value(item, inside) for item in value), key=str)
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            # Fields that are kept out of the repr are kept out of here too.
+            # Without the fields that are excluded from the repr.
             names = (field.name for field in dataclasses.fields(value) if field.repr)
             shown = {name: _json_value(getattr(value, name), inside) for name in names}
         case _:

@@ -27,8 +27,8 @@ TAG_TIME = np.uint8(0x10)
 # The tags of a sample and of its value, with room for the sample's length between them.
 SAMPLE_AND_VALUE = U64(0x090012)
 
-# Sizes of a sample: without its time; its content without the time; its maximum, with the word that the store of a short
-# time may overwrite.
+# Sizes of a sample: without its time; its content without the time; its maximum, with the word that the store of a
+# short time may overwrite.
 FIXED, FIXED_CONTENT, MAX_SAMPLE = 12, 10, 12 + 10 + WORD
 HEADER = 11  # A series' tag, and a length.
 HEADER_DUE = -1

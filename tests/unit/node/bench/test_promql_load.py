@@ -44,7 +44,7 @@ pytestmark = pytest.mark.unit
 BEGIN = 1_790_000_040_000
 FIRST_OFFSET = 500
 LIMIT = "the query took longer than 30 s. Narrow the selector; or raise query.timeout"
-FULL = "answers that clients have not taken yet fill the 1,024 bytes of query.answer_memory"
+FULL = "answers that clients have not received yet use the 1,024 bytes of query.answer_memory"
 
 
 def asked(what: str, milliseconds: float, status: int = 200, error: str = "") -> Asked:

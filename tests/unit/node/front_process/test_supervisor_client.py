@@ -207,7 +207,7 @@ def test_a_fault_of_its_own_does_not_end_its_following(world: World) -> None:
         with structlog.testing.capture_logs() as logs:
             server.publish()
             await world.until(lambda: world.followed == 1)
-        assert any("could not be taken over" in line["event"] for line in logs)
+        assert any("could not be applied" in line["event"] for line in logs)
         await world.client.close()
         await server.close()
 
