@@ -65,7 +65,7 @@ def evaluate_uncached_steps(
     if key is None:
         return evaluation.evaluate(fragment)
     series, steps = to_bitmap(np.sort(evaluation.part_ids)), fragment.ends.count
-    known = cache.find(key)
+    known = cache.get(key)
     cached = _unchanged_steps(evaluation, fragment, known, series) if known is not None else 0
     cache.count(cached, steps)
     if known is None or not cached:
@@ -78,7 +78,7 @@ def evaluate_uncached_steps(
             partial = join_steps(fragment, known.partial, first, evaluation.evaluate(_steps_from(fragment, cached)))
         check_samples(cells_in(partial), max_samples)
     if not evaluation.lacks_keys:
-        cache.keep(key, CachedResult(fragment.ends, partial, series, evaluation.pinned.content))
+        cache.put(key, CachedResult(fragment.ends, partial, series, evaluation.pinned.content))
     return partial
 
 

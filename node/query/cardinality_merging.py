@@ -10,10 +10,10 @@ from heapq import nsmallest
 import numpy as np
 
 from strandline.index.cardinality import METRIC_NAME, LabelCardinality, ValueCardinality
+from strandline.node.query.answer_merging import merge_terms
 from strandline.node.query.answers import CardinalityAnswer, LabelTerms, SeriesCount, TermsAnswer
 from strandline.node.query.hash_samples import HashSample, distinct_share
 from strandline.node.query.label_terms import SAMPLED_HASHES, text_hashes
-from strandline.node.query.merging import merge_terms
 
 Top = Sequence[ValueCardinality]
 _NO_LIMIT = 2**62

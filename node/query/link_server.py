@@ -195,7 +195,7 @@ def _listen(path: Path) -> socket.socket:
                 raise LinkUnusable(f"{path} exists and is not a socket", remedy="Choose another path, or remove it")
             path.unlink()
         listener.bind(str(path))
-        # Nobody can connect before `listen`.
+        # No process can connect before `listen`.
         path.chmod(0o600)
         listener.listen(MAX_CONNECTIONS)
     except OSError as error:

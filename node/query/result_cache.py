@@ -50,7 +50,7 @@ class ResultCache:
         """Whether results are cached."""
         return self._max_bytes > 0
 
-    def find(self, key: bytes) -> CachedResult | None:
+    def get(self, key: bytes) -> CachedResult | None:
         """The cached result of a key."""
         with self._lock:
             found = self._entries.get(key)
@@ -59,7 +59,7 @@ class ResultCache:
             self._entries.move_to_end(key)
             return found[0]
 
-    def keep(self, key: bytes, result: CachedResult) -> None:
+    def put(self, key: bytes, result: CachedResult) -> None:
         """Cache a result, unless it is too large. It replaces the earlier result of the key."""
         size = result.size + len(key)
         with self._lock:

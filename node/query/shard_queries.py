@@ -8,6 +8,12 @@ from typing import Protocol, TypeVar
 
 from strandline.errors import StrandlineError
 from strandline.node.query.answer_memory import MemoryLease
+from strandline.node.query.answer_merging import (
+    merge_buckets,
+    merge_samples_answers,
+    merge_series,
+    merge_terms,
+)
 from strandline.node.query.answer_messages import QueryFailed
 from strandline.node.query.answers import (
     Answer,
@@ -30,12 +36,6 @@ from strandline.node.query.index_version import IndexVersion, joined
 from strandline.node.query.key_pages import merge_key_pages
 from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.lookup_frames import lookup_frame
-from strandline.node.query.merging import (
-    merge_buckets,
-    merge_samples_answers,
-    merge_series,
-    merge_terms,
-)
 from strandline.node.query.queries import (
     EvaluationLimits,
     QueryScope,

@@ -12,10 +12,10 @@ from strandline.node.http.api.json_pieces import (
     terms_json,
     vector_json,
 )
+from strandline.node.query.answer_merging import merge_samples_answers, merge_series, merge_terms
 from strandline.node.query.answer_messages import answer_message, answer_of
 from strandline.node.query.answers import SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.query.frames import decode_frame, encode_joined
-from strandline.node.query.merging import merge_samples_answers, merge_series, merge_terms
 from strandline.promql import kernel_loading as promql_kernels
 
 
