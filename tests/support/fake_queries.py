@@ -45,7 +45,7 @@ Samples = Sequence[tuple[int, float]]
 class FakeQueries:
     """`NodeQueries` over series: labels, and samples as (milliseconds, value) in rising order of their times.
 
-    `asked` has every question, `fragments` what was to be evaluated, and `timeouts` how many seconds each had.
+    `asked` has every request, `fragments` the evaluated fragments, and `timeouts` the seconds that each had.
     `warnings` go with every answer. `failure` is raised instead of any answer. With `held`, a question waits until it
     is given up, and `given_up` tells when it was. An answer takes `size` bytes of memory. With a `version`, lists may
     be kept, and `answered_from_kept` are those that were not asked for again. PromQL is evaluated over `shards` shards.

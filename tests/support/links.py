@@ -1,4 +1,4 @@
-"""A link to a shard's process as a test has it answer, and event loops to ask over it."""
+"""A link to a shard's process with scripted answers, and event loops for it."""
 
 import asyncio
 import fcntl
@@ -58,7 +58,7 @@ class Loop:
 
 
 class Service:
-    """Answers as the test says."""
+    """Answers that the test defines."""
 
     def __init__(self, path: Path | None = None) -> None:
         """`path` is that of the socket beside which the version of the lists is published."""
@@ -98,7 +98,7 @@ class Linked:
         self.link = ShardLink(path, shard, self.workers)
 
     def ask(self, request: ShardRequest = REQUEST) -> Answer:
-        """The answer to a question, whose memory is given back."""
+        """The answer to a request. Its memory is released."""
         return self.loop.run(self.asked(request))
 
     async def asked(self, request: ShardRequest = REQUEST) -> Answer:
@@ -154,7 +154,7 @@ def scripted(path: Path, *scripts: Script) -> Iterator[socket.socket]:
 
 
 def answering(*words: str) -> Script:
-    """Answer a question with each of these words; read one more, if it comes, and hang up."""
+    """Answer one request with each of these words; read another request, if there is one, and close the connection."""
 
     def script(connection: socket.socket) -> None:
         for word in words:
@@ -166,7 +166,7 @@ def answering(*words: str) -> Script:
 
 
 def sending(data: bytes) -> Script:
-    """Answer a question with some bytes, and hang up."""
+    """Answer a request with these bytes, and close the connection."""
 
     def script(connection: socket.socket) -> None:
         assert connection.recv(1 << 16)

@@ -1,4 +1,4 @@
-"""What holds for questions to a node, whether its shards are asked in this process or through the link."""
+"""Queries to a node give the same answers in this process and through the link."""
 
 from collections.abc import Iterator
 from dataclasses import replace

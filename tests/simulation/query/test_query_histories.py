@@ -30,7 +30,7 @@ from strandline.node.query.shard_requests import (
 )
 from strandline.store.rows import ShardId
 from strandline.time_range import ALL_TIMES, TimeRange
-from support.lookup_questions import Found, asked_for_frame, connected, read_answer
+from support.packed_lookups import Found, answer_frame, connected, read_answer
 from support.query_worlds import LiveWorld, LuceneWorld, expected_samples, labels_of, names_of, samples_of
 from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall
 
@@ -210,7 +210,7 @@ class LookupHistory(QueryHistory):
             for lookup, expected in zip(lookups, by_process, strict=True):
                 frame = lookup_frame(lookup)
                 assert frame is not None
-                answer = asked_for_frame(connection, frame)
+                answer = answer_frame(connection, frame)
                 found = read_answer(answer)
                 if found is not None:
                     assert self.there.is_active()

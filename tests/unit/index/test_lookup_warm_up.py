@@ -18,13 +18,13 @@ from strandline.index.part_key_index import PartKeyIndex
 from strandline.node.query.frames import Message, encode_joined
 from strandline.node.query.shard_requests import LABEL_NAMES, LABEL_VALUES, SERIES
 from support.lookup_keys import add_keys, live_columns
-from support.lookup_questions import (
+from support.packed_lookups import (
     ALWAYS,
     KINDS,
     Found,
-    LookupQuestion,
-    asked,
-    asked_for_frame,
+    PackedLookup,
+    answer_frame,
+    answer_to,
     connected,
     read_answer,
 )
@@ -72,24 +72,24 @@ def warming(tmp_path: Path, index: PartKeyIndex) -> Iterator[WarmUpServer]:
         listener.bind(str(path))
         listener.listen()
         listener.settimeout(_WAIT_S)
-        assert asked(asker, series_of(3)) == series_answer(3)
+        assert answer_to(asker, series_of(3)) == series_answer(3)
         server.shut()
         yield WarmUpServer(server, index, columns, listener, asker)
     server.close()
 
 
 def series_of(one: int) -> bytes:
-    return LookupQuestion(SERIES, [[("n", str(one))]]).frame()
+    return PackedLookup(SERIES, [[("n", str(one))]]).frame()
 
 
 def series_answer(one: int) -> Found:
     return Found([LABELS[one]])
 
 
-def lookups(warm_up: socket.socket) -> Iterator[LookupQuestion]:
+def lookups(warm_up: socket.socket) -> Iterator[PackedLookup]:
     """The lookups of the warm-up, until it ends. The next one comes only after an answer."""
     while frame := warm_up.recv(1 << 16):
-        yield LookupQuestion.of(frame)
+        yield PackedLookup.of(frame)
 
 
 def test_all_lookups_of_the_warm_up_find_keys_until_it_ends_by_itself(warming: WarmUpServer) -> None:
@@ -98,7 +98,7 @@ def test_all_lookups_of_the_warm_up_find_keys_until_it_ends_by_itself(warming: W
         for lookup in lookups(warm_up):
             assert lookup.within == ALWAYS
             (selector,) = lookup.selectors
-            answer = asked_for_frame(warming.asker, lookup.frame())
+            answer = answer_frame(warming.asker, lookup.frame())
             found = read_answer(answer)
             assert found is not None
             assert found.results
@@ -113,12 +113,12 @@ def test_all_lookups_of_the_warm_up_find_keys_until_it_ends_by_itself(warming: W
 def test_answers_are_correct_during_and_after_the_warm_up(warming: WarmUpServer) -> None:
     with warming.begin() as warm_up:
         for turn, _ in zip(range(300), lookups(warm_up), strict=False):
-            assert asked(warming.asker, series_of(turn)) == series_answer(turn)
+            assert answer_to(warming.asker, series_of(turn)) == series_answer(turn)
             warm_up.sendall(DECLINED)
-    names = LookupQuestion(LABEL_NAMES, [[("é", "7\n")]]).frame()
-    assert asked(warming.asker, names) == Found(sorted(LABELS[0]), [4] * 3)
+    names = PackedLookup(LABEL_NAMES, [[("é", "7\n")]]).frame()
+    assert answer_to(warming.asker, names) == Found(sorted(LABELS[0]), [4] * 3)
     for one in range(KEYS):
-        assert asked(warming.asker, series_of(one)) == series_answer(one)
+        assert answer_to(warming.asker, series_of(one)) == series_answer(one)
 
 
 def test_the_warm_up_ends_when_the_server_is_shut_and_does_not_start_again(warming: WarmUpServer) -> None:
@@ -136,7 +136,7 @@ def test_the_warm_up_ends_when_the_server_is_shut_and_does_not_start_again(warmi
         mine.sendall(b"mine")
         assert other.recv(4) == b"mine"
         other.close()
-    assert asked(warming.asker, series_of(5)) == series_answer(5)
+    assert answer_to(warming.asker, series_of(5)) == series_answer(5)
 
 
 def test_answers_are_correct_with_a_warm_up_at_the_servers_own_socket(tmp_path: Path, index: PartKeyIndex) -> None:
@@ -145,6 +145,6 @@ def test_answers_are_correct_with_a_warm_up_at_the_servers_own_socket(tmp_path: 
     server.open(index, live_columns(range(KEYS)))
     with connected(tmp_path / "look") as asker:
         for one in range(KEYS):
-            values = LookupQuestion(LABEL_VALUES, [[("n", str(one))]], "é").frame()
-            assert asked(asker, values) == Found([LABELS[one]["é"]], [1])
+            values = PackedLookup(LABEL_VALUES, [[("n", str(one))]], "é").frame()
+            assert answer_to(asker, values) == Found([LABELS[one]["é"]], [1])
     server.close()

@@ -142,7 +142,7 @@ def test_a_frozen_broker_makes_the_lag_unknown(active: LuceneWorld, answers: Sha
     assert active.status.lag is None
     assert warnings(answers) == (f"shard 0 can't reach Kafka (24 s): {since(active, complete_at)}",)
     active.log.hangs = False
-    turn(active, 1)  # The answer to a question of 20 s ago.
+    turn(active, 1)  # The answer to a request of 20 s ago.
     turn(active, 1)
     assert (active.status.lag, warnings(answers)) == (0, ())
 
@@ -168,7 +168,7 @@ def test_kafka_out_of_reach_or_very_many_records_are_told_at_once(active: Lucene
         assert warnings(answers) == told
 
 
-def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_question(
+def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_request(
     active: LuceneWorld, answers: ShardAnswers
 ) -> None:
     """A sender flushes what it has kept for an hour, behind a transaction of another producer."""
@@ -177,15 +177,15 @@ def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_qu
     an_hour_ago = active.clock.now_ms() - HOUR
     active.produce(("m", "late", an_hour_ago, 1.0))
     turn(active, 60)
-    question = TimeRange(an_hour_ago - MINUTE, an_hour_ago + MINUTE)
-    (warning,) = warnings(answers, question)
+    within = TimeRange(an_hour_ago - MINUTE, an_hour_ago + MINUTE)
+    (warning,) = warnings(answers, within)
     assert "an open transaction holds back" in warning
     assert warning.endswith(": the answer may lack samples that came late")
     transaction.abort()
     turn(active, 5)
     active.read_all()
     turn(active, 5)
-    assert warnings(answers, question) == ()
+    assert warnings(answers, within) == ()
 
 
 def test_a_warning_names_what_the_time_of_the_question_may_lack(active: LuceneWorld, answers: ShardAnswers) -> None:

@@ -25,7 +25,7 @@ from strandline.node.query.shard_requests import (
 )
 from strandline.node.supervisor.socket_folder import socket_path
 from strandline.time_range import ALL_TIMES, EARLIEST, LATEST, TimeRange
-from support.lookup_questions import ALWAYS, LookupQuestion, framed
+from support.packed_lookups import ALWAYS, PackedLookup, framed
 
 pytestmark = pytest.mark.unit
 
@@ -65,8 +65,8 @@ def test_a_look_up_is_read_as_it_was_asked(
     ):
         frame = lookup_frame(request)
         assert frame is not None
-        assert LookupQuestion.of(frame) == LookupQuestion(kind, said, of, times, most)
-        assert frame == LookupQuestion(kind, said, of, times, most).frame()
+        assert PackedLookup.of(frame) == PackedLookup(kind, said, of, times, most)
+        assert frame == PackedLookup(kind, said, of, times, most).frame()
 
 
 @given(st.binary(max_size=40))

@@ -15,7 +15,7 @@ from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.query.shard_requests import LABEL_NAMES, LabelNamesRequest
 from strandline.node.shard.status import Phase
-from support.lookup_questions import ALWAYS, Found, LookupQuestion, asked, connected
+from support.packed_lookups import ALWAYS, Found, PackedLookup, answer_to, connected
 from support.query_worlds import LuceneWorld
 from support.shard_world import START
 
@@ -44,8 +44,8 @@ class Published:
         if not self.path.exists():
             return None
         with connected(self.path) as connection:
-            question = LookupQuestion(LABEL_NAMES, [[("__name__", "few")]], within=within)
-            return asked(connection, question.frame())
+            lookup = PackedLookup(LABEL_NAMES, [[("__name__", "few")]], within=within)
+            return answer_to(connection, lookup.frame())
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def terms_of_size(size: int) -> TermsAnswer:
 
 
 @pytest.mark.usefixtures("server")
-def test_each_of_many_tasks_gets_the_answer_to_its_own_question(linked: Linked) -> None:
+def test_each_of_many_tasks_gets_the_answer_to_its_own_request(linked: Linked) -> None:
     asks = [LabelValuesRequest(f"label {number}", (), None, number) for number in range(200)]
 
     async def all_at_once() -> list[Answer]:
@@ -199,7 +199,7 @@ def test_where_nobody_listens_the_shard_is_not_running(linked: Linked) -> None:
 
 
 def test_questions_go_on_after_the_shard_was_started_again(service: Service, path: Path, linked: Linked) -> None:
-    """The loop stands still meanwhile: what was kept breaks only as the question is sent."""
+    """The loop stands still meanwhile: the idle connection breaks only when the request is sent."""
     for _ in range(3):
         with LinkServer(path, service, CLOCK):
             assert linked.ask().warnings
@@ -209,7 +209,7 @@ def test_questions_go_on_after_the_shard_was_started_again(service: Service, pat
 
 
 def test_a_question_that_a_kept_connection_swallowed_is_asked_again(path: Path, linked: Linked) -> None:
-    """The process ends between the last look at the connection and its reading of the question."""
+    """The process ends after the last check of the connection, and before it reads the request."""
     with scripted(path, answering("first"), answering("second")):
         assert linked.ask().warnings == ("first",)
         assert linked.ask().warnings == ("second",)
@@ -239,7 +239,7 @@ def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, li
 
 def test_an_answer_that_has_begun_is_not_asked_for_again(path: Path, linked: Linked) -> None:
     def begins_a_second_one(connection: object) -> None:
-        answering("first")(connection)  # reads the second question, too
+        answering("first")(connection)  # reads the second request, too
         connection.sendall(FRAME[:20])
 
     with scripted(path, begins_a_second_one) as listener:

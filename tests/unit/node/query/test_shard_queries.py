@@ -54,7 +54,7 @@ from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.node.workers import Workers
 from strandline.time_range import TimeRange
 from support.links import Loop
-from support.lookup_questions import LookupQuestion
+from support.packed_lookups import PackedLookup
 from support.query_worlds import labels_of
 
 pytestmark = pytest.mark.unit
@@ -117,10 +117,10 @@ class Client:
     def __init__(self, asked: Asked, looked_up: Answer | None = None, version: IndexVersion | None = None) -> None:
         self.asked, self.looked_up, self.version = asked, looked_up, version
         self.asks: list[tuple[ShardRequest, float]] = []
-        self.lookups: list[LookupQuestion] = []
+        self.lookups: list[PackedLookup] = []
 
     async def look_up(self, frame: bytes, _memory: MemoryLease) -> Answer | None:
-        self.lookups.append(LookupQuestion.of(frame))
+        self.lookups.append(PackedLookup.of(frame))
         return self.looked_up
 
     async def request(self, frame: bytes, memory: MemoryLease) -> Answer:
@@ -175,7 +175,7 @@ def test_what_a_jvm_declines_is_asked_of_its_process_only(loop: Loop) -> None:
     node = Node(loop, looks, declines)
     assert jobs(node.series(LOOKUP)) == ["a", "b"]
     assert (looks.asks, declines.asks) == ([], [(LOOKUP, about(30.0))])
-    assert looks.lookups == declines.lookups == [LookupQuestion("series", [[("job", "a")]], limit=5)]
+    assert looks.lookups == declines.lookups == [PackedLookup("series", [[("job", "a")]], limit=5)]
 
 
 def test_heavy_queries_at_the_limit_do_not_hold_up_look_ups(loop: Loop) -> None:
