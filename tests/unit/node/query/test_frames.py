@@ -182,8 +182,8 @@ def same(one: object, other: object) -> bool:
 
 
 @given(REQUESTS, st.floats(0, 1e6))
-def test_a_question_arrives_as_it_was_sent(request: ShardRequest, seconds: float) -> None:
-    assert request_of(message_of(frame_of(request_message(request, seconds)))) == (request, seconds)
+def test_a_request_arrives_as_it_was_sent(sent: ShardRequest, seconds: float) -> None:
+    assert request_of(message_of(frame_of(request_message(sent, seconds)))) == (sent, seconds)
 
 
 @given(ANSWERS)

@@ -84,7 +84,7 @@ def test_the_link_s_own_reader_takes_a_look_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "shard_request",
     [
         SamplesRequest(JOB, ALL_TIMES, 1, 1),
         CardinalityRequest((JOB,), None, 1),
@@ -111,8 +111,8 @@ def test_the_link_s_own_reader_takes_a_look_up() -> None:
     ],
     ids=repr,
 )
-def test_what_is_more_than_the_values_of_labels_is_no_look_up(request: ShardRequest) -> None:
-    assert lookup_frame(request) is None
+def test_what_is_more_than_the_values_of_labels_is_no_lookup(shard_request: ShardRequest) -> None:
+    assert lookup_frame(shard_request) is None
 
 
 def test_a_range_that_ends_before_it_begins_is_not_taken_for_all_times() -> None:
