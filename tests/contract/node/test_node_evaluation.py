@@ -117,7 +117,7 @@ def test_answers_do_not_depend_on_how_much_is_evaluated_at_a_time(
     end = node.worlds[0].clock.now_ms()
     times = QueryTimes(end - 3 * HOUR, end, 7 * MINUTE)
     expected = asked(node, text, times)
-    monkeypatch.setattr(fragment_answers, "_PART_LOOKS", 1)
+    monkeypatch.setattr(fragment_answers, "_PART_VISITS", 1)
     same(asked(node, text, times), expected)
 
 

@@ -388,7 +388,7 @@ def test_clients_that_never_shake_hands_hold_few_sockets_and_keep_nobody_out(
     encrypted: HttpSettings, trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Those that are cut off have not just taken too long.
-    monkeypatch.setattr(handshakes, "_LONGEST_S", 600)
+    monkeypatch.setattr(handshakes, "_HANDSHAKE_TIMEOUT_S", 600)
 
     async def test() -> None:
         async with served(ROUTES, encrypted, limits=limits(connections=1)) as serving:

@@ -103,12 +103,12 @@ def test_each_partition_must_be_served_by_one_of_the_nodes() -> None:
     ("parameters", "fault"),
     [
         ("match[]=up", 'neither "start" nor "end" is given'),
-        ("match[]=up&end=3&first=xyz", 'the parameter "first" is no hash'),
-        ("match[]=up&end=3&last=1" + "0" * 32, 'the parameter "last" is no hash'),
+        ("match[]=up&end=3&first=xyz", 'the parameter "first" is not a hash'),
+        ("match[]=up&end=3&last=1" + "0" * 32, 'the parameter "last" is not a hash'),
         ("end=3", 'no "match[]" is given'),
     ],
 )
-def test_what_is_wrong_with_a_question_is_named(parameters: str, fault: str) -> None:
+def test_what_is_wrong_with_a_request_is_named(parameters: str, fault: str) -> None:
     def ask(url: str) -> None:
         with closing(NodeClient(parse_url(url))) as client:
             client._ask(f"/api/v1/strandline/series?{parameters}", [])
