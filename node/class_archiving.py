@@ -1,5 +1,5 @@
-"""`python -m strandline.node.class_archiving NAME FILE`: start Kafka or a Spark driver, and write an archive of the
-classes that it has loaded by then. Set-up runs it.
+"""`python -m strandline.node.class_archiving NAME FILE`: starts Kafka or a Spark driver, and writes a CDS archive of
+the classes that it has loaded. Set-up runs it.
 """
 
 import subprocess
@@ -22,7 +22,7 @@ _START_TIMEOUT = 300.0
 
 
 def archive_kafka(file: Path) -> None:
-    """Of a broker, up to the moment when it is healthy."""
+    """Write the archive of a broker that has become healthy."""
     with tempfile.TemporaryDirectory() as folder:
         options = StackOptions(Path(folder), start_timeout=_START_TIMEOUT, record_kafka_classes=True)
         with Stack.start(options, build=lambda *parts: kafka_and_cassandra(*parts)[:1]) as stack:
@@ -31,7 +31,7 @@ def archive_kafka(file: Path) -> None:
 
 
 def archive_spark(file: Path) -> None:
-    """Of a driver, after a query with a shuffle and Python tasks."""
+    """Write the archive of a Spark driver after a query with a shuffle and Python tasks."""
     installed = Installation.load()
     properties = {"spark.master": "local[1]", JAVA_OPTIONS: " ".join((FAST_START, *RECORDING))}
     with spark_session("classes", properties, jars=installed.spark_jars, java_home=installed.java_home) as session:

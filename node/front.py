@@ -1,4 +1,4 @@
-"""The HTTP front of a node: every path that it answers, over the shards that its supervisor keeps."""
+"""The HTTP front of a node: all its routes, over the shards of its supervisor."""
 
 import asyncio
 import socket
@@ -47,11 +47,11 @@ class Supervised(NodeStatus, Protocol):
     """What the front needs of the supervisor."""
 
     def state(self) -> NodeState:
-        """The node, as the supervisor last said."""
+        """The last state of the node."""
         ...
 
     def state_age_s(self) -> float:
-        """How long ago that was."""
+        """The age of the last state."""
         ...
 
     def clients(self) -> Mapping[int, ShardLink]:
@@ -59,18 +59,18 @@ class Supervised(NodeStatus, Protocol):
         ...
 
     async def restart_shard(self, shard: int) -> None:
-        """A new process for a shard. Raises if the node does not serve it."""
+        """Restart a shard's process. Raises if the node does not serve it."""
         ...
 
 
-def _give_back_soon() -> None:
-    """Large answers have been sent: give their memory back to the system, once nothing refers to them."""
+def _return_memory_later() -> None:
+    """Return the memory of large answers to the system, after a delay in which references to them end."""
     loop = asyncio.get_running_loop()
     loop.call_later(_GIVE_BACK_S, lambda: loop.run_in_executor(None, give_back))
 
 
 class NodeFront:
-    """Answers for a node. Its methods belong to one event loop."""
+    """The HTTP front of a node. For one event loop."""
 
     def __init__(
         self,
@@ -84,13 +84,13 @@ class NodeFront:
         mask: SecretMask,
         listener: socket.socket | None = None,
     ) -> None:
-        """`opener` opens the dataset's store and topic, to see which hours are ready, and `jobs_opener` its bulk jobs.
-        `listener` is served if it is given; otherwise the front takes its address itself.
+        """`opener` opens the dataset's store and topic, to determine ready hours, and `jobs_opener` its bulk jobs.
+        Without a `listener`, the front binds the address itself.
         """
-        self._memory = AnswerMemory(settings.query.answer_memory.bytes, _give_back_soon)
+        self._memory = AnswerMemory(settings.query.answer_memory.bytes, _return_memory_later)
         self.figures = FrontFigures(clock, self._memory)
         self.reload_node: Callable[[], Awaitable[Reload]] | None = None
-        """What the admin verb for a reload calls."""
+        """Called by the admin verb for a reload."""
         self._supervisor, self._settings, self._clock, self._mask = supervisor, settings, clock, mask
         self._listener, self._workers = listener, workers
         self._shards = ShardQueries(supervisor.clients, supervisor, workers, concurrency=settings.query.concurrency)
@@ -102,7 +102,7 @@ class NodeFront:
 
     @property
     def has_kernels(self) -> bool:
-        """Whether no query has to wait for a kernel that is still being compiled."""
+        """Whether all kernels are compiled, so that no query waits for one."""
         return self._loading is not None and self._loading.done()
 
     async def start(self) -> None:
@@ -120,18 +120,18 @@ class NodeFront:
         self.bound: BoundAddress = await self._server.start(self._listener)
         self._watch.start()
         self._jobs.start()
-        # Not before it listens: a first query may wait for its kernels, a health check may not.
+        # After it listens: health checks must not wait for the kernels.
         self._loading = asyncio.get_running_loop().run_in_executor(None, load_kernels)
 
     async def stop(self) -> None:
-        """Take no more requests, and give those that run a short time."""
+        """Accept no more requests, and wait for the current ones for a short time."""
         if self._server is not None:
             await self._server.stop(_STOP_S)
         # Both may wait for a store that hangs.
         await asyncio.gather(asyncio.to_thread(self._watch.close), self._jobs.stop())
 
     def reload(self, settings: Settings) -> None:
-        """Hold requests to these tokens, and queries to these limits, from now on."""
+        """Use the tokens and query limits of these settings from now on."""
         if self._server is None:
             return
         self._server.reload(settings.http)
@@ -162,18 +162,18 @@ class NodeFront:
         return node_families(state, age_s, self.figures, readiness, now, jobs=jobs, monotonic=monotonic)
 
     async def _reload(self, _request: Request) -> Response:
-        """Read the settings again. Answers with what has changed, and when that counts."""
+        """Reload the settings. Answers with what has changed, and when the changes take effect."""
         if self.reload_node is None:
-            raise BadParameter("this node has nothing to reload")
+            raise BadParameter("this node can't reload its settings")
         outcome = await self.reload_node()
         changed = {when.value: outcome.names(when) for when in TakesEffect if outcome.names(when)}
         return Response.success({"changed": changed})
 
     async def _restart(self, request: Request) -> Response:
-        """A new process for a shard, also for one that is down."""
+        """Restart a shard's process, even one that is down."""
         written = request.wildcard("shard")
         if not (written.isascii() and written.isdigit() and len(written) < 7):
-            raise BadParameter(f"{written[:50]!r} is no number of a shard")
+            raise BadParameter(f"{written[:50]!r} is not a shard number")
         try:
             await self._supervisor.restart_shard(int(written))
         except NoSuchShard as error:

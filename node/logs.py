@@ -1,9 +1,8 @@
-"""Structured logs: lines for people on a terminal, one JSON object a line elsewhere.
+"""Structured logs: lines for people on a terminal, and one JSON object per line elsewhere.
 
-Whoever logs takes `structlog.get_logger(__name__)` and passes values as fields, never inside the text:
-`log.info("bucket stored", rows=12)`. What a piece of code works on is bound once, with `bound(shard=3, bucket=17)`, and
-then stands on every line that is logged inside, by whatever library. Lines of the standard library's loggers go the
-same way. Registered secrets are hidden in all of them.
+Modules use `structlog.get_logger(__name__)` and pass values as fields, never inside the text: `log.info("bucket
+stored", rows=12)`. `with bound(shard=3, bucket=17)` adds fields to every line that is logged inside, by any library.
+Lines of the standard library's loggers have the same format. Registered secrets are masked in all lines.
 """
 
 import logging
@@ -27,30 +26,30 @@ from structlog.stdlib import (
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor
 
+from strandline.node.json_values import json_value
 from strandline.node.masking import SecretMask
-from strandline.node.plain import plain
 from strandline.node.settings.sections import LogFormat, LogLevel
 
-# These tell of every connection they open and close; that is news only to somebody who hunts for a fault.
-_CHATTY = ("cassandra", "py4j")
+# Loggers that log every connection, which is useful only with debug.
+_VERBOSE = ("cassandra", "py4j")
 
-# Made by this module and not by whoever logs, so there is nothing to hide in them.
+# Fields of this module, which have no secrets.
 _OWN_FIELDS = ("timestamp", "level", "logger")
 
 
 def configure_logging(level: LogLevel, log_format: LogFormat, stream: TextIO, mask: SecretMask) -> None:
-    """Send all logs of this process to `stream`, from `level` up. May be called again; the last call counts.
+    """Send all logs of this process to `stream`, from `level` up. May be called again; the last call applies.
 
     `log_format` is `console`, `json`, or `auto` for lines on a terminal and JSON elsewhere. Secrets that are added to
-    `mask` later are hidden from then on.
+    `mask` later are masked from then on.
     """
     people = log_format == "console" or (log_format == "auto" and stream.isatty())
     formatter = ProcessorFormatter(
         foreign_pre_chain=[ExtraAdder(), *_shared_processors()],
         processors=[
             ProcessorFormatter.remove_processors_meta,
-            # Formatted here and not by the renderer, so that the text passes the mask. Without local variables: any of
-            # them may hold a secret that nobody registered.
+            # Formatted here and not by the renderer, so that the text is masked. Without local variables, which may
+            # have secrets that are not registered.
             format_exc_info if people else ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
             _masked_by(mask),
             _console_renderer(stream) if people else JSONRenderer(),
@@ -61,7 +60,7 @@ def configure_logging(level: LogLevel, log_format: LogFormat, stream: TextIO, ma
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for name in _CHATTY:
+    for name in _VERBOSE:
         logging.getLogger(name).setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
     structlog.configure(
         processors=[
@@ -72,7 +71,7 @@ def configure_logging(level: LogLevel, log_format: LogFormat, stream: TextIO, ma
         ],
         logger_factory=LoggerFactory(),
         wrapper_class=BoundLogger,
-        # A logger is made at import, long before the settings are known; it must follow when they are.
+        # Loggers are created at import, before the settings are known.
         cache_logger_on_first_use=False,
     )
 
@@ -81,7 +80,7 @@ def configure_logging(level: LogLevel, log_format: LogFormat, stream: TextIO, ma
 def bound(
     *, shard: int | None = None, bucket: int | None = None, job: str | None = None, **fields: object
 ) -> Iterator[None]:
-    """Put these fields on every line that is logged inside. Bindings nest; an inner one wins while it lasts."""
+    """Add these fields to every line that is logged inside. Bindings nest; inner ones take precedence."""
     named = {"shard": shard, "bucket": bucket, "job": job, **fields}
     with bound_contextvars(**{name: value for name, value in named.items() if value is not None}):
         yield
@@ -98,22 +97,20 @@ def _shared_processors() -> list[Processor]:
 
 
 def _masked_by(mask: SecretMask) -> Processor:
-    """Hides secrets wherever they are: in the text, in fields at any depth, in a traceback. What every line has comes
-    first, so that lines can be compared by eye.
+    """Masks secrets in the text, in fields at any depth, and in tracebacks. The fields that every line has come first,
+    so that lines are easy to compare.
     """
 
     def masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> EventDict:
         own = {name: event[name] for name in _OWN_FIELDS if name in event}
-        rest = {name: mask.value(plain(value)) for name, value in event.items() if name not in own}
+        rest = {name: mask.value(json_value(value)) for name, value in event.items() if name not in own}
         return {**own, "event": rest.pop("event", ""), **rest}
 
     return masked
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Tells of a line that can't be logged without the standard handler's list of its arguments, which no mask has
-    seen.
-    """
+    """Reports a line that can't be logged without its arguments, which the standard handler would print unmasked."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is the standard library's
         why = type(sys.exception()).__name__

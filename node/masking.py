@@ -1,8 +1,8 @@
-"""Keeping secrets out of everything that is written.
+"""Masks secrets in everything that is written.
 
-A secret may reach a log line in ways that nobody planned: in a driver's exception, in the repr of some object, escaped
-because it stood in a JSON text. So each one is registered here when it is read, and whatever is about to be written is
-searched for it in every spelling that it is likely to have.
+A secret may reach a log line unexpectedly: in a driver's exception, in the repr of an object, or escaped in a JSON
+text. So each secret is registered here when it is read, and everything that is written is searched for it in its likely
+spellings.
 """
 
 import json
@@ -13,18 +13,15 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "(hidden)"
 
-# Passwords that are no secret to anybody and are everyday words here: Cassandra's own default, and what people put into
-# a trial set-up. To hide them would only make what is written unreadable.
-_KNOWN_TO_ALL = frozenset({"cassandra", "kafka", "strandline"})
+# Default and trial passwords that are common words here. Masking them would make the output unreadable.
+_NO_SECRETS = frozenset({"cassandra", "kafka", "strandline"})
 
-# The shortest line of a secret with several lines (a private key) that is masked on its own.
-_SHORTEST_LINE = 8
+# The minimum length of a line of a multi-line secret (a private key) that is masked on its own.
+_MIN_LINE = 8
 
 
 class SecretMask:
-    """Replaces every registered secret by `(hidden)`. Knows nothing until told; may be told more at any time, by any
-    thread.
-    """
+    """Replaces every registered secret with `(hidden)`. Thread-safe. Secrets may be added at any time."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._spellings: set[str] = set()
@@ -36,22 +33,22 @@ class SecretMask:
         return f"SecretMask({len(self._spellings)} spellings)"
 
     def add(self, secrets: Iterable[str]) -> None:
-        """Mask these from now on, too. An empty secret is none, nor is one of the few that everybody knows."""
+        """Mask these from now on, too, except empty ones and those in `_NO_SECRETS`."""
         with self._lock:
             for secret in secrets:
-                if secret not in _KNOWN_TO_ALL:
+                if secret not in _NO_SECRETS:
                     self._spellings.update(_spellings(secret))
             if self._spellings:
-                # Longest first, so that a secret which begins with another is not left half shown.
+                # Longest first, so that a secret that begins with another one is masked completely.
                 ordered = sorted(self._spellings, key=lambda spelling: (-len(spelling), spelling))
                 self._pattern = re.compile("|".join(re.escape(spelling) for spelling in ordered))
 
     def text(self, text: str) -> str:
-        """`text` with every secret in it hidden."""
+        """`text` with every secret masked."""
         return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
 
     def value(self, value: object) -> object:
-        """A value as `plain` gives it, with every secret in it hidden: in keys, in numbers, at any depth."""
+        """A value of `json_value` with every secret masked: in keys and numbers, at any depth."""
         if self._pattern is None:
             return value
         shown: object
@@ -61,7 +58,7 @@ class SecretMask:
             case None | bool():
                 shown = value
             case int() | float():
-                # A password of digits may well have been read as a number.
+                # A password of digits may have been read as a number.
                 shown = value if self._pattern.search(str(value)) is None else self.text(str(value))
             case Mapping():
                 shown = {self.text(str(key)): self.value(item) for key, item in value.items()}
@@ -73,7 +70,7 @@ class SecretMask:
 
 
 def _spellings(secret: str) -> set[str]:
-    """The secret as it is, and as repr, JSON, a Java string or a URL would write it."""
+    """The secret as it is, and as repr, JSON, a Java string or a URL writes it."""
     spellings = set()
     for part in {secret, secret.strip(), *_long_lines(secret)}:
         escaped = part.replace("\\", "\\\\")
@@ -94,6 +91,6 @@ def _spellings(secret: str) -> set[str]:
 
 
 def _long_lines(secret: str) -> list[str]:
-    """A secret of several lines is rarely shown whole; each of its lines is as secret, but for a PEM's frame."""
+    """The lines of a multi-line secret, which may be shown separately, without the first and last line of a PEM."""
     lines = secret.splitlines()
-    return [line for line in lines if len(line) >= _SHORTEST_LINE and "-----" not in line] if len(lines) > 1 else []
+    return [line for line in lines if len(line) >= _MIN_LINE and "-----" not in line] if len(lines) > 1 else []

@@ -1,12 +1,11 @@
-"""What a command tells: one interface, with a version for people and one for programs.
+"""The output of commands: one interface, implemented as text for people and as JSON for programs.
 
-A command hands over a report: a frozen dataclass that can also tell itself as lines and tables. `TextOutput` prints
-those; `JsonOutput` prints the dataclass as one JSON document. So JSON is never an afterthought, and no command prints
-anything itself.
+A command passes a report: a frozen dataclass that can also render itself as lines and tables. `TextOutput` prints
+these, and `JsonOutput` prints the dataclass as one JSON document. Commands print nothing themselves.
 
-Errors: people read `error: ...` and a remedy on stderr. With `--output json` the error is the one document on stdout,
-`{"error": {...}}`, so that a script parses the same stream whatever happened and tells the cases apart by the exit
-code. Progress goes to stderr in both.
+Text errors are `error: ...` and a remedy on stderr. With `--output json`, the error is the only document on stdout,
+`{"error": {...}}`, so that a script always parses the same stream and distinguishes the cases by the exit code.
+Progress goes to stderr in both.
 """
 
 import dataclasses
@@ -22,14 +21,14 @@ from rich.console import Console
 
 from strandline.clock import Clock
 from strandline.errors import ExitCode, StrandlineError
+from strandline.node.json_values import json_value
 from strandline.node.masking import SecretMask
-from strandline.node.plain import plain
 from strandline.node.steps import LineSteps, LiveSteps, steps
 
 OutputFormat = Literal["text", "json"]
 
-# Into a pipe or a file a table is as wide as it needs to be: a line that was folded is of no use to grep.
-_UNFOLDED = 100_000
+# The width of tables in a pipe or a file: lines must not be folded, for grep.
+_MAX_WIDTH = 100_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,30 +43,30 @@ Block = str | Table
 
 
 class Report(Protocol):
-    """What a command found: a dataclass, whose fields are its JSON form, and blocks of text, which people read."""
+    """The result of a command: a dataclass, whose fields are its JSON form, with blocks of text for people."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def blocks(self) -> Iterable[Block]:
-        """Lines and tables, in the order in which they are read."""
+        """Lines and tables, in order."""
         ...
 
 
 @runtime_checkable
 class Detailed(Protocol):
-    """An error that has more to tell than a message and a remedy."""
+    """An error with more than a message and a remedy."""
 
     def blocks(self) -> Iterable[Block]:
-        """What people read below the message."""
+        """Text below the message."""
         ...
 
     def details(self) -> Mapping[str, object]:
-        """What stands beside the message in the JSON form."""
+        """Additional fields of the JSON form."""
         ...
 
 
 class Output(ABC):
-    """Where a command's results, errors and progress go. Secrets that `mask` knows are hidden in all of it."""
+    """Where a command's results, errors and progress go. Secrets that `mask` knows are masked everywhere."""
 
     def __init__(self, stdout: TextIO, stderr: TextIO, clock: Clock, mask: SecretMask) -> None:
         self._stdout = stdout
@@ -77,19 +76,19 @@ class Output(ABC):
 
     @abstractmethod
     def result(self, report: Report) -> None:
-        """The one result of a command that did its work."""
+        """The result of a command that has succeeded."""
 
     @abstractmethod
     def error(self, error: StrandlineError) -> None:
-        """Why a command did not do its work."""
+        """The error of a command that has failed."""
 
     def note(self, text: str) -> None:
-        """Something for a person to know, beside the result: it goes to stderr."""
+        """A note for people, besides the result, on stderr."""
         self._stderr.write(self._mask.text(text) + "\n")
         self._stderr.flush()
 
     def crash(self, error: BaseException) -> None:
-        """An error that nobody foresaw: its whole traceback goes to stderr, for the report of a bug."""
+        """An unexpected error: its traceback goes to stderr, for a bug report."""
         self._stderr.write(self._mask.text("".join(traceback.format_exception(error))))
         self._stderr.flush()
 
@@ -110,10 +109,10 @@ class TextOutput(Output):
         self._print([*lines, *more], self._stderr)
 
     def _print(self, blocks: Iterable[Block], stream: TextIO) -> None:
-        # Values are shown as they are: what looks like rich's markup, say "[kafka]", is none.
+        # Without markup: values such as "[kafka]" look like rich's markup.
         on_terminal = stream.isatty()
         console = Console(
-            file=stream, markup=False, highlight=False, emoji=False, width=None if on_terminal else _UNFOLDED
+            file=stream, markup=False, highlight=False, emoji=False, width=None if on_terminal else _MAX_WIDTH
         )
         for block in blocks:
             if isinstance(block, str):
@@ -150,7 +149,7 @@ class JsonOutput(Output):
     def _fail(
         self, error: BaseException, message: str, remedy: str, exit_code: ExitCode, more: Mapping[str, object]
     ) -> None:
-        told = {
+        document = {
             "type": type(error).__name__,
             "message": message,
             "remedy": remedy,
@@ -158,10 +157,10 @@ class JsonOutput(Output):
             "retryable": isinstance(error, StrandlineError) and error.transient,
             **more,
         }
-        self._write({"error": told})
+        self._write({"error": document})
 
     def _write(self, value: object) -> None:
-        json.dump(self._mask.value(plain(value)), self._stdout, indent=2, allow_nan=False)
+        json.dump(self._mask.value(json_value(value)), self._stdout, indent=2, allow_nan=False)
         self._stdout.write("\n")
         self._stdout.flush()
 
@@ -169,5 +168,5 @@ class JsonOutput(Output):
 def make_output(
     output_format: OutputFormat, stdout: TextIO, stderr: TextIO, clock: Clock, mask: SecretMask
 ) -> TextOutput | JsonOutput:
-    """The output that `--output` asked for."""
+    """The output that `--output` selects."""
     return (JsonOutput if output_format == "json" else TextOutput)(stdout, stderr, clock, mask)

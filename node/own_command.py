@@ -1,6 +1,4 @@
-"""A command of ours in a process of its own, as demonstrations, benchmarks and system tests run it: started, tied to
-the process that did so, watched, and ended.
-"""
+"""Runs a `strandline` command as a tethered child process, for the demo, benchmarks and system tests."""
 
 import json
 import os
@@ -17,15 +15,15 @@ from strandline.errors import Fatal
 from strandline.node.tether import tethered
 
 Status = Mapping[str, Any]
-_LINES_TOLD = 15
+_SHOWN_LINES = 15
 
 
 class CommandEnded(Fatal):
-    """A command ended, or did not get where it should in time."""
+    """A command has ended unexpectedly, or has not reached a state in time."""
 
 
 class OwnCommand:
-    """`strandline ...`, running. What it says goes to a file; what it prints to another, if one is given."""
+    """A running `strandline` command. Its stderr goes to `log`, and its stdout to `printed` or else to `log`."""
 
     def __init__(
         self,
@@ -35,21 +33,21 @@ class OwnCommand:
         printed: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """With the environment of this process, unless another is given."""
+        """`environ` defaults to the environment of this process."""
         script = Path(sys.executable).with_name("strandline")
         self._name, self._log = f"strandline {arguments[0]}", log
-        with log.open("ab") as said, (printed or log).open("ab") as out:
+        with log.open("ab") as err, (printed or log).open("ab") as out:
             self._process = subprocess.Popen(
                 tethered([sys.executable, str(script), *arguments]),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
-                stderr=said,
+                stderr=err,
                 env=None if environ is None else dict(environ),
             )
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._process.pid
 
     @property
@@ -62,22 +60,22 @@ class OwnCommand:
         self._process.send_signal(number)
 
     def wait(self, timeout: float = 60) -> int:
-        """Wait for its end; its exit code."""
+        """Wait for the end, and return the exit code."""
         return self._process.wait(timeout)
 
     def terminate(self) -> int:
-        """Ask it to end, and wait for that; its exit code."""
+        """Send SIGTERM, wait for the end, and return the exit code."""
         self.send(signal.SIGTERM)
         return self.wait()
 
     def kill(self) -> None:
-        """End it at once, if it still runs."""
+        """Send SIGKILL if it still runs, and wait for the end."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
 
     def end(self) -> None:
-        """Ask it to end, and kill it if it does not."""
+        """Terminate it, and kill it after a timeout."""
         if self._process.poll() is None:
             try:
                 self.terminate()
@@ -85,17 +83,19 @@ class OwnCommand:
                 self.kill()
 
     def log_text(self) -> str:
-        """What it logged."""
+        """The content of the log."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def ended(self, how: str) -> CommandEnded:
-        """An error that says how it ended, with the end of its log."""
-        lines = self.log_text().splitlines()[-_LINES_TOLD:]
-        return CommandEnded(f"{self._name} (process {self.pid}) {how}", remedy="It said:\n" + os.linesep.join(lines))
+        """An error with `how` the command ended and the end of its log."""
+        lines = self.log_text().splitlines()[-_SHOWN_LINES:]
+        return CommandEnded(
+            f"{self._name} (process {self.pid}) {how}", remedy="The end of its log:\n" + os.linesep.join(lines)
+        )
 
 
 class WatchedCommand(OwnCommand):
-    """One that writes what it does into a status file."""
+    """A command with a status file."""
 
     def __init__(
         self,
@@ -106,22 +106,22 @@ class WatchedCommand(OwnCommand):
         printed: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Its log lies beside the status file."""
+        """The log is next to the status file."""
         self._status_file, self._clock = status_file, clock
-        # Another one may have written it.
+        # An earlier command may have left it.
         status_file.unlink(missing_ok=True)
         command = [*arguments, "--status-file", str(status_file)]
         super().__init__(command, status_file.with_suffix(".log"), printed=printed, environ=environ)
 
     def status(self) -> Status:
-        """What it last said of itself; empty before it has said anything."""
+        """The last status; empty before the first one."""
         with suppress(FileNotFoundError):
             found: Status = json.loads(self._status_file.read_text(encoding="utf-8"))
             return found
         return {}
 
     def wait_for(self, what: str, condition: Callable[[Status], bool], timeout: float = 120) -> Status:
-        """Its status as soon as a condition holds. Raises `CommandEnded`, with the end of its log, if that can't be."""
+        """Wait for a condition on the status, and return the status. Raises `CommandEnded` on a timeout or exit."""
         found: Status = {}
 
         def holds() -> bool:
@@ -131,9 +131,9 @@ class WatchedCommand(OwnCommand):
 
         if not wait_until(holds, timeout=timeout, clock=self._clock, poll=0.05):
             at = f"; it is {found['phase']}" if "phase" in found else ""
-            raise self.ended(f"did not get so far in {timeout:.0f} s that {what}{at}")
-        # It may have said so, and ended, between the last look at its status and that at its process.
-        for said in (found, self.status()):
-            if said and condition(said):
-                return said
+            raise self.ended(f'has not reached the condition "{what}" within {timeout:.0f} s{at}')
+        # The command may have written the status and ended after the last check.
+        for status in (found, self.status()):
+            if status and condition(status):
+                return status
         raise self.ended(f"ended with exit code {self.exit_code} before {what}")

@@ -1,7 +1,7 @@
-"""Progress of a command that takes a while, told step by step with times.
+"""Shows the progress of a long command step by step, with times.
 
-Progress is for a person who waits, so it goes to stderr and never mixes with a command's result. On a terminal the
-steps under way turn and count; elsewhere, as in a log of a build, each step is one line once it ends.
+Progress goes to stderr, so that it does not mix with a command's result. On a terminal, running steps have a spinner
+and elapsed time. Elsewhere, for example in the log of a build, each step is one line when it ends.
 """
 
 import threading
@@ -20,8 +20,8 @@ _BAR = 24
 
 
 class Step:
-    """One step under way. `note` may be set at any time, by any thread, to say how it stands ("port 9092"), and
-    `fraction` to say how much of it is done, where that is known: a terminal shows it as a bar.
+    """A running step. `note` may be set at any time, by any thread, to show details ("port 9092"), and `fraction` to
+    show how much is done, which a terminal shows as a bar.
     """
 
     def __init__(self, name: str) -> None:
@@ -31,11 +31,11 @@ class Step:
 
 
 class Steps(ABC):
-    """A list of steps under one title. Steps may overlap and may be taken in several threads."""
+    """The steps of a command, under one title. Steps may overlap, and may run in several threads."""
 
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:
-        """Time what is done inside. An exception marks the step as failed and passes on."""
+        """Measure the time of the block. An exception marks the step as failed, and is raised again."""
         step = Step(name)
         self._begin(step)
         try:
@@ -53,13 +53,13 @@ class Steps(ABC):
 
 
 class LineSteps(Steps):
-    """A line for the title, and a line for each step that ended, in the order in which they ended."""
+    """A line for the title, and a line for each step when it has ended."""
 
     def __init__(self, title: str, stream: TextIO, clock: Clock) -> None:
         self._title = title
         self._stream = stream
         self._clock = clock
-        self._begun: dict[Step, float] = {}
+        self._started: dict[Step, float] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -69,10 +69,10 @@ class LineSteps(Steps):
     def __exit__(self, *_: object) -> None: ...
 
     def _begin(self, step: Step) -> None:
-        self._begun[step] = self._clock.monotonic()
+        self._started[step] = self._clock.monotonic()
 
     def _end(self, step: Step, *, failed: bool) -> None:
-        elapsed = _elapsed(self._clock.monotonic() - self._begun.pop(step))
+        elapsed = _elapsed(self._clock.monotonic() - self._started.pop(step))
         note = f" ({step.note})" if step.note else ""
         self._write(f"  {step.name}{note}: {'failed after ' if failed else ''}{elapsed}")
 
@@ -83,12 +83,12 @@ class LineSteps(Steps):
 
 
 class LiveSteps(Steps):
-    """A line for each step, which turns while the step is under way and stays when it has ended."""
+    """A line for each step, with a spinner while it runs, which stays when the step has ended."""
 
     def __init__(self, title: str, console: Console, clock: Clock) -> None:
         self._title = title
         self._console = console
-        self._begun: dict[Step, _LiveTask] = {}
+        self._started: dict[Step, _LiveTask] = {}
         self._progress = Progress(
             SpinnerColumn(finished_text=" "),
             TextColumn("{task.description}", markup=False),
@@ -106,14 +106,14 @@ class LiveSteps(Steps):
         self._progress.stop()
 
     def refresh(self) -> None:
-        """Show how things stand now, without waiting for the next time."""
+        """Refresh the display now."""
         self._progress.refresh()
 
     def _begin(self, step: Step) -> None:
-        self._begun[step] = _LiveTask(self._progress, step)
+        self._started[step] = _LiveTask(self._progress, step)
 
     def _end(self, step: Step, *, failed: bool) -> None:
-        self._begun.pop(step).end(failed=failed)
+        self._started.pop(step).end(failed=failed)
 
 
 class _LiveTask:
@@ -144,7 +144,7 @@ class _NoteColumn(ProgressColumn):
 
 
 def steps(title: str, stream: TextIO, clock: Clock) -> LineSteps | LiveSteps:
-    """Steps that suit the stream."""
+    """`LiveSteps` on a terminal, and otherwise `LineSteps`."""
     if stream.isatty():
         return LiveSteps(title, Console(file=stream, markup=False, highlight=False, emoji=False), clock)
     return LineSteps(title, stream, clock)

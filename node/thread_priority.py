@@ -1,18 +1,18 @@
-"""Threads that answer queries give way to those that read and store."""
+"""Lowers the priority of threads that answer queries, below those that read from Kafka and store."""
 
 import os
 import threading
 from contextlib import suppress
 
-# In steps of nice. Where both want a processor, the kernel gives a thread this much less urgent a tenth of the other's.
-_LESS_URGENT, _LEAST_URGENT = 10, 19
+# Nice levels. When both compete for a processor, a thread with this difference gets a tenth of the other's time.
+_NICE_STEP, _MAX_NICE = 10, 19
 
 
-def give_way() -> None:
-    """Make the calling thread, and those that it starts from now on, less urgent than the process. It stays so: going
-    back would take a privilege.
+def lower_priority() -> None:
+    """Lower the priority of the calling thread, and of threads that it starts from now on, below that of the process.
+    Permanent: raising a priority requires a privilege.
     """
-    urgency = min(_LEAST_URGENT, os.getpriority(os.PRIO_PROCESS, os.getpid()) + _LESS_URGENT)
-    # Linux takes the id of a thread here, too. Where it does not, all threads are as urgent as before.
+    nice = min(_MAX_NICE, os.getpriority(os.PRIO_PROCESS, os.getpid()) + _NICE_STEP)
+    # Linux accepts a thread id here. Elsewhere, the priority does not change.
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), urgency)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)

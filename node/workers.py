@@ -1,4 +1,4 @@
-"""Threads for work that would hold up the event loop: large answers, and calls that block."""
+"""Threads for work that would block the event loop: large answers, and blocking calls."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,16 +9,16 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """A few threads. Its methods belong to one event loop."""
+    """A thread pool. For one event loop."""
 
     def __init__(self, threads: int) -> None:
-        """At most so many."""
+        """At most `threads` threads."""
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="worker")
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Do it in a thread."""
+        """Run `work` in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def close(self) -> None:
-        """Take no more work; what runs is left to end by itself."""
+        """Accept no more work. Running work is not interrupted."""
         self._threads.shutdown(wait=False, cancel_futures=True)

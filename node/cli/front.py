@@ -63,7 +63,7 @@ async def _serve(context: Context, folder: Path, descriptor: int, report_socket:
     workers = Workers(max(2, os.cpu_count() or 1))
 
     async def reloaded() -> None:
-        await run.follow()
+        await run.reload()
 
     supervisor = SupervisorClient(
         control_socket(folder),

@@ -1,7 +1,7 @@
 """The process of the HTTP front, a child of the node's supervisor.
 
-The supervisor gives it a listening socket and the folder of the node's sockets. It asks the supervisor how the shards
-stand (`supervisor_client`), asks the shards themselves for data, and reports at a socket of its own that its event loop
-turns (`running`). Everything that it answers is in `strandline.node.front`; it keeps no state that its next process
-would need.
+The supervisor passes it a listening socket and the folder of the node's sockets. The front gets the state of the shards
+from the supervisor (`supervisor_client`), requests data from the shards' processes, and reports the iterations of its
+event loop at its own socket (`running`). What it serves is in `strandline.node.front`. It must not keep state that the
+next front process would need.
 """

@@ -1,4 +1,4 @@
-"""One run of the front's process: what it serves, what it follows, and its observed of life."""
+"""One run of the front's process: serving, reloading settings, and reporting its loop iterations."""
 
 import asyncio
 import signal
@@ -20,17 +20,17 @@ from strandline.node.supervisor.process_reports import ProcessReports
 from strandline.node.supervisor.reloading import Change, Reload, reloaded
 
 _LOG = structlog.get_logger(__name__)
-_TURN_S = 0.25
+_LOOP_INTERVAL_S = 0.25
 
 
 class NoListener(Fatal):
-    """The descriptor that was given is no listening socket."""
+    """The inherited descriptor is not a listening socket."""
 
     exit_code = ExitCode.USAGE
 
 
 class TokensDoNotFit(Fatal):
-    """The settings leave the address open that the node listens on."""
+    """The tokens of the settings are not sufficient for the address that the node listens on."""
 
     exit_code = ExitCode.USAGE
 
@@ -40,7 +40,7 @@ class Front(Protocol):
 
     @property
     def has_kernels(self) -> bool:
-        """Whether no query has to wait for a kernel that is still being compiled."""
+        """Whether all kernels are compiled, so that no query waits for one."""
         ...
 
     async def start(self) -> None:
@@ -48,16 +48,16 @@ class Front(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Take no more requests, and give those that run a short time."""
+        """Accept no more requests, and wait for the current ones for a short time."""
         ...
 
     def reload(self, settings: Settings) -> None:
-        """Use these settings from now on: tokens, limits of queries."""
+        """Use the tokens and query limits of these settings from now on."""
         ...
 
 
 class Supervisor(Protocol):
-    """The node's supervisor, as far as this run needs it."""
+    """What the front needs of the supervisor."""
 
     async def start(self) -> None: ...
 
@@ -67,7 +67,7 @@ class Supervisor(Protocol):
 
 
 def inherited_listener(descriptor: int) -> socket.socket:
-    """The listening socket that the supervisor has handed on. Raises `NoListener`."""
+    """The listening socket that the supervisor has passed on. Raises `NoListener`."""
     try:
         listener = socket.socket(fileno=descriptor)
         is_listening = listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
@@ -81,13 +81,13 @@ def inherited_listener(descriptor: int) -> socket.socket:
 
 def _no_listener(descriptor: int) -> NoListener:
     return NoListener(
-        f"descriptor {descriptor} is no listening socket", remedy="`strandline node` starts this command with one"
+        f"descriptor {descriptor} is not a listening socket", remedy="Use `strandline node`, which starts this command"
     )
 
 
 def settings_for(listener: socket.socket, settings: Settings) -> Settings:
-    """The settings with the address that is really listened on: the file may name another one by now, which counts
-    when the node is restarted. Raises `TokensDoNotFit` if the tokens would leave that address open.
+    """The settings with the address of the listening socket. The file may have another address by now, which applies
+    after a restart of the node. Raises `TokensDoNotFit` if the tokens are not sufficient for the listening address.
     """
     bound = address_of(listener, tls=False)
     host, port = split_listen_address(settings.http.node_address)
@@ -97,13 +97,13 @@ def settings_for(listener: socket.socket, settings: Settings) -> Settings:
     for finding in settings.http.findings():
         raise TokensDoNotFit(
             f"the node still listens on {settings.http.node_address}: http.{'.'.join(finding.at)} {finding.what}",
-            remedy=f"{finding.remedy}; or restart the node to listen elsewhere",
+            remedy=f"{finding.remedy}; or restart the node to use the new address",
         )
     return settings
 
 
 class FrontRun:
-    """The front from its start to the signal that ends it. `run` is its main task, in the main thread."""
+    """The front from its start to the signal that ends it. `run` is the main task, in the main thread."""
 
     def __init__(
         self,
@@ -116,8 +116,8 @@ class FrontRun:
         read_settings: Callable[[], Settings],
         apply: Callable[[Settings], None] = lambda _: None,
     ) -> None:
-        """`reports` is the socket at which the front reports. `read_settings` reads the settings again, and `apply` has
-        the process itself follow those in force, as its log does.
+        """`reports` is the socket at which the front reports. `read_settings` reads the settings, and `apply` applies
+        new settings to the process itself, for example to its log.
         """
         self._front, self._supervisor, self._settings = front, supervisor, settings
         self._reports, self._clock = reports, clock
@@ -125,23 +125,23 @@ class FrontRun:
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve until a signal ends it. Raises what failed."""
+        """Serve until a signal. Raises the error that ended it."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        # The supervisor hears of a new settings file, and says so.
+        # The supervisor announces reloads; the front ignores the signal.
         loop.add_signal_handler(signal.SIGHUP, lambda: None)
         try:
             await self._supervisor.start()
             await self._front.start()
             reports = ProcessReports(self._stage())
-            # Not before it serves: from its first report on the front counts as running.
+            # Only when it serves: the supervisor considers the front as running from its first report on.
             with LinkServer(self._reports, reports, self._clock):
                 while not self._stopping.is_set():
                     reports.stage = self._stage()
                     reports.turned()
                     try:
-                        await asyncio.wait_for(self._stopping.wait(), _TURN_S)
+                        await asyncio.wait_for(self._stopping.wait(), _LOOP_INTERVAL_S)
                     except TimeoutError:
                         continue
         finally:
@@ -149,12 +149,14 @@ class FrontRun:
             await self._supervisor.close()
 
     def _stage(self) -> Stage:
-        # A query that comes before its kernels are compiled blocks the event loop until they are, for seconds in a new
-        # installation. A steady front would be taken for one that hangs.
+        # A query before its kernels are compiled blocks the event loop, for seconds in a new installation. In the stage
+        # STEADY, the supervisor would treat that as hanging.
         return Stage.STEADY if self._front.has_kernels else Stage.STARTING
 
-    async def follow(self) -> None:
-        """The node has read its settings again: do the same. Raises what is wrong with them, with nothing changed."""
+    async def reload(self) -> None:
+        """Read and apply the settings, after the node has reloaded them. Raises if they are invalid, with nothing
+        changed.
+        """
         read = await asyncio.to_thread(self._read_settings)
         outcome = reloaded(self._settings, read)
         self._front.reload(outcome.settings)
@@ -162,6 +164,6 @@ class FrontRun:
         self._settings = outcome.settings
 
     async def reload_node(self) -> Reload:
-        """Have the node read its settings again: what has changed."""
+        """Make the node reload its settings. Returns what has changed."""
         changes = await self._supervisor.reload()
         return Reload(self._settings, changes)

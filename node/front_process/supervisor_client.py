@@ -1,4 +1,4 @@
-"""The front's end of the control socket: how the node stands, as its supervisor says, and requests to it."""
+"""The front's end of the control socket: the node's state from the supervisor, and requests to the supervisor."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,13 +27,13 @@ from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Change
 
 _LOG = structlog.get_logger(__name__)
-_MOST_STATE = 1 << 28
+_MAX_STATE_BYTES = 1 << 28
 _NONE_YET = -1
-# A new state comes twice a second. Without one for this long the connection is made anew.
-_STATE_S = 10.0
-_AGAIN_S = 0.5
+# A new state arrives twice a second. Without one for this long, the connection is opened again.
+_STATE_TIMEOUT_S = 10.0
+_RETRY_S = 0.5
 # A reload may wait for Kafka and for the front itself.
-_REQUEST_S = 120.0
+_REQUEST_TIMEOUT_S = 120.0
 
 
 class SupervisorUnreachable(Retryable):
@@ -41,10 +41,10 @@ class SupervisorUnreachable(Retryable):
 
 
 class Link(Protocol):
-    """The way to a shard."""
+    """A link to a shard."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...
 
 
@@ -52,11 +52,10 @@ L = TypeVar("L", bound=Link)
 
 
 class SupervisorClient(Generic[L]):
-    """The supervisor, as the front sees it. Its coroutines belong to one event loop; the rest may be called by any
-    thread.
+    """The front's client of the supervisor. Its coroutines are for one event loop; the other methods are thread-safe.
 
-    While the supervisor does not answer, what it last said holds: shards can be asked all the same, and a supervisor
-    that is gone takes the front with it.
+    While the supervisor does not answer, the last state is used: requests to shards do not need the supervisor, and if
+    the supervisor has ended, the kernel kills the front.
     """
 
     def __init__(
@@ -67,26 +66,26 @@ class SupervisorClient(Generic[L]):
         *,
         on_reload: Callable[[], Awaitable[None]],
     ) -> None:
-        """`links` makes the way to a shard, by its number. `on_reload` is awaited when the node has taken over new
-        settings, and may raise what is wrong with them.
+        """`links` creates the link to a shard, by its number. `on_reload` is awaited when the node has applied new
+        settings, and may raise if they are invalid.
         """
-        self._path, self._links_of, self._clock, self._on_reload = path, links, clock, on_reload
-        self._state, self._at = NodeState(version=_NONE_YET), clock.monotonic()
+        self._path, self._new_link, self._clock, self._on_reload = path, links, clock, on_reload
+        self._state, self._received_at = NodeState(version=_NONE_YET), clock.monotonic()
         self._links: Mapping[int, L] = {}
         self._settings: int | None = None
         self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Ask for the first state, and follow from then on. Raises `SupervisorUnreachable`."""
+        """Get the first state, and follow changes from then on. Raises `SupervisorUnreachable`."""
         try:
-            async with asyncio.timeout(_STATE_S):
-                await self._take(await self._asked(self._state_request()))
+            async with asyncio.timeout(_STATE_TIMEOUT_S):
+                await self._apply(await self._exchange(self._state_request()))
         except (OSError, EOFError, TimeoutError, FrameDamaged, ValueError) as error:
             raise SupervisorUnreachable(f"the supervisor does not answer at {self._path}: {error}") from error
         self._following = asyncio.create_task(self._follow())
 
     async def close(self) -> None:
-        """Follow no more."""
+        """Stop following, and close the links."""
         if self._following is not None:
             self._following.cancel()
             with suppress(asyncio.CancelledError):
@@ -95,12 +94,12 @@ class SupervisorClient(Generic[L]):
             link.close()
 
     def state(self) -> NodeState:
-        """The node, as the supervisor last said."""
+        """The last state of the node."""
         return self._state
 
     def state_age_s(self) -> float:
-        """How long ago that was."""
-        return self._clock.monotonic() - self._at
+        """The age of the last state."""
+        return self._clock.monotonic() - self._received_at
 
     def shards(self) -> tuple[ShardProcessStatus, ...]:
         """The shards, in the order of their numbers."""
@@ -119,20 +118,20 @@ class SupervisorClient(Generic[L]):
         return self._state.started_at
 
     def waits_for(self) -> str:
-        """Why the shards are not known yet."""
+        """What the supervisor waits for while the shards are unknown."""
         return self._state.waits_for
 
     def clients(self) -> Mapping[int, L]:
-        """The ways to the shards that are served, by number. They stay the same while processes come and go."""
+        """The links to the served shards, by number. A link does not change when its process is restarted."""
         return self._links
 
     async def restart_shard(self, shard: int) -> None:
-        """A new process for a shard. Raises `NoSuchShard`, and `SupervisorUnreachable`."""
+        """Restart a shard's process. Raises `NoSuchShard` and `SupervisorUnreachable`."""
         await self._request(Message(RESTART, {"shard": shard}))
 
     async def reload(self) -> tuple[Change, ...]:
-        """Have the node read its settings again: what has changed. Raises what is wrong with them, and
-        `SupervisorUnreachable`. When it returns, this front has followed.
+        """Make the node reload its settings, and return what has changed. Raises if they are invalid, and
+        `SupervisorUnreachable`. When it returns, this front has applied them, too.
         """
         answer = await self._request(Message(RELOAD, {}))
         try:
@@ -144,8 +143,8 @@ class SupervisorClient(Generic[L]):
 
     async def _request(self, message: Message) -> Message:
         try:
-            async with asyncio.timeout(_REQUEST_S):
-                answer = await self._asked(message)
+            async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+                answer = await self._exchange(message)
         except (OSError, EOFError, TimeoutError, FrameDamaged) as error:
             raise SupervisorUnreachable(
                 f"the supervisor does not answer: {error}", remedy="Try again; see the node's log"
@@ -154,12 +153,12 @@ class SupervisorClient(Generic[L]):
             raise error_of(answer)
         return answer
 
-    async def _asked(self, message: Message) -> Message:
-        """The answer to one message, over a connection of its own."""
+    async def _exchange(self, message: Message) -> Message:
+        """The answer to one message, over a new connection."""
         reader, writer = await asyncio.open_unix_connection(str(self._path))
         try:
             await write_message(writer, message)
-            return await read_message(reader, _MOST_STATE)
+            return await read_message(reader, _MAX_STATE_BYTES)
         finally:
             await hang_up(writer)
 
@@ -175,47 +174,44 @@ class SupervisorClient(Generic[L]):
                 _LOG.warning("the supervisor does not answer", error=str(error), last_state_s=self.state_age_s())
             except (FrameDamaged, ValueError) as error:
                 _LOG.error(
-                    "the supervisor's state can't be read; after an upgrade the node has to be restarted",
+                    "the supervisor's state can't be read; after an upgrade, restart the node",
                     error=str(error),
                 )
-            except Exception:  # noqa: BLE001 - it is logged, and tried again
-                # Whatever it is: a front that no longer follows would answer by an old state for ever.
-                _LOG.exception("the supervisor's state could not be taken over")
-            await asyncio.sleep(_AGAIN_S)
+            except Exception:  # noqa: BLE001 - it is logged, and retried
+                # Any error: a front that stopped following would use an old state forever.
+                _LOG.exception("the supervisor's state could not be applied")
+            await asyncio.sleep(_RETRY_S)
 
     async def _follow_connection(self) -> None:
         reader, writer = await asyncio.open_unix_connection(str(self._path))
         try:
             while True:
-                async with asyncio.timeout(_STATE_S):
+                async with asyncio.timeout(_STATE_TIMEOUT_S):
                     await write_message(writer, self._state_request())
-                    answer = await read_message(reader, _MOST_STATE)
-                await self._take(answer)
+                    answer = await read_message(reader, _MAX_STATE_BYTES)
+                await self._apply(answer)
         finally:
             await hang_up(writer)
 
-    async def _take(self, answer: Message) -> None:
+    async def _apply(self, answer: Message) -> None:
         if answer.kind != STATE:
-            raise ValueError(f"{answer.kind!r} came instead of the state: {answer.fields.get('text', '')}")
+            raise ValueError(f"received {answer.kind!r} instead of the state: {answer.fields.get('text', '')}")
         state = NodeState.from_fields(answer.fields)
-        self._link({shard.shard for shard in state.shards})
-        self._state, self._at = state, self._clock.monotonic()
-        # A front that has just read the settings follows all the same once there was a reload: it may have read the
-        # file before.
+        self._update_links({shard.shard for shard in state.shards})
+        self._state, self._received_at = state, self._clock.monotonic()
+        # A new front reloads, too, if there was a reload: it may have read the file before it.
         if state.settings != (self._settings if self._settings is not None else 0):
             try:
                 await self._on_reload()
             except StrandlineError as error:
-                _LOG.error(
-                    "the front does not take the settings over; those from before stay in force", error=str(error)
-                )
+                _LOG.error("the front could not apply the settings, and keeps the previous ones", error=str(error))
         self._settings = state.settings
 
-    def _link(self, shards: set[int]) -> None:
+    def _update_links(self, shards: set[int]) -> None:
         before = self._links
         if before.keys() == shards:
             return
-        # Replaced as a whole, since any thread may be looking at it.
-        self._links = {shard: before[shard] if shard in before else self._links_of(shard) for shard in sorted(shards)}
+        # The mapping is replaced, not changed, because other threads may be reading it.
+        self._links = {shard: before[shard] if shard in before else self._new_link(shard) for shard in sorted(shards)}
         for shard in before.keys() - shards:
             before[shard].close()

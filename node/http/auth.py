@@ -1,9 +1,9 @@
-"""Who may call what: bearer tokens for reading, writing and admin verbs, apart from each other. Each may have several,
-so that one can be replaced without a gap.
+"""Access control: separate bearer tokens for reading, writing and admin verbs. Each may have several tokens, so that
+one can be replaced without interruption.
 
-A token comes as `Authorization: Bearer <token>`. A browser can't be told to send that, so that for reading the token
-may come as the password of HTTP Basic, too, whatever the user's name. Admin verbs and writes never take Basic: a
-browser would send it along with a request that another site has made.
+A token is sent as `Authorization: Bearer <token>`. Browsers can't send that on their own, so a read token is also
+accepted as the password of HTTP Basic, with any user name. Admin verbs and writes never accept Basic: a browser would
+add it to requests that another site has made.
 """
 
 import base64
@@ -19,8 +19,8 @@ from strandline.node.settings.http_sections import HttpSettings
 
 _BEARER = 'Bearer realm="strandline"'
 _BASIC = 'Basic realm="strandline", charset="UTF-8"'
-# A password of Basic in base 64; no token is longer than 512.
-_LONGEST = 2048
+# Bytes: a Basic password in base 64, with a token of at most 512.
+_MAX_CREDENTIALS = 2048
 _TOKEN_SETTINGS = {
     Access.READ: "http.read_token_file",
     Access.WRITE: "http.write_token_file",
@@ -32,15 +32,15 @@ KnownTokens = Mapping[Access, Sequence[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Presented:
-    """What a request has to show."""
+class _Credentials:
+    """The credentials of a request."""
 
     token: bytes = field(repr=False)
     basic: bool
 
 
 class Tokens:
-    """The tokens of the settings, which a reload replaces. Access that has no token is open, but for ADMIN."""
+    """The tokens of the settings, which a reload replaces. Access without a token is open, except ADMIN."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._by_access: KnownTokens = {}
@@ -52,7 +52,7 @@ class Tokens:
         return f"Tokens({', '.join(self._by_access)})"
 
     def replace(self, settings: HttpSettings) -> None:
-        """Requests from now on are held to the tokens of these settings."""
+        """Use the tokens of these settings from now on."""
         files: dict[Access, TokensFile | None] = {
             Access.READ: settings.read_token_file,
             Access.WRITE: settings.write_token_file,
@@ -65,69 +65,69 @@ class Tokens:
         }
         self.version += 1
 
-    def guards(self, access: Access) -> bool:
-        """Whether callers have to show something: for this access or, where it is open to all, for any."""
+    def requires_token(self, access: Access) -> bool:
+        """Whether this access requires a token. For OPEN: whether any access has tokens."""
         if access is Access.OPEN:
             return bool(self._by_access)
         return access is Access.ADMIN or access in self._by_access
 
     def check(self, path: str, headers: Mapping[str, str], access: Access) -> None:
-        """Raises `Refused` (401 or 403) unless a request to this path, with these header fields, may do this."""
+        """Raises `Refused` (401 or 403) unless a request to this path with these headers has this access."""
         known = self._by_access
         if access is Access.ADMIN and Access.ADMIN not in known:
             raise Refused(
                 403,
                 "forbidden",
-                "admin verbs are off, since there is no admin token",
-                remedy="Name a file with a token in http.admin_token_file and reload",
+                "admin verbs are disabled, because there is no admin token",
+                remedy="Set http.admin_token_file to a file with a token, and reload",
             )
-        if access is Access.OPEN or not self.guards(access):
+        if access is Access.OPEN or not self.requires_token(access):
             return
-        presented = _presented(headers.get("Authorization", ""))
-        if presented is None:
-            raise _unauthorized(path, headers, access, "a token is needed")
-        held = _kinds_of(presented.token, known)
+        credentials = _credentials_of(headers.get("Authorization", ""))
+        if credentials is None:
+            raise _unauthorized(path, headers, access, "a token is required")
+        held = _kinds_of(credentials.token, known)
         if not held:
-            raise _unauthorized(path, headers, access, "the token is not known")
-        if presented.basic and access is not Access.READ:
-            raise Refused(403, "forbidden", f"{access} access takes a bearer token, not a password")
+            raise _unauthorized(path, headers, access, "the token is unknown")
+        if credentials.basic and access is not Access.READ:
+            raise Refused(403, "forbidden", f"{access} access requires a bearer token, not a password")
         allowed = {access} | ({Access.ADMIN} if access is Access.READ else set())
         if not held & allowed:
             raise Refused(
                 403,
                 "forbidden",
-                f"the token is not one for {access} access",
+                f"the token does not allow {access} access",
                 remedy=f"Use the token of {_TOKEN_SETTINGS[access]}",
             )
 
 
 def _kinds_of(token: bytes, known: KnownTokens) -> set[Access]:
-    """What a token is good for. Each one is compared, in a time that tells nothing about where it differs."""
+    """The kinds of access that a token allows. All tokens are compared, in constant time."""
     same = [(access, hmac.compare_digest(token, right)) for access, tokens in known.items() for right in tokens]
     return {access for access, is_same in same if is_same}
 
 
-def _presented(authorization: str) -> _Presented | None:
+def _credentials_of(authorization: str) -> _Credentials | None:
     scheme, _, rest = authorization.partition(" ")
     rest = rest.strip()
-    if not rest or len(rest) > _LONGEST:
+    if not rest or len(rest) > _MAX_CREDENTIALS:
         return None
-    # A header's bytes that are no UTF-8 come as lone surrogates.
+    # Bytes of a header that are not UTF-8 are lone surrogates.
     sent = rest.encode(errors="surrogateescape")
     if scheme.lower() == "bearer":
-        return _Presented(sent, basic=False)
+        return _Credentials(sent, basic=False)
     if scheme.lower() != "basic":
         return None
     try:
         _, colon, password = base64.b64decode(sent, validate=True).partition(b":")
     except binascii.Error:
         return None
-    return _Presented(password, basic=True) if colon else None
+    return _Credentials(password, basic=True) if colon else None
 
 
 def _unauthorized(path: str, headers: Mapping[str, str], access: Access, reason: str) -> Refused:
-    # Only where a person looks, and then alone: a browser that sees another challenge before it asks for no password.
-    person = access is Access.READ and (path == "/" or "text/html" in headers.get("Accept", ""))
-    challenge = _BASIC if person else _BEARER
+    # Basic only for browsers, and as the only challenge: after another one, a browser asks for no password.
+    is_browser = access is Access.READ and (path == "/" or "text/html" in headers.get("Accept", ""))
+    challenge = _BASIC if is_browser else _BEARER
     remedy = f"Send `Authorization: Bearer <token>` with the token of {_TOKEN_SETTINGS[access]}"
     return Refused(401, "unauthorized", reason, remedy=remedy, headers=(("WWW-Authenticate", challenge),))

@@ -1,4 +1,4 @@
-"""One connection of a client: its requests are parsed by httptools, and answered one after the other."""
+"""One connection of a client. httptools parses its requests, which are answered one after the other."""
 
 import asyncio
 from collections import deque
@@ -29,24 +29,24 @@ from strandline.node.query.answer_memory import AnswerMemory
 
 log = structlog.get_logger(__name__)
 
-# A long selector in a URL is normal; a client with a longer one posts it.
+# Bytes. A longer selector has to be posted.
 MAX_TARGET = 32 << 10
 MAX_HEAD = 64 << 10
 MAX_FIELDS = 100
-# Requests that came before the one before them was answered. With more, reading stops.
+# Pipelined requests that wait for an answer. At this number, reading pauses.
 _MAX_QUEUED = 16
-# How long the rest of an unwanted body is read, or a closed connection flushed: a client that is cut off while it
-# sends does not see the answer.
-_LINGER_S = 5.0
+# How long the rest of an unread body is read and dropped, or a closed connection flushed: a client whose connection is
+# closed while it sends does not see the answer.
+_DRAIN_TIMEOUT_S = 5.0
 SLOW_READER, TIMED_OUT = "slow-reader", "timed-out"
-"""Why an answer was broken off."""
+"""Why a connection was closed during an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What the connections of a server share. `respond` answers any request; its flag says that the connection is over
+    """What the connections of a server share. `respond` answers any request; its flag is whether the connection is over
     the limit. `on_end` is called for each request that has ended, with the status and the bytes of its answer, and
-    `on_cut_off` for each answer that was broken off here, with the reason.
+    `on_cut_off` for each answer that was cut off, with the reason.
     """
 
     respond: Callable[[Request, bool], Awaitable[AnyResponse]]
@@ -60,7 +60,7 @@ class Served:
 
 
 class Connection(asyncio.Protocol):
-    """A protocol of asyncio. httptools calls the methods whose names begin with `on_`."""
+    """An asyncio protocol. httptools calls the `on_` methods."""
 
     _transport: asyncio.Transport
     _writer: AnswerWriter
@@ -69,13 +69,13 @@ class Connection(asyncio.Protocol):
         self._served, self._limits = served, served.connections.limits
         self._loop = asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
-        self._remote, self._is_guest = "", False
-        # The head that is being read.
+        self._remote, self._is_over_limit = "", False
+        # The head of the request that is being read.
         self._target: list[bytes] = []
         self._fields: list[tuple[bytes, bytes]] = []
         self._head_bytes = 0
-        self._begun_at: float | None = None
-        # The request that came last, the one whose body is being read, and those that wait to be answered.
+        self._head_started_at: float | None = None
+        # The last request, the one whose body is being read, the one being answered, and those that wait.
         self._last: Request | None = None
         self._incoming: Request | None = None
         self._answering: Request | None = None
@@ -83,13 +83,13 @@ class Connection(asyncio.Protocol):
         self._queued: deque[Request] = deque()
         self._task: asyncio.Task[None] | None = None
         self._idle_since = self._deadline = self._loop.time()
-        # No more requests are taken; nothing more is done but to wait for the end.
+        # Stopping: no more requests are accepted. Closing: only waiting for the end.
         self._is_stopping = self._is_closing = False
         self._reading_paused = self._has_continued = False
         self._receiving = RateWatch(self._limits.min_rate, self._limits.rate_window_s)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports have this interface, but are not of this class.
+        # uvloop's transports have this interface, but do not inherit from it.
         self._transport = cast("asyncio.Transport", transport)
         watch = RateWatch(self._limits.min_rate, self._limits.rate_window_s)
         self._writer = AnswerWriter(self._transport, self._served.heads, self._served.clock, watch)
@@ -97,9 +97,11 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._remote = str(peer[0]) if isinstance(peer, tuple) else ""
         now = self._loop.time()
-        self._is_guest = not self._served.connections.admit(self)
+        self._is_over_limit = not self._served.connections.admit(self)
         self._deadline = (
-            self._served.connections.guest_deadline(now) if self._is_guest else now + self._limits.request_timeout_s
+            self._served.connections.over_limit_deadline(now)
+            if self._is_over_limit
+            else now + self._limits.request_timeout_s
         )
 
     def connection_lost(self, _error: Exception | None) -> None:
@@ -115,21 +117,21 @@ class Connection(asyncio.Protocol):
             return
         if self._incoming is None:
             self._head_bytes += len(data)
-            if self._begun_at is None:
-                self._begun_at = self._loop.time()
-                if not self._is_guest:
-                    self._deadline = self._begun_at + self._limits.request_timeout_s
+            if self._head_started_at is None:
+                self._head_started_at = self._loop.time()
+                if not self._is_over_limit:
+                    self._deadline = self._head_started_at + self._limits.request_timeout_s
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
-            # The request is answered as HTTP/1.1. What follows it may be in another protocol.
+            # The request is answered as HTTP/1.1. The bytes after it may be of another protocol.
             self._is_stopping = True
             if self._last is not None:
                 self._last.keep_alive = False
         except HttpParserError as error:
-            self._cannot_parse(error)
+            self._on_parse_error(error)
         else:
-            if self._incoming is None and self._begun_at is not None and self._head_bytes > MAX_HEAD:
+            if self._incoming is None and self._head_started_at is not None and self._head_bytes > MAX_HEAD:
                 self._refuse(Fault(431, "bad_data", f"the request's head is longer than {MAX_HEAD} bytes"))
 
     def pause_writing(self) -> None:
@@ -187,14 +189,14 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._incoming is not None:
             self._incoming.body.complete()
-        self._incoming, self._begun_at, self._head_bytes = None, None, 0
+        self._incoming, self._head_started_at, self._head_bytes = None, None, 0
 
     @property
     def waiting(self) -> Waiting | None:
         if self._task is not None or self._incoming is not None or self._is_closing:
             return None
-        if self._begun_at is not None:
-            return Waiting(Awaited.REST_OF_HEAD, self._begun_at)
+        if self._head_started_at is not None:
+            return Waiting(Awaited.REST_OF_HEAD, self._head_started_at)
         return Waiting(Awaited.NEXT_REQUEST if self._last is not None else Awaited.FIRST_BYTE, self._idle_since)
 
     @property
@@ -203,10 +205,10 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being answered, or an answer not taken yet."""
+        """Whether a request is being answered, or an answer is not sent completely."""
         return self._task is not None or not self._writer.is_drained
 
-    def look(self, now: float) -> None:
+    def check_limits(self, now: float) -> None:
         if self._writer.is_too_slow(now):
             log.info("slow reader cut off", remote=self._remote, min_rate=self._limits.min_rate)
             self._served.on_cut_off(SLOW_READER)
@@ -218,11 +220,11 @@ class Connection(asyncio.Protocol):
             self._served.on_cut_off(TIMED_OUT)
             self.abort()
         elif self._incoming is not None and not self._is_closing:
-            self._look_at_body(self._incoming.body, now)
+            self._check_body_rate(self._incoming.body, now)
         elif self._task is None and self._writer.is_drained and now > self._deadline:
             if self._is_closing:
                 self.abort()
-            elif self._begun_at is None:
+            elif self._head_started_at is None:
                 self.close()
             else:
                 self._refuse(fault_of(SlowRequest(self._limits.request_timeout_s)))
@@ -231,9 +233,9 @@ class Connection(asyncio.Protocol):
         request = self._answering
         return request is not None and request.deadline is not None and now > request.deadline
 
-    def _look_at_body(self, body: Body, now: float) -> None:
+    def _check_body_rate(self, body: Body, now: float) -> None:
         if self._reading_paused or not body.is_awaited:
-            # It is this side that does not read.
+            # The server has paused reading, so the client is not slow.
             self._receiving.start(now, body.received)
             self._deadline = now + self._limits.request_timeout_s
         elif self._receiving.is_too_slow(now, body.received):
@@ -242,20 +244,20 @@ class Connection(asyncio.Protocol):
             body.expire(self._limits.request_timeout_s)
 
     def stop(self) -> None:
-        """Take no more requests. The one that is being answered still is."""
+        """Accept no more requests. The current one is still answered."""
         self._is_stopping = True
         self._queued.clear()
         if self._task is None:
             self.close()
 
     def close(self) -> None:
-        """Close the connection once the client has taken what was written."""
+        """Close the connection after sending what was written."""
         self._is_closing = True
-        self._deadline = self._loop.time() + _LINGER_S
+        self._deadline = self._loop.time() + _DRAIN_TIMEOUT_S
         self._transport.close()
 
     def abort(self) -> None:
-        """Cut the client off."""
+        """Close the connection at once."""
         self._is_closing = True
         self._transport.abort()
 
@@ -266,19 +268,19 @@ class Connection(asyncio.Protocol):
         status, sent, closes = CLIENT_CLOSED_REQUEST, 0, True
         self._answering = request
         try:
-            response = await self._served.respond(request, self._is_guest)
-            # Of a request that is answered before all of it has come, the rest is not wanted.
+            response = await self._served.respond(request, self._is_over_limit)
+            # If a request is answered before its body is complete, the rest of the body is not read.
             closes = (
                 response.close
                 or not (request.keep_alive and request.body.is_complete)
-                or self._is_guest
+                or self._is_over_limit
                 or self._is_stopping
             )
             sent = await self._writer.send(request, response, closes=closes)
             status = response.status
         except ConnectionError:
             self.abort()
-        except Exception as error:  # noqa: BLE001 - the client must not wait for ever, and the log has the rest
+        except Exception as error:  # noqa: BLE001 - the client must not wait forever, and the log has the details
             unexpected(error, method=request.method, path=request.path)
             self.abort()
         finally:
@@ -286,38 +288,38 @@ class Connection(asyncio.Protocol):
             request.memory.release()
             self._served.on_end(request, QUERY_TIMED_OUT if self._is_overdue else status, sent)
         if not self._is_closing:
-            self._go_on(closes=closes, lingers=not request.body.is_complete)
+            self._after_answer(closes=closes, drains_body=not request.body.is_complete)
 
-    def _go_on(self, *, closes: bool, lingers: bool) -> None:
-        """An answer was sent."""
+    def _after_answer(self, *, closes: bool, drains_body: bool) -> None:
+        """Continue with the next request, or close the connection."""
         if not closes:
-            if self._begun_at is None:
+            if self._head_started_at is None:
                 self._idle_since = self._loop.time()
                 self._deadline = self._idle_since + self._limits.request_timeout_s
             if self._queued:
                 self._start(self._queued.popleft())
             self._resume_reading()
-        elif lingers:
-            # What the client still sends is read and dropped, until it has seen the answer and closes.
+        elif drains_body:
+            # What the client still sends is read and dropped until it closes the connection.
             self._is_closing, self._incoming = True, None
-            self._deadline = self._loop.time() + _LINGER_S
+            self._deadline = self._loop.time() + _DRAIN_TIMEOUT_S
             self._resume_reading()
             if self._transport.can_write_eof():
                 self._transport.write_eof()
         else:
             self.close()
 
-    def _cannot_parse(self, error: HttpParserError) -> None:
+    def _on_parse_error(self, error: HttpParserError) -> None:
         cause = error.__context__
         if isinstance(cause, Refused):
             self._refuse(fault_of(cause))
         else:
-            # The text may quote a header with a secret, so it is for the sender alone.
+            # The text may quote a header with a secret, so only the client gets it.
             log.debug("request cannot be parsed", remote=self._remote)
             self._refuse(Fault(400, "bad_data", f"the request cannot be parsed: {str(error)[:200]}"))
 
     def _refuse(self, fault: Fault) -> None:
-        """Answer what has not become a request, and close."""
+        """Answer an invalid request, and close."""
         self._is_stopping = True
         if self._incoming is not None:
             self._incoming.body.fail(Refused(fault.status, fault.kind, fault.text))
@@ -326,7 +328,7 @@ class Connection(asyncio.Protocol):
             framing = b"Connection: close\r\nContent-Length: %d\r\n" % len(response.body)
             head = self._served.heads.render(response, framing, self._served.clock.now_ms())
             self._writer.write(head + response.body)
-            self._go_on(closes=True, lingers=True)
+            self._after_answer(closes=True, drains_body=True)
 
     def _wants_body(self) -> None:
         """The handler waits for more of the body."""
@@ -349,7 +351,7 @@ class Connection(asyncio.Protocol):
 
 
 def _target(raw: bytes) -> str:
-    """Path and query of a request, in whichever form it names them."""
+    """Path and query of a request target in any form."""
     if len(raw) > MAX_TARGET:
         raise Refused(414, "bad_data", f"the request's target is longer than {MAX_TARGET} bytes", remedy="Use POST")
     if not raw.isascii():

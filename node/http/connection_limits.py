@@ -1,6 +1,6 @@
-"""How many connections there may be, how long each may be idle, and how slow.
+"""Limits the number of connections, how long each may be idle, and how slow it may be.
 
-One timer a server looks at all connections every second: a timer for each request would cost more than most requests.
+One timer per server checks all connections every second: a timer for each request would cost more than most requests.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-GUESTS = 32
-"""So many connections beyond the limit may make health checks."""
-_GUEST_S = 5.0
+MAX_OVER_LIMIT = 32
+"""The number of connections over the limit that may make health checks."""
+_OVER_LIMIT_TIMEOUT_S = 5.0
 
 
 class Awaited(IntEnum):
-    """What a connection waits for that has no request to work on. When connections run out, those of the first kind
-    make room first, and of one kind the one that has waited longest.
+    """What a connection without a current request waits for. At the limit, connections of the first kind are closed
+    first, and among one kind the one that has waited longest.
     """
 
     FIRST_BYTE = 0
@@ -27,8 +27,9 @@ class Awaited(IntEnum):
     REST_OF_HEAD = 2
 
 
-# A client that has just connected, or was just answered, is likely to send something; one that has begun needs longer.
-_LEFT_ALONE_S = {Awaited.FIRST_BYTE: 1.0, Awaited.NEXT_REQUEST: 1.0, Awaited.REST_OF_HEAD: 5.0}
+# The shortest wait before a connection is closed for another. A client that has just connected or was just answered is
+# likely to send a request; one that has started to send needs longer.
+_MIN_WAIT_S = {Awaited.FIRST_BYTE: 1.0, Awaited.NEXT_REQUEST: 1.0, Awaited.REST_OF_HEAD: 5.0}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,136 +40,136 @@ class Waiting:
     since: float
 
     def may_be_evicted(self, now: float) -> bool:
-        """Whether it has waited for long enough to make room for another client."""
-        return now - self.since >= _LEFT_ALONE_S[self.awaited]
+        """Whether it has waited long enough to be closed for another client."""
+        return now - self.since >= _MIN_WAIT_S[self.awaited]
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """`connections` at a time. A client has `request_timeout_s` to send a request, and may be idle for as long. While
-    it sends or takes a body it has to do `min_rate` bytes a second, measured over `rate_window_s`. The limits are
-    enforced every `look_s`.
+    """At most `connections` at a time. A client has `request_timeout_s` to send a request, and may be idle for as long.
+    While it sends or receives a body, its rate must be `min_rate` bytes per second, measured over `rate_window_s`. The
+    limits are checked every `check_interval_s`.
     """
 
     connections: int
     request_timeout_s: float
     min_rate: int
     rate_window_s: float = 10.0
-    look_s: float = 1.0
+    check_interval_s: float = 1.0
 
 
 class LimitedConnection(Protocol):
-    """What is limited: `Connection`."""
+    """A connection with limits: `Connection`."""
 
     @property
     def waiting(self) -> Waiting | None:
-        """What it waits for; None while it has a request to work on, or is being closed."""
+        """What it waits for; None while it has a request, or is being closed."""
         ...
 
     @property
     def is_waiting_for_first_request(self) -> bool: ...
 
-    def look(self, now: float) -> None:
-        """Hold the client to the limits."""
+    def check_limits(self, now: float) -> None:
+        """Enforce the limits."""
         ...
 
     def close(self) -> None:
-        """Close it once its client has taken what was written."""
+        """Close it after sending what was written."""
         ...
 
     def stop(self) -> None:
-        """Take no more requests."""
+        """Accept no more requests."""
         ...
 
     def abort(self) -> None:
-        """Cut the client off."""
+        """Close it at once."""
         ...
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being answered, or an answer not taken yet."""
+        """Whether a request is being answered, or an answer is not sent completely."""
         ...
 
 
 class OpenConnections:
-    """The connections of a server. It belongs to one event loop."""
+    """The connections of a server. For one event loop."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self._members: dict[LimitedConnection, None] = {}
-        self._guests: dict[LimitedConnection, None] = {}
+        self._within_limit: dict[LimitedConnection, None] = {}
+        self._over_limit: dict[LimitedConnection, None] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._has_warned = False
+        self._warned = False
 
     def __len__(self) -> int:
-        return len(self._members) + len(self._guests)
+        return len(self._within_limit) + len(self._over_limit)
 
     def all(self) -> tuple[LimitedConnection, ...]:
-        """As of now, oldest first."""
-        return (*self._members, *self._guests)
+        """The current connections, oldest first."""
+        return (*self._within_limit, *self._over_limit)
 
     def admit(self, connection: LimitedConnection) -> bool:
-        """A new connection; whether it counts as one of the allowed ones, for which one that waits may have to go.
-        One that does not is a guest, which may only make a health check.
+        """Add a new connection. Returns whether it is within the limit, for which a waiting connection may be closed. A
+        connection over the limit may only make a health check.
         """
         self._start_timer()
-        if len(self._members) < self.limits.connections or self._evict_waiting():
-            self._members[connection] = None
+        if len(self._within_limit) < self.limits.connections or self._evict_waiting():
+            self._within_limit[connection] = None
             return True
-        if not self._has_warned:
-            self._has_warned = True
+        if not self._warned:
+            self._warned = True
             log.warning("connection limit reached", limit=self.limits.connections)
-        if len(self._guests) >= GUESTS:
-            self._evict_guest()
-        self._guests[connection] = None
+        if len(self._over_limit) >= MAX_OVER_LIMIT:
+            self._evict_over_limit()
+        self._over_limit[connection] = None
         return False
 
     def forget(self, connection: LimitedConnection) -> None:
-        """It is closed."""
-        self._members.pop(connection, None)
-        self._guests.pop(connection, None)
+        """Remove a closed connection."""
+        self._within_limit.pop(connection, None)
+        self._over_limit.pop(connection, None)
 
-    def guest_deadline(self, now: float) -> float:
-        """Until when a guest has to ask."""
-        return now + min(_GUEST_S, self.limits.request_timeout_s)
+    def over_limit_deadline(self, now: float) -> float:
+        """The time until which a connection over the limit must send its request."""
+        return now + min(_OVER_LIMIT_TIMEOUT_S, self.limits.request_timeout_s)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _evict_waiting(self) -> bool:
-        """Close the connection that has the least to lose, if there is one that only waits."""
+        """Close the waiting connection that comes first in the order of `Waiting`, if there is one."""
         now = asyncio.get_running_loop().time()
         found = [
-            (waiting, place, one)
-            for place, one in enumerate(self._members)
+            (waiting, index, one)
+            for index, one in enumerate(self._within_limit)
             if (waiting := one.waiting) is not None and waiting.may_be_evicted(now)
         ]
         if not found:
             return False
         _, _, first = min(found)
-        self._members.pop(first)
+        self._within_limit.pop(first)
         first.close()
         return True
 
-    def _evict_guest(self) -> None:
-        """Make room for a newer guest: one that has asked nothing so far goes first."""
-        for guest in tuple(self._guests):
-            if guest.is_waiting_for_first_request:
-                self._guests.pop(guest)
-                guest.close()
+    def _evict_over_limit(self) -> None:
+        """Close a connection over the limit that has not sent a request yet, for a newer one."""
+        for candidate in tuple(self._over_limit):
+            if candidate.is_waiting_for_first_request:
+                self._over_limit.pop(candidate)
+                candidate.close()
                 return
 
     def _start_timer(self) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
+            self._timer = asyncio.get_running_loop().call_later(self.limits.check_interval_s, self._check_all)
 
-    def _look(self) -> None:
-        self._timer, self._has_warned = None, False
+    def _check_all(self) -> None:
+        self._timer, self._warned = None, False
         now = asyncio.get_running_loop().time()
         for connection in self.all():
-            connection.look(now)
+            connection.check_limits(now)
         if len(self):
             self._start_timer()

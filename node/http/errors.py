@@ -1,7 +1,7 @@
-"""Errors as Prometheus answers them: a status code, a kind of error, and a text that says what to do.
+"""Errors as Prometheus answers them: a status code, a kind of error, and a text with a remedy.
 
-Whatever goes wrong in a handler is answered here, so that no two parts answer the same fault differently. An error that
-was not foreseen is answered with a short id, under which the log has the rest.
+All errors of handlers are converted here, so that the same error always has the same answer. The answer to an
+unexpected error has a short id, by which the log has the details.
 """
 
 import secrets
@@ -23,13 +23,13 @@ from strandline.promql.go_text import as_utf8
 
 log = structlog.get_logger(__name__)
 
-# What nginx logs for a client that did not wait, and Prometheus answers.
+# The status of nginx and Prometheus for a client that has closed the connection.
 CLIENT_CLOSED_REQUEST = 499
 QUERY_TIMED_OUT = 503
 
 
 class Refused(Fatal):
-    """A request that is refused, with the status and the kind of error to answer."""
+    """A refused request, with the status and the kind of error to answer."""
 
     def __init__(self, status: int, kind: str, message: str, *, remedy: str = "", headers: Fields = ()) -> None:
         super().__init__(message, remedy=remedy)
@@ -37,7 +37,7 @@ class Refused(Fatal):
 
 
 class BadParameter(Refused):
-    """A parameter, or a body, that means nothing."""
+    """An invalid parameter or body."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
         super().__init__(400, "bad_data", message, remedy=remedy)
@@ -52,7 +52,7 @@ class SlowRequest(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is answered instead of data."""
+    """The error to answer."""
 
     status: int
     kind: str
@@ -60,7 +60,7 @@ class Fault:
     headers: Fields = ()
 
     def masked(self, mask: SecretMask) -> "Fault":
-        """Without secrets: an error may quote what a driver said."""
+        """Without secrets: an error may quote a driver's message."""
         return replace(self, text=mask.text(self.text))
 
     def response(self) -> Response:
@@ -69,7 +69,7 @@ class Fault:
         return Response(orjson.dumps(body), self.status, headers=self.headers)
 
 
-# The first that fits counts.
+# The first match counts.
 _BY_ERROR: tuple[tuple[type[StrandlineError], int, str], ...] = (
     (InvalidSelector, 400, "bad_data"),
     (InvalidMatcher, 400, "bad_data"),
@@ -87,7 +87,7 @@ _BY_ERROR: tuple[tuple[type[StrandlineError], int, str], ...] = (
 
 
 def fault_of(error: StrandlineError) -> Fault:
-    """What to answer for one of our own errors."""
+    """The fault to answer for one of Strandline's errors."""
     if isinstance(error, Refused):
         return Fault(error.status, error.kind, str(error), error.headers)
     status, kind = next((status, kind) for known, status, kind in _BY_ERROR if isinstance(error, known))
@@ -95,7 +95,7 @@ def fault_of(error: StrandlineError) -> Fault:
 
 
 def unexpected(error: BaseException, **where: object) -> Fault:
-    """What to answer for an error that was not foreseen. Logs it, under the id that the answer names."""
+    """The fault to answer for an unexpected error. Logs it, with the id that the answer names."""
     error_id = secrets.token_hex(4)
     log.error("request failed unexpectedly", error_id=error_id, **where, exc_info=error)
     return Fault(500, "internal", f"unexpected error; the log has details under the id {error_id}")

@@ -1,5 +1,6 @@
-"""Accepting clients that speak TLS. Each holds a socket before its handshake is done and there is a connection to be
-counted. So handshakes are counted here: a client that never shakes hands takes the place of another such client.
+"""Accepts TLS clients. A client holds a socket before its handshake is complete, when it does not count as a connection
+yet. So handshakes have their own limit: a client that never completes its handshake takes the place of another such
+client.
 """
 
 import asyncio
@@ -11,15 +12,15 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-HANDSHAKES = 128
-"""So many clients may be shaking hands at a time. When one more comes, the one that has taken longest is cut off."""
+MAX_HANDSHAKES = 128
+"""The maximum number of concurrent handshakes. For one more, the oldest one is cancelled."""
 
-_LONGEST_S = 10.0
-_NO_FILES_S = 1.0
+_HANDSHAKE_TIMEOUT_S = 10.0
+_ACCEPT_RETRY_S = 1.0
 
 
 class TlsListener:
-    """Accepts at a socket until it is closed, and gives each client that has shaken hands a protocol. It belongs to one
+    """Accepts clients until it is closed, and creates a protocol for each that has completed its handshake. For one
     event loop.
     """
 
@@ -31,7 +32,7 @@ class TlsListener:
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
 
     def close(self) -> None:
-        """Accept no more clients, and cut off those that are shaking hands."""
+        """Accept no more clients, and cancel handshakes."""
         self._accepting.cancel()
         for handshake in self._handshakes:
             handshake.cancel()
@@ -43,12 +44,12 @@ class TlsListener:
             try:
                 client, _ = await loop.sock_accept(self._listener)
             except OSError as error:
-                # As many files are open as may be: some will be closed.
+                # Too many open files: some will be closed.
                 log.warning("a connection could not be accepted", error=str(error))
-                await asyncio.sleep(_NO_FILES_S)
+                await asyncio.sleep(_ACCEPT_RETRY_S)
                 continue
             client.setblocking(False)
-            if len(self._handshakes) >= HANDSHAKES:
+            if len(self._handshakes) >= MAX_HANDSHAKES:
                 oldest = next(iter(self._handshakes))
                 del self._handshakes[oldest]
                 oldest.cancel()
@@ -59,10 +60,10 @@ class TlsListener:
     async def _shake_hands(self, client: socket.socket) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                self._connection, client, ssl=self._context, ssl_handshake_timeout=_LONGEST_S
+                self._connection, client, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S
             )
         except OSError:
-            # The client has left, speaks no TLS, or has taken too long.
+            # The client has closed the connection, does not use TLS, or has taken too long.
             client.close()
         except asyncio.CancelledError:
             client.close()

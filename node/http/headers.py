@@ -7,19 +7,17 @@ Other = TypeVar("Other")
 
 
 class Headers(Mapping[str, str]):
-    """Fields by name, in any case. A field that came more than once has its values joined by commas, as RFC 9110 reads
-    them.
-    """
+    """Fields by case-insensitive name. The values of a repeated field are joined by commas, as in RFC 9110."""
 
     __slots__ = ("_fields",)
 
     def __init__(self, fields: dict[str, str]) -> None:
-        """By names in lower case."""
+        """`fields` has names in lower case."""
         self._fields = fields
 
     @classmethod
     def of(cls, pairs: list[tuple[bytes, bytes]]) -> "Headers":
-        """As they came. A byte that is not UTF-8 becomes a lone surrogate."""
+        """From raw names and values. A byte that is not UTF-8 becomes a lone surrogate."""
         fields: dict[str, str] = {}
         for raw_name, raw_value in pairs:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("utf-8", "surrogateescape")
@@ -36,7 +34,7 @@ class Headers(Mapping[str, str]):
     def get(self, name: str, /, default: Other) -> str | Other: ...
 
     def get(self, name: str, /, default: object = None) -> object:
-        # Mapping's own goes through an exception for a field that did not come.
+        # `Mapping.get` is slower: it raises an exception for a missing field.
         return self._fields.get(name.lower(), default)
 
     def __getitem__(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""`/-/healthy` and `/-/ready`: whether the process serves, and whether it answers for all that it should know."""
+"""`/-/healthy` and `/-/ready`: whether the process serves, and whether all its shards answer completely."""
 
 import orjson
 
@@ -11,8 +11,8 @@ from strandline.recovery.present import describe_wrong_clocks
 
 
 def health_routes(node: NodeShards) -> tuple[Route, ...]:
-    """The routes. They are open: who asks is mostly a machine that has no token, and they tell phases alone. Why a
-    shard is not active, in words that may name hosts and files, is for those who may read: the page has it.
+    """The routes. They are open, because health checks usually have no token. So they show phases only: the reasons why
+    shards are not active may name hosts and files, and are on the status page, which requires a read token.
     """
 
     async def healthy(_request: Request) -> Response:
@@ -23,8 +23,8 @@ def health_routes(node: NodeShards) -> tuple[Route, ...]:
         is_ready = bool(shards) and all(shard.is_ready for shard in shards)
         status, missing = 200 if is_ready else 503, unserved(partitions, [shard.shard for shard in shards])
         if "application/json" in request.headers.get("Accept", ""):
-            told = {"ready": is_ready, "shards": [_record(shard) for shard in shards], "unserved": missing}
-            return Response(orjson.dumps(told), status)
+            state = {"ready": is_ready, "shards": [_record(shard) for shard in shards], "unserved": missing}
+            return Response(orjson.dumps(state), status)
         headline = "Strandline is ready." if is_ready else "Strandline is not ready."
         lines = [headline, *map(_line, shards)] if shards else [headline, "It has no shards yet."]
         if missing:
@@ -49,22 +49,22 @@ def _percent(shard: ShardProcessStatus) -> float | None:
 
 def _line(shard: ShardProcessStatus) -> str:
     percent = _percent(shard)
-    told = f"shard {shard.shard}: {_phase(shard)}"
+    line = f"shard {shard.shard}: {_phase(shard)}"
     if percent is not None and not shard.is_active:
-        told += f" {percent:g}%"
+        line += f" {percent:g}%"
     if shard.starts_in_s is not None:
-        told += f", starts in {shard.starts_in_s:.0f} s"
+        line += f", starts in {shard.starts_in_s:.0f} s"
     if shard.store_unanswered_s is not None:
-        told += f", its store has not answered for {shard.store_unanswered_s:.0f} s"
+        line += f", its store has not answered for {shard.store_unanswered_s:.0f} s"
     behind = _behind_s(shard)
     if behind is not None and shard.is_active:
-        told += f", {behind:,.0f} s behind"
+        line += f", {behind:,.0f} s behind"
     wrong = describe_wrong_clocks(shard.report.clocks) if shard.report is not None else ""
-    return f"{told}, {wrong}" if wrong else told
+    return f"{line}, {wrong}" if wrong else line
 
 
 def _behind_s(shard: ShardProcessStatus) -> float | None:
-    """By how much an active shard is behind if it adds warnings to answers for it."""
+    """How far an active shard is behind; None below the limit for warnings."""
     report = shard.report
     if report is None or report.behind_s is None or report.behind_s <= report.limits.warn_behind_s:
         return None

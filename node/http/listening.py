@@ -1,4 +1,4 @@
-"""Taking an address to listen on, and TLS."""
+"""Binds the address to listen on, and loads the TLS certificate."""
 
 import errno
 import ipaddress
@@ -13,21 +13,21 @@ from strandline.node.settings.fields import split_listen_address
 from strandline.node.settings.http_sections import HttpSettings
 
 BACKLOG = 512
-# Bytes that the kernel holds of an answer before they are sent.
+# Bytes of an answer that the kernel may buffer unsent.
 _UNSENT = 32 << 10
-# Files that a process opens beside its connections: links, segments, the JVM's.
+# Files that a process opens besides its connections: links, segments, those of the JVM.
 _OTHER_FILES = 1024
-# For TLS 1.2; those of 1.3 are all good. Forward secrecy and authenticated encryption only.
+# For TLS 1.2: forward secrecy and authenticated encryption only. All ciphers of TLS 1.3 have both.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 class CannotListen(Fatal):
-    """The address can't be had, or the certificate can't be used."""
+    """The address can't be bound, or the certificate can't be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundAddress:
-    """Where a server listens: the port that it got, and a URL that works on this machine."""
+    """Where a server listens: host, port, and a URL that works on this machine."""
 
     host: str
     port: int
@@ -35,18 +35,18 @@ class BoundAddress:
 
 
 def bound_socket(address: str) -> socket.socket:
-    """A listening socket. Raises `CannotListen` with what to do about it."""
+    """A listening socket. Raises `CannotListen`, with a remedy."""
     host, port = split_listen_address(address)
     where = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
     listener = socket.socket(socket.AF_INET6 if where.version == 6 else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        # A restart must not wait until the last connections of the process before are forgotten.
+        # A restart must not wait for the previous process's connections in TIME_WAIT.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if where.version == 6:
-            # [::] is every address of the machine, those of IPv4 too.
+            # [::] is every address of the machine, including IPv4.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where.is_unspecified else 1)
-        # For the connections that come over it. Otherwise the kernel holds megabytes for a client that reads slowly,
-        # and does not say for a minute that the client has taken any of them.
+        # Inherited by accepted connections. Otherwise the kernel buffers megabytes for a slow reader, and shows no
+        # progress for up to a minute.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
         listener.bind((str(where), port))
         listener.listen(BACKLOG)
@@ -58,8 +58,8 @@ def bound_socket(address: str) -> socket.socket:
 
 
 def allow_files(connections: int) -> None:
-    """Raise the soft limit of open files, which is 1024 in most shells, so that these connections fit; up to the hard
-    one.
+    """Raise the soft limit of open files, which is 1024 in most shells, for this number of connections, up to the hard
+    limit.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OTHER_FILES
@@ -70,7 +70,7 @@ def allow_files(connections: int) -> None:
 
 
 def address_of(listener: socket.socket, *, tls: bool) -> BoundAddress:
-    """Where it listens."""
+    """The address of a listening socket."""
     host, port = listener.getsockname()[:2]
     where = ipaddress.ip_address(host)
     if where.is_unspecified:
@@ -93,20 +93,20 @@ def tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
 
 
 def load_certificate(context: ssl.SSLContext, settings: HttpSettings) -> None:
-    """Show this certificate to clients that come from now on. Raises `CannotListen`, and then nothing has changed."""
+    """Use this certificate for new connections. Raises `CannotListen`, and then nothing has changed."""
     certificate, key, password = settings.tls_certificate_file, settings.tls_key_file, settings.tls_key_password_file
     if certificate is None or key is None:
         raise CannotListen(
-            "TLS can't be switched off while the server runs", remedy="Restart it to listen without a certificate"
+            "TLS can't be disabled while the server runs", remedy="Restart it to listen without a certificate"
         )
-    # A password is always given: without one OpenSSL would ask for it on the terminal.
+    # Always with a password: without one, OpenSSL would prompt for it on the terminal.
     opened_with = password.content.get_secret_value() if password is not None else ""
     try:
         context.load_cert_chain(certificate.path, key.path, opened_with)
     except (OSError, ssl.SSLError) as error:
         raise CannotListen(
             f"the certificate {certificate} can't be used with the key {key}: {error.strerror or error}",
-            remedy="Look at http.tls_certificate_file and http.tls_key_file; `strandline check-config` checks them",
+            remedy="Check http.tls_certificate_file and http.tls_key_file, for example with `strandline check-config`",
         ) from error
 
 
@@ -115,7 +115,7 @@ def _cannot_listen(address: str, port: int, error: OSError) -> CannotListen:
     match error.errno:
         case errno.EADDRINUSE:
             reason = "another process listens there"
-            remedy = f"Look who does with `ss -ltnp 'sport = :{port}'`. {setting} to another port, or end that process"
+            remedy = f"Find it with `ss -ltnp 'sport = :{port}'`. {setting} to another port, or stop that process"
         case errno.EADDRNOTAVAIL:
             reason = "this machine does not have that address"
             remedy = f"{setting} to one that `ip address` shows"
@@ -127,5 +127,5 @@ def _cannot_listen(address: str, port: int, error: OSError) -> CannotListen:
             remedy = f"{setting} to an address such as 127.0.0.1:{port}"
         case _:
             reason = os.strerror(error.errno) if error.errno else str(error)
-            remedy = f"{setting} to an address that can be had"
+            remedy = f"{setting} to an available address"
     return CannotListen(f"can't listen on {address}: {reason}", remedy=remedy)

@@ -1,7 +1,7 @@
-"""What browsers can be tricked into, where no token is needed.
+"""Protects against attacks through browsers, where no token is required.
 
-A page of another site may have its name resolved to this machine (DNS rebinding) and then read what it likes; or it
-may post to this machine without reading the answer. The first is known by the name in `Host`, the second by `Origin`.
+A page of another site may have its name resolved to this machine (DNS rebinding) and then read answers, or it may post
+to this machine without reading the answer (CSRF). The first is detected by `Host`, the second by `Origin`.
 """
 
 import ipaddress
@@ -13,18 +13,17 @@ from strandline.node.http.errors import Refused
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def check_origin(method: str, headers: Mapping[str, str], listening_host: str, *, guarded: bool) -> None:
-    """Raises `Refused` for what another site's page has sent. Without a token, the machine must also be called by a
-    name that can only mean itself.
+def check_origin(method: str, headers: Mapping[str, str], listening_host: str, *, has_token: bool) -> None:
+    """Raises `Refused` for a request of another site's page. Without a token, `Host` must also be a name that always
+    means this machine.
     """
     host = _host_of(headers.get("Host", ""))
-    if not guarded and host not in ("", listening_host) and not _is_loopback(host):
+    if not has_token and host not in ("", listening_host) and not _is_loopback(host):
         raise Refused(
             403,
             "forbidden",
-            f"the request is meant for a host {host[:100]!r}, and without a token only this machine's own names are "
-            "answered",
-            remedy="Use localhost or the address that is listened on; for other names set a token",
+            f"the request is for the host {host[:100]!r}; without a token, only this machine's own names are accepted",
+            remedy="Use localhost or the listen address; for other names set a token",
         )
     origin = headers.get("Origin")
     if origin is None or method in _SAFE:
@@ -34,7 +33,7 @@ def check_origin(method: str, headers: Mapping[str, str], listening_host: str, *
 
 
 def _host_of(netloc: str) -> str:
-    """Without the port, and in lower case; an IPv6 address without its brackets."""
+    """The host in lower case, without port; an IPv6 address without brackets."""
     netloc = netloc.strip().lower()
     if netloc.startswith("["):
         return netloc[1:].partition("]")[0]
@@ -45,7 +44,7 @@ def _site_of(origin: str) -> str | None:
     try:
         return _host_of(urlsplit(origin).netloc)
     except ValueError:
-        return None  # Half of an IPv6 address, for one.
+        return None  # For example, an incomplete IPv6 address.
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,24 +1,22 @@
-"""Whether a client sends, or takes, fast enough. Pure."""
+"""Whether a client sends, or receives, at the minimum rate. Pure."""
 
 
 class RateWatch:
-    """Counts bytes over windows of time. Each window in which too few passed is too slow; a fast one before it does not
-    make up for that.
-    """
+    """Measures bytes over windows of time. A window with too few bytes is too slow, even after a fast one."""
 
     __slots__ = ("_base", "_rate", "_since", "_window_s")
 
     def __init__(self, rate: int, window_s: float) -> None:
-        """`rate` bytes a second at least, over `window_s` seconds."""
+        """The minimum is `rate` bytes per second, over windows of `window_s` seconds."""
         self._rate, self._window_s = rate, window_s
         self._since, self._base = float("-inf"), 0
 
     def start(self, now: float, count: int) -> None:
-        """A window begins; so many bytes have passed in all."""
+        """Start a window. `count` is the total number of bytes so far."""
         self._since, self._base = now, count
 
     def is_too_slow(self, now: float, count: int) -> bool:
-        """Whether the window is over and too few bytes have passed in it. If enough have, the next one begins."""
+        """Whether the window is over and had too few bytes. If it had enough, the next one starts."""
         elapsed = now - self._since
         if elapsed < self._window_s:
             return False

@@ -1,4 +1,4 @@
-"""A request as a handler sees it. Its body may still be on the way."""
+"""A request as handlers get it. Its body may not have arrived yet."""
 
 import asyncio
 from collections import deque
@@ -9,17 +9,17 @@ from strandline.node.http.errors import Refused, SlowRequest
 from strandline.node.http.headers import Headers
 from strandline.node.query.answer_memory import MemoryLease
 
-# Bytes that wait for the handler before the connection stops reading.
+# Bytes of a body that are buffered before the connection pauses reading.
 MAX_BUFFERED = 256 << 10
 
 
 class Body:
-    """The body of a request, chunk by chunk as it arrives. It belongs to one event loop, and one task reads it."""
+    """The body of a request, chunk by chunk as it arrives. For one event loop, and read by one task."""
 
     __slots__ = ("_chunks", "_failure", "_max", "_on_read", "_waiter", "buffered", "is_complete", "received")
 
     def __init__(self, max_bytes: int, on_read: Callable[[], None]) -> None:
-        """`on_read` is called when the handler wants more than has come."""
+        """`on_read` is called when the handler waits for more."""
         self._max, self._on_read = max_bytes, on_read
         self._chunks: deque[bytes] = deque()
         self._waiter: asyncio.Future[None] | None = None
@@ -29,11 +29,11 @@ class Body:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the handler waits for the client."""
+        """Whether the handler waits for more."""
         return self._waiter is not None
 
     async def next_chunk(self) -> bytes:
-        """The next bytes; none at the end. Raises `Refused` for a body that is too large, and `SlowRequest`."""
+        """The next bytes; empty at the end. Raises `Refused` for a body that is too large, and `SlowRequest`."""
         while not self._chunks and not self.is_complete and self._failure is None:
             self._waiter = asyncio.get_running_loop().create_future()
             self._on_read()
@@ -50,7 +50,7 @@ class Body:
         return chunk
 
     async def read(self) -> bytes:
-        """All of it. Raises as `next_chunk` does."""
+        """The complete body. Raises what `next_chunk` raises."""
         if self.is_complete and not self._chunks and self._failure is None:
             return b""
         chunks = []
@@ -59,7 +59,7 @@ class Body:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def feed(self, chunk: bytes) -> None:
-        """Some of it has come."""
+        """Add received bytes."""
         self.received += len(chunk)
         if self.received > self._max:
             self.fail(Refused(413, "too_large", f"the body is larger than the {self._max} bytes that are accepted"))
@@ -69,12 +69,12 @@ class Body:
             self._wake()
 
     def complete(self) -> None:
-        """All of it has come."""
+        """The body is complete."""
         self.is_complete = True
         self._wake()
 
     def fail(self, failure: Exception) -> None:
-        """The handler gets this instead of the rest."""
+        """Raise this in the handler instead of returning the rest."""
         if self._failure is None:
             self._failure = failure
             self._chunks.clear()
@@ -82,7 +82,7 @@ class Body:
             self._wake()
 
     def expire(self, seconds: float) -> None:
-        """The client took too long."""
+        """The client has taken too long."""
         self.fail(SlowRequest(seconds))
 
     def _wake(self) -> None:
@@ -91,7 +91,7 @@ class Body:
 
 
 class Request:
-    """One request. `path` is as it was sent, escapes included; `query` what stands behind its question mark."""
+    """One request. `path` is as sent, including escapes, and `query` what follows its question mark."""
 
     __slots__ = (
         "_arrived_at",
@@ -99,7 +99,7 @@ class Request:
         "began_at",
         "body",
         "deadline",
-        "has_own_time",
+        "has_client_timeout",
         "headers",
         "is_http_1_0",
         "keep_alive",
@@ -125,34 +125,34 @@ class Request:
         began_at: float = 0.0,
         arrived_at: float | None = None,
     ) -> None:
-        """`memory` is what the answer takes until the client has it; the server gives it back. `arrived_at` is when its
-        head had come, by the event loop's clock.
+        """`memory` is the answer's memory, which the server releases when the client has the answer. `arrived_at` is
+        when the head was complete, by the event loop's clock.
         """
         self.method, self.headers, self.body, self.memory = method, headers, body, memory
         self.path, _, self.query = target.partition("?")
         self.remote, self.keep_alive, self.is_http_1_0 = remote, keep_alive, is_http_1_0
         self.began_at, self._arrived_at = began_at, arrived_at
         self.deadline: float | None = None
-        """Until when the client has to have the answer, by the event loop's clock; None if there is no such time."""
-        self.has_own_time = False
-        """Whether the deadline is the client's own wish."""
+        """When the client must have the answer, by the event loop's clock; None without a deadline."""
+        self.has_client_timeout = False
+        """Whether the client has set the timeout."""
         self.route_path: str | None = None
-        """The path of its route as it was declared: clients can't make up any number of those."""
+        """The path of its route as declared, of which there is a limited number."""
         self._wildcards: Mapping[str, str] = {}
 
-    def limit_time(self, seconds: float, *, wished: bool = False) -> None:
-        """The client has to have the answer within this time of its request; `wished` if it asked for that itself."""
-        self.has_own_time = wished
+    def limit_time(self, seconds: float, *, by_client: bool = False) -> None:
+        """Set the deadline, from the arrival of the request. `by_client`: the client has set the timeout."""
+        self.has_client_timeout = by_client
         if self._arrived_at is not None:
             self.deadline = self._arrived_at + seconds
 
     def matched(self, wildcards: Mapping[str, str]) -> None:
-        """What the route's `{name}` segments stand for, escapes included."""
+        """Set the values of the route's `{name}` segments, including escapes."""
         self._wildcards = wildcards
 
     def wildcard(self, name: str) -> str:
-        """What stands in the path for `{name}` of the route; empty if the route has none. A byte that is not UTF-8
-        becomes a lone surrogate.
+        """The value of the route's segment `{name}`; empty if the route has none. A byte that is not UTF-8 becomes a
+        lone surrogate.
         """
         return unquote(self._wildcards.get(name, ""), errors="surrogateescape")
 

@@ -1,4 +1,4 @@
-"""What a handler answers with: a whole body, or blocks that are made while the client takes them."""
+"""Responses of handlers: a complete body, or blocks that are made while the client receives them."""
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 Fields = tuple[tuple[str, str], ...]
-"""Header fields of an answer. Hashable: heads are rendered once."""
+"""Header fields of an answer. Hashable, because rendered heads are cached by them."""
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 COMMON_HEADERS: Mapping[str, str] = {
@@ -18,24 +18,24 @@ COMMON_HEADERS: Mapping[str, str] = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""What every answer has, unless its handler says otherwise."""
-# Few combinations of a status, a type of a body and header fields are in use.
+"""Header fields of every answer, unless its handler overrides them."""
+# More than the combinations of status, content type and header fields that are in use.
 _MAX_HEADS = 256
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 @dataclass(slots=True)
 class Response:
-    """An answer that is here as a whole. Not frozen: `frozen=True` doubles the construction cost."""
+    """A complete answer. Not frozen: `frozen=True` doubles the construction cost."""
 
     body: bytes = b""
     status: int = 200
     content_type: str = JSON
     headers: Fields = ()
     close: bool = False
-    """Whether the connection ends with it."""
+    """Whether to close the connection after it."""
     reserved: int = 0
-    """How many bytes of the body count as memory for answers already."""
+    """How many bytes of the body are already counted as memory of answers."""
 
     @classmethod
     def text(cls, text: str, *, status: int = 200, headers: Fields = ()) -> "Response":
@@ -50,8 +50,8 @@ class Response:
 
 @dataclass(slots=True)
 class StreamedResponse:
-    """An answer in blocks. The next one is asked for when the client has taken the last; if making one raises, the
-    connection is cut off, so that the client can tell the answer from a whole one.
+    """An answer in blocks. The next block is made when the client has received the last one. If that raises, the
+    connection is closed without the end of the body, so that the client does not take the answer for a complete one.
     """
 
     blocks: AsyncGenerator[bytes, None]
@@ -60,21 +60,21 @@ class StreamedResponse:
     status: int = 200
     close: bool = False
     reserved: int = 0
-    """How many bytes of a block count as memory for answers already."""
+    """How many bytes of a block are already counted as memory of answers."""
 
 
 AnyResponse = Response | StreamedResponse
 
 
 class Heads:
-    """Writes the heads of answers. It belongs to one event loop."""
+    """Renders and caches the heads of answers. For one event loop."""
 
     def __init__(self) -> None:
         self._rendered: dict[tuple[int, str, Fields], bytes] = {}
         self._second, self._date = -1, b""
 
     def render(self, response: AnyResponse, framing: bytes, now_ms: int) -> bytes:
-        """The head of an answer; `framing` are the header lines that say where its body ends."""
+        """The head of an answer. `framing` has the header lines that define the end of the body."""
         key = response.status, response.content_type, response.headers
         head = self._rendered.get(key)
         if head is None:

@@ -1,4 +1,4 @@
-"""Paths, who may call them, and what answers."""
+"""Routes: paths with their methods, access and handlers."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ Handler = Callable[[Request], Awaitable[AnyResponse]]
 
 
 class Access(StrEnum):
-    """What a caller must be allowed to do. OPEN needs nothing, and is answered even over the limit on connections: it
-    is for health checks. A caller that may use admin verbs may read, too.
+    """The access that a route requires. OPEN, for health checks, requires none, and is answered even over the
+    connection limit. ADMIN includes READ.
     """
 
     OPEN = "open"
@@ -32,7 +32,7 @@ class Route:
     access: Access
 
     def answers(self, method: str) -> bool:
-        """Whether it answers a method. HEAD is answered wherever GET is."""
+        """Whether the route has a method. GET includes HEAD."""
         return method in self.methods or (method == "HEAD" and "GET" in self.methods)
 
 
@@ -40,7 +40,7 @@ class Router:
     """Finds the route of a request."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        """No two routes have the same path."""
+        """Raises `ValueError` if two routes have the same path."""
         self._exact: dict[str, Route] = {}
         self._patterns: list[tuple[tuple[str, ...], Route]] = []
         for route in routes:
@@ -52,7 +52,7 @@ class Router:
                 self._exact[route.path] = route
 
     def find(self, request: Request) -> Route:
-        """The route of a request, which learns what the wildcards of the path stand for. Raises `Refused`."""
+        """The route of a request. Sets the request's route path and wildcards. Raises `Refused`."""
         route = self._exact.get(request.path) or self._matching(request)
         if route is None:
             raise Refused(404, "not_found", "there is nothing at this path")

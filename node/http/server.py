@@ -1,7 +1,8 @@
-"""The server of a node and of a gateway: routes behind TLS, tokens and limits.
+"""The HTTP server of a node and of a gateway: routes behind TLS, tokens and limits.
 
-A handler sees only requests that may be made. When the client goes away its handler is cancelled. Everything that a
-client can send or hold is bounded: connections, head, body, the time and the rate of both, and the memory of answers.
+Handlers get only requests that are allowed. When the client closes the connection, its handler is cancelled. Everything
+that a client can send or hold is limited: connections, head and body with their time and rate, and the memory of
+answers.
 """
 
 import asyncio
@@ -35,20 +36,20 @@ from strandline.node.http.responses import AnyResponse, Heads
 from strandline.node.http.routes import Access, Route, Router
 from strandline.node.masking import SecretMask
 from strandline.node.query.answer_memory import AnswerMemory
-from strandline.node.query.queries import ASK_FOR_LESS, OR_WAIT_LONGER, QueryTimedOut
+from strandline.node.query.queries import NARROW_OR_RAISE_TIMEOUT, NARROW_THE_QUERY, QueryTimedOut
 from strandline.node.settings.fields import is_loopback, split_listen_address
 from strandline.node.settings.http_sections import HttpSettings
 
 log = structlog.get_logger(__name__)
-# To look at its level takes less than to have a line dropped.
+# Checking the level of this logger is faster than a structlog call that drops the line.
 _ACCESS = logging.getLogger(__name__)
 
 _MAX_ANSWERS = 256 << 20
-_STOP_LOOK_S = 0.02
+_STOP_POLL_S = 0.02
 
 
 class RequestObserver(Protocol):
-    """Counts requests. `handler` is the path of a route, None for a path that no route has."""
+    """Counts requests. `handler` is the path of the route; None without a route."""
 
     def began(self) -> None: ...
 
@@ -58,7 +59,7 @@ class RequestObserver(Protocol):
 
 
 class HttpServer:
-    """Answers at one address. Its methods belong to one event loop; `reload` may be called by any thread."""
+    """Serves one address. For one event loop; `reload` is thread-safe."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class HttpServer:
         memory: AnswerMemory | None = None,
         limits: ConnectionLimits | None = None,
     ) -> None:
-        """`memory` is for answers, and `limits` are those of the settings unless others are given."""
+        """`memory` is the memory of answers. `limits` default to those of the settings."""
         self._address = address
         self._listening_host, _ = split_listen_address(address)
         self._is_loopback = is_loopback(address)
@@ -86,7 +87,7 @@ class HttpServer:
         self._server: asyncio.Server | TlsListener | None = None
 
     async def start(self, listener: socket.socket | None = None) -> BoundAddress:
-        """Listen, on a socket that is bound already if one is given. Raises `CannotListen`."""
+        """Listen, on `listener` or on a new socket. Raises `CannotListen`."""
         listener = bound_socket(self._address) if listener is None else listener
         allow_files(self._connections.limits.connections)
         served = Served(
@@ -108,7 +109,7 @@ class HttpServer:
                 self._server = await asyncio.get_running_loop().create_server(
                     lambda: Connection(served),
                     sock=listener,
-                    # Not asyncio's 100: while a front is restarted, connections wait here.
+                    # More than asyncio's default of 100: connections wait here while a front restarts.
                     backlog=BACKLOG,
                 )
         except BaseException:
@@ -118,8 +119,8 @@ class HttpServer:
         return bound
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more requests, let those that run end within `grace_s`, and cut off those that do not. Stopping twice
-        does nothing.
+        """Accept no more requests, wait `grace_s` for the current ones, and close the remaining connections.
+        Idempotent.
         """
         if self._server is None:
             return
@@ -127,31 +128,31 @@ class HttpServer:
         for connection in self._connections.all():
             connection.stop()
         loop = asyncio.get_running_loop()
-        until = loop.time() + grace_s
-        while any(connection.is_busy for connection in self._connections.all()) and loop.time() < until:
-            await asyncio.sleep(_STOP_LOOK_S)
+        deadline = loop.time() + grace_s
+        while any(connection.is_busy for connection in self._connections.all()) and loop.time() < deadline:
+            await asyncio.sleep(_STOP_POLL_S)
         for connection in self._connections.all():
             connection.abort()
-        # Whatever was cut off gets to know it.
-        while len(self._connections) and loop.time() < until + 1:
-            await asyncio.sleep(_STOP_LOOK_S)
+        # Wait until the handlers of closed connections are cancelled.
+        while len(self._connections) and loop.time() < deadline + 1:
+            await asyncio.sleep(_STOP_POLL_S)
         self._connections.stop()
 
     def replace_routes(self, routes: Sequence[Route]) -> None:
-        """Requests from now on are answered by these."""
+        """Use these routes for requests from now on."""
         self._router = Router(routes)
 
     def reload(self, settings: HttpSettings) -> None:
-        """Hold requests from now on to these tokens, and show this certificate. The address and the limits stay.
+        """Use the tokens and the certificate of these settings from now on. Address and limits do not change.
 
-        Raises `CannotListen` for a certificate that can't be used; the one before stays then, and so do the tokens.
+        Raises `CannotListen` for a certificate that can't be used. Then nothing has changed.
         """
         if self._context is not None:
             load_certificate(self._context, settings)
         self._tokens.replace(settings)
 
     async def _respond(self, request: Request, over_limit: bool) -> AnyResponse:
-        """Answer a request, whatever it is."""
+        """Answer any request."""
         if self._observer is not None:
             self._observer.began()
         try:
@@ -161,31 +162,31 @@ class HttpServer:
                     503,
                     "unavailable",
                     f"there are more connections than the {self._connections.limits.connections} of http.connections",
-                    remedy="Try again in a while",
+                    remedy="Try again later",
                     headers=(("Retry-After", "1"),),
                 )
             self._check(request, route)
             response = await route.handler(request)
             if request.deadline is not None and asyncio.get_running_loop().time() > request.deadline:
-                raise QueryTimedOut("the answer was not made within the query's time", remedy=ASK_FOR_LESS)
+                raise QueryTimedOut("the answer was not complete within the query's timeout", remedy=NARROW_THE_QUERY)
             return response
         except StrandlineError as error:
-            fault = fault_of(_as_wished(error, request))
+            fault = fault_of(_with_client_remedy(error, request))
             if fault.status >= 500:
                 reason = self._mask.text(fault.text)
                 log.warning("request failed", method=request.method, path=request.path, reason=reason)
         except ConnectionError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer and the log the rest
+        except Exception as error:  # noqa: BLE001 - the client gets an answer, and the log the details
             fault = unexpected(error, method=request.method, path=request.path)
         return fault.masked(self._mask).response()
 
     def _check(self, request: Request, route: Route) -> None:
-        """Raises `Refused` if the request may not be made."""
+        """Raises `Refused` if the request is not allowed."""
         access = route.access
-        is_guarded = not self._is_loopback or self._tokens.guards(access)
+        has_token = not self._is_loopback or self._tokens.requires_token(access)
         try:
-            check_origin(request.method, request.headers, self._listening_host, guarded=is_guarded)
+            check_origin(request.method, request.headers, self._listening_host, has_token=has_token)
             self._tokens.check(request.path, request.headers, access)
             length = request.content_length
             if length is not None and length > self._max_body:
@@ -205,7 +206,7 @@ class HttpServer:
             self._observer.ended(request.route_path, status, seconds)
         if not _ACCESS.isEnabledFor(logging.DEBUG):
             return
-        # Without its query: that may hold what is private.
+        # Without the query, which may have private data.
         log.debug(
             "request",
             method=request.method,
@@ -217,13 +218,13 @@ class HttpServer:
         )
 
 
-def _as_wished(error: StrandlineError, request: Request) -> StrandlineError:
-    """An error; where the client's own time was too short, that is what it can change."""
-    if isinstance(error, QueryTimedOut) and request.has_own_time:
-        return QueryTimedOut(error.message, remedy=OR_WAIT_LONGER)
+def _with_client_remedy(error: StrandlineError, request: Request) -> StrandlineError:
+    """The error. If the client has set the timeout, the remedy names it."""
+    if isinstance(error, QueryTimedOut) and request.has_client_timeout:
+        return QueryTimedOut(error.message, remedy=NARROW_OR_RAISE_TIMEOUT)
     return error
 
 
 def limits_of(settings: HttpSettings) -> ConnectionLimits:
-    """The limits that the settings name."""
+    """The limits of the settings."""
     return ConnectionLimits(settings.connections, settings.request_timeout.seconds, settings.min_rate.bytes)

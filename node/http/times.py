@@ -1,6 +1,6 @@
-"""Times and durations as Prometheus reads them, in milliseconds.
+"""Parses times and durations as Prometheus does, in milliseconds.
 
-Each function raises `ValueError` with words that follow "is".
+Each function raises `ValueError` with a text that completes "the parameter is ...".
 """
 
 import re
@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta, timezone
 from math import isinf
 from typing import Final
 
-# Far beyond any sample, and far enough from the ends of 64 bits that sums of a few of them never overflow.
+# Beyond any sample, and small enough that sums of a few of them do not overflow 64 bits.
 EARLIEST_MS: Final = -(2**53)
 LATEST_MS: Final = 2**53
-# What clients of Prometheus send for the beginning and the end of all time.
+# What clients of Prometheus send for the minimum and maximum time.
 _BOUNDARIES: Final = {
     "-292273086-05-16T16:47:06Z": EARLIEST_MS,
     "292277025-08-18T07:12:54.999999999Z": LATEST_MS,
@@ -27,25 +27,25 @@ _DURATION = re.compile(
     r"(?:([0-9]+)y)?(?:([0-9]+)w)?(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?", re.ASCII
 )
 _UNITS_MS = (31_536_000_000, 604_800_000, 86_400_000, 3_600_000, 60_000, 1000, 1)
-_LONGEST = 64
-# Digits: what has no more is in the safe range.
-_LONGEST_SECONDS = 12
+_MAX_LENGTH = 64
+# Numbers of at most this many digits are in the range.
+_MAX_SECONDS_DIGITS = 12
 
 
 def parse_time(text: str) -> int:
-    """Seconds since the epoch, or RFC 3339, to the millisecond. What lies outside of the safe range is its end, unless
-    no float holds it.
+    """Seconds since the epoch, or RFC 3339, to the millisecond. A time outside of the range is clamped to it. A number
+    that is too large for a float is refused.
     """
-    if text.isascii() and text.isdigit() and len(text) <= _LONGEST_SECONDS:
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_SECONDS_DIGITS:
         return int(text) * 1000
     if text in _BOUNDARIES:
         return _BOUNDARIES[text]
-    if len(text) <= _LONGEST and _NUMBER.fullmatch(text):
+    if len(text) <= _MAX_LENGTH and _NUMBER.fullmatch(text):
         seconds = float(text)
         if isinf(seconds):
             raise ValueError("too large a number")
         return _clamped(seconds * 1000)
-    written = _RFC3339.fullmatch(text) if len(text) <= _LONGEST else None
+    written = _RFC3339.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if written is None:
         hint = "; a + in a URL has to be written as %2B" if re.search(r"T.* [0-9]{2}:", text) else ""
         raise ValueError(f"neither seconds since 1970 nor a time such as 2026-11-16T10:00:00Z{hint}")
@@ -54,14 +54,14 @@ def parse_time(text: str) -> int:
     if written[9]:
         ahead = timedelta(hours=int(written[10]), minutes=int(written[11]))
         if ahead >= timedelta(days=1) or int(written[11]) > 59:
-            raise ValueError("in a zone that there is not")
+            raise ValueError("in a time zone that does not exist")
         zone = timezone(ahead if written[9] == "+" else -ahead)
     try:
         moment = datetime(year, month, day, hour, minute, second, tzinfo=zone)
     except ValueError:
-        raise ValueError("a day or a time of day that there is not") from None
+        raise ValueError("a date or a time of day that does not exist") from None
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    # The rest of a millisecond is dropped, as Prometheus does.
+    # Fractions of a millisecond are dropped, as in Prometheus.
     return (since.days * 86_400 + since.seconds) * 1000 + int((written[7] or "0").ljust(3, "0")[:3])
 
 
@@ -69,21 +69,21 @@ def parse_duration(text: str) -> int:
     """PromQL's: "5m", "1h30m", "1d", units from the longest to the shortest, each once; or "0"."""
     if text == "0":
         return 0
-    written = _DURATION.fullmatch(text) if 0 < len(text) <= _LONGEST else None
+    written = _DURATION.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
     if written is None:
-        raise ValueError('no duration such as "30s", "5m" or "1h30m"')
+        raise ValueError('not a duration such as "30s", "5m" or "1h30m"')
     total = sum(int(count) * unit for count, unit in zip(written.groups("0"), _UNITS_MS, strict=True))
     if total > LATEST_MS:
-        raise ValueError("longer than all of time")
+        raise ValueError("too long")
     return total
 
 
 def parse_step(text: str) -> int:
     """A duration, or its seconds as a number."""
-    if len(text) <= _LONGEST and _NUMBER.fullmatch(text):
+    if len(text) <= _MAX_LENGTH and _NUMBER.fullmatch(text):
         milliseconds = float(text) * 1000
         if abs(milliseconds) > LATEST_MS:
-            raise ValueError("longer than all of time")
+            raise ValueError("too long")
         if milliseconds and not round(milliseconds):
             raise ValueError("shorter than a millisecond")
         return round(milliseconds)
@@ -91,5 +91,5 @@ def parse_step(text: str) -> int:
 
 
 def _clamped(milliseconds: float) -> int:
-    # Infinite, too, after the multiplication.
+    # The multiplication may have made it infinite.
     return round(max(float(EARLIEST_MS), min(float(LATEST_MS), milliseconds)))

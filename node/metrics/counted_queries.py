@@ -19,19 +19,6 @@ from strandline.node.query.answers import (
     SeriesCount,
     TermsAnswer,
 )
-from strandline.node.query.asks import (
-    LABEL_NAMES,
-    LABEL_VALUES,
-    SERIES,
-    BucketsAsk,
-    CardinalityAsk,
-    KeyPageAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    Selector,
-    SeriesAsk,
-)
 from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import (
     EvaluationLimits,
@@ -40,6 +27,19 @@ from strandline.node.query.queries import (
     QueryTimedOut,
     QueryTooLarge,
     QueryUnavailable,
+)
+from strandline.node.query.shard_requests import (
+    LABEL_NAMES,
+    LABEL_VALUES,
+    SERIES,
+    BucketsRequest,
+    CardinalityRequest,
+    KeyPageRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    Selector,
+    SeriesRequest,
 )
 from strandline.promql.errors import EvaluationError
 from strandline.promql.plan.fragments import AnyFragment
@@ -67,17 +67,17 @@ class CountedQueries:
     def __init__(self, queries: NodeQueries, figures: FrontFigures) -> None:
         self._queries, self._figures = queries, figures
 
-    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer:
-        return await self._counted(SERIES, self._queries.series(ask, scope))
+    async def series(self, request: SeriesRequest, scope: QueryScope) -> SeriesAnswer:
+        return await self._counted(SERIES, self._queries.series(request, scope))
 
-    async def label_names(self, ask: LabelNamesAsk, scope: QueryScope) -> TermsAnswer:
-        return await self._counted(LABEL_NAMES, self._queries.label_names(ask, scope))
+    async def label_names(self, request: LabelNamesRequest, scope: QueryScope) -> TermsAnswer:
+        return await self._counted(LABEL_NAMES, self._queries.label_names(request, scope))
 
-    async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer:
-        return await self._counted(LABEL_VALUES, self._queries.label_values(ask, scope))
+    async def label_values(self, request: LabelValuesRequest, scope: QueryScope) -> TermsAnswer:
+        return await self._counted(LABEL_VALUES, self._queries.label_values(request, scope))
 
-    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
-        return await self._counted("samples", self._queries.samples(ask, scope))
+    async def samples(self, request: SamplesRequest, scope: QueryScope) -> SamplesAnswer:
+        return await self._counted("samples", self._queries.samples(request, scope))
 
     async def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, scope: QueryScope) -> FragmentResult:
         return await self._counted("evaluate", self._queries.evaluate(fragment, limits, scope))
@@ -88,14 +88,14 @@ class CountedQueries:
         """Not counted: it is part of another request."""
         return await self._queries.count_series(selectors, within, scope)
 
-    async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer:
-        return await self._counted("key-page", self._queries.key_page(ask, scope))
+    async def key_page(self, request: KeyPageRequest, scope: QueryScope) -> KeyPageAnswer:
+        return await self._counted("key-page", self._queries.key_page(request, scope))
 
-    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
-        return await self._counted("cardinality", self._queries.cardinality(ask, scope))
+    async def cardinality(self, request: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
+        return await self._counted("cardinality", self._queries.cardinality(request, scope))
 
-    async def buckets(self, ask: BucketsAsk, scope: QueryScope) -> BucketsAnswer:
-        return await self._counted("buckets", self._queries.buckets(ask, scope))
+    async def buckets(self, request: BucketsRequest, scope: QueryScope) -> BucketsAnswer:
+        return await self._counted("buckets", self._queries.buckets(request, scope))
 
     def index_version(self) -> IndexVersion | None:
         return self._queries.index_version()
@@ -103,11 +103,11 @@ class CountedQueries:
     def unserved(self) -> tuple[str, ...]:
         return self._queries.unserved()
 
-    def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
-        self._queries.kept(ask)
-        self._figures.count_query(LABEL_NAMES if isinstance(ask, LabelNamesAsk) else LABEL_VALUES, KEPT)
+    def answered_from_cache(self, request: LabelNamesRequest | LabelValuesRequest) -> None:
+        self._queries.answered_from_cache(request)
+        self._figures.count_query(LABEL_NAMES if isinstance(request, LabelNamesRequest) else LABEL_VALUES, KEPT)
 
-    async def _counted(self, ask: str, query: Coroutine[object, object, Given]) -> Given:
+    async def _counted(self, kind: str, query: Coroutine[object, object, Given]) -> Given:
         try:
             answer = await query
         except BaseException as error:
@@ -121,5 +121,5 @@ class CountedQueries:
             series, samples = len(answer.value.keys), answer.samples
         # A warning about partitions of other nodes is normal.
         is_warned = answer.warnings and answer.warnings != self._queries.unserved()
-        self._figures.count_query(ask, WARNED if is_warned else ANSWERED, series=series, samples=samples)
+        self._figures.count_query(kind, WARNED if is_warned else ANSWERED, series=series, samples=samples)
         return answer

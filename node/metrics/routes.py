@@ -11,10 +11,10 @@ from strandline.node.http.parameters import parameters_of
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
+from strandline.node.json_values import json_value
 from strandline.node.metrics.exposition import expose
 from strandline.node.metrics.readiness_watch import ReadinessWatch
 from strandline.node.offsets.hours import ReadyReport
-from strandline.node.plain import plain
 from strandline.node.workers import Workers
 from strandline.recovery.periods import InvalidTime, Period, parse_period
 
@@ -45,7 +45,7 @@ def readiness_routes(watch: ReadinessWatch, workers: Workers) -> tuple[Route, ..
     async def ready(request: Request) -> Response:
         period = _period((await parameters_of(request)).required("period"))
         report = await workers.run(lambda: watch.check_ready(period))
-        return Response(orjson.dumps(plain(_Envelope("success", report))))
+        return Response(orjson.dumps(json_value(_Envelope("success", report))))
 
     return (Route(("GET", "POST"), "/api/v1/strandline/ready", ready, Access.READ),)
 

@@ -19,8 +19,8 @@ from strandline.node.page.assets import asset_routes, load_assets
 from strandline.node.page.hours import CachedHours, HourReadiness, HoursSource
 from strandline.node.page.shard_figures import NodeFigures, figures_of, process_figures
 from strandline.node.query.answers import BucketsAnswer, CardinalityAnswer
-from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import NodeQueries, QueryScope
+from strandline.node.query.shard_requests import BucketsRequest, CardinalityRequest
 from strandline.node.settings import Settings
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.status.processes import NodeStatus
@@ -96,22 +96,22 @@ class PageApi:
         given = await parameters_of(request)
         limit = given.limit(MAX_BUCKETS, default=_DEFAULT_BUCKETS)
         # One more than is told: so it shows that there are more.
-        ask = BucketsAsk(given.time_range(), limit + 1)
-        answer = await self._queries.buckets(ask, self._scope(request))
+        shard_request = BucketsRequest(given.time_range(), limit + 1)
+        answer = await self._queries.buckets(shard_request, self._scope(request))
         return _answer(*_newest(answer, limit))
 
     async def cardinality(self, request: Request) -> Response:
         """`match[]`, `start`, `end`, `limit`, `label`, `samples=true`: what makes the index large."""
         given = await parameters_of(request)
-        ask = CardinalityAsk(
+        shard_request = CardinalityRequest(
             given.selectors(required=False),
             given.time_range(),
             given.limit(MAX_ENTRIES, default=_DEFAULT_ENTRIES),
             given.text("label"),
             samples=given.text("samples") == "true",
         )
-        answer = await self._queries.cardinality(ask, self._scope(request))
-        return _answer(_tops(answer, ask), answer.warnings + estimates_of(answer))
+        answer = await self._queries.cardinality(shard_request, self._scope(request))
+        return _answer(_tops(answer, shard_request), answer.warnings + estimates_of(answer))
 
     async def hours(self, request: Request) -> Response:
         """`days`: whether the hours of so many days, up to the one that runs, are ready; oldest first."""
@@ -144,9 +144,9 @@ def page_routes(
     )
 
 
-def _tops(answer: CardinalityAnswer, ask: CardinalityAsk) -> CardinalityFigures:
+def _tops(answer: CardinalityAnswer, shard_request: CardinalityRequest) -> CardinalityFigures:
     """Cut to what was asked for: an index may have very many labels."""
-    limit = ask.limit
+    limit = shard_request.limit
     return CardinalityFigures(
         series=answer.series,
         samples=answer.samples,
@@ -154,7 +154,7 @@ def _tops(answer: CardinalityAnswer, ask: CardinalityAsk) -> CardinalityFigures:
         top_labels=tuple(nsmallest(limit, answer.labels, key=lambda label: (-label.values, label.name))),
         top_metrics=answer.top_metrics_by_series[:limit],
         top_pairs=answer.top_pairs_by_series[:limit],
-        label=ask.label,
+        label=shard_request.label,
         top_values=answer.top_values_by_series[:limit],
         exact_values=answer.is_exact,
     )

@@ -1,4 +1,5 @@
-"""What `strandline promql` does besides reading its command line: reports of test scripts and of plans.
+"""The reports of `strandline promql`: of test scripts (`test_report`) and of plans (`plan_report`).
 
-In: texts and findings of the PromQL engine. Out: reports, which are both lines for people and JSON. No node is needed.
+In come results of the PromQL engine, out go reports as lines for people and as JSON. The package must not know the
+command line, and needs no node.
 """

@@ -12,8 +12,8 @@ from strandline.promql.plan.query_times import QueryTimes
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """The plan, and with a node how many series each fragment's selector matches there, and about how many samples they
-    have, by the fragment's number.
+    """The plan, and with a node, by the fragment's number, how many series its selector matches there and an estimate
+    of their samples.
     """
 
     query: str
@@ -33,7 +33,7 @@ class PlanReport:
         sizes: Mapping[int, SelectorSize] | None = None,
         warnings: tuple[str, ...] = (),
     ) -> "PlanReport":
-        """The report of a plan. `query` is shown as it is printed."""
+        """The report of a plan. `query` is the formatted query."""
         series, samples = None, None
         if sizes is not None:
             series = {number: one.series for number, one in sizes.items()}
@@ -53,7 +53,7 @@ class PlanReport:
             yield from (f"  {name:<11}{text}" for name, text in self._lines(one))
 
     def notes(self) -> Iterator[str]:
-        """What the node said besides."""
+        """The warnings of the node."""
         yield from self.warnings
 
     def _lines(self, one: ShardFragment) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Queries of a command line, parsed, with errors that show the place in the query."""
+"""Parses the queries of a command line, with errors that show the position in the query."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 def read(query: str, reader: Callable[[str], Value]) -> Value:
-    """What `reader` makes of a query. Raises `QueryWrong`."""
+    """The result of `reader`. Raises `QueryWrong`, with the position of the error."""
     try:
         return reader(query)
     except ParseError as error:

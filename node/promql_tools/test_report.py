@@ -1,4 +1,4 @@
-"""What came of test scripts."""
+"""The results of test scripts."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from strandline.promql.testing.running import Finding, Outcome
 
 @dataclass(frozen=True, slots=True)
 class ScriptReport:
-    """A script: how many of its evaluations passed, how many were skipped for which reason, and those that failed."""
+    """The results of a script: passed evaluations, skipped ones by reason, and failures."""
 
     file: str
     passed: int
@@ -30,7 +30,7 @@ class ScriptReport:
 
 @dataclass(frozen=True, slots=True)
 class TestReport:
-    """All scripts of a call."""
+    """The results of all scripts of a command."""
 
     __test__ = False
 
@@ -51,11 +51,11 @@ class TestReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Skipped evaluations are no failure, but they did not pass either."""
+        """FAILED if an evaluation has failed. Skipped ones do not count as failures."""
         return ExitCode.FAILED if self.failed else ExitCode.OK
 
     def blocks(self) -> Iterator[Block]:
-        """What failed, by file and line; then the counts."""
+        """The failures by file and line, then the counts."""
         for script in self.files:
             for one in script.failed:
                 yield f"{script.file}:{one.line}: {single_line(one.query)}"

@@ -1,10 +1,11 @@
-"""Queries: what may be asked of a shard, how a shard answers, and how the answers of several become one.
+"""Queries of a node's shards: the requests to shards, how a shard answers them, and how the answers of all shards are
+merged.
 
-An `Ask` goes from the HTTP front to each shard's process over a socket of the machine, and an answer comes back, as
-columns: no object for each series or sample. `NodeQueries` is what the front's handlers call; it knows shards, and
-nothing of HTTP.
+The HTTP handlers call `NodeQueries`. Its implementation in the front, `ShardQueries`, sends a `ShardRequest` to every
+shard's process over a Unix socket (`ShardLink`), and merges the answers. In the shard's process, `LinkServer` receives
+the requests and `ShardAnswers` answers them from the index, the buffers and the store. Answers are columns, without an
+object per series or sample. `frames` has the bytes of the link, and `messages` their meaning. Lookups of a few series
+go to the shard's JVM instead (`lookup_frames`), without Python.
 
-In the shard's process `LinkServer` takes questions and `ShardAnswers` answers them, from index, buffers and store. In
-the front `LinkClient` asks one shard, and `ShardQueries` all of them. What crosses is in `frames` (bytes) and
-`messages` (what they mean).
+This package must not know HTTP, nor how PromQL is parsed and planned.
 """

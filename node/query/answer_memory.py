@@ -1,51 +1,52 @@
-"""How much memory answers may take at a time: from the first byte that a shard sends until the client has the last.
+"""Limits the memory of answers (`query.answer_memory`): from the first byte that a shard sends until the client has
+received the last.
 
-Clients that read slowly would otherwise hold as much as they like. A query that finds no room is refused, with the
-limit's name, and can be repeated.
+Without a limit, clients that read slowly could hold any amount of memory. A query that exceeds the limit is refused,
+and can be repeated.
 """
 
 from collections.abc import Callable
 
 from strandline.errors import Fatal, Retryable
 
-# In bytes: less is not worth looking through the heap for.
-_MUCH = 64 << 20
+# Bytes. After a smaller peak, returning free memory to the system is not worth a scan of the heap.
+_MIN_PEAK = 64 << 20
 
 
 class AnswerMemoryFull(Retryable):
-    """Other answers take the memory now."""
+    """Other answers use the memory now."""
 
 
 class AnswerTooLarge(Fatal):
-    """One answer would take more than all of the memory for answers."""
+    """One answer alone would exceed the limit."""
 
 
 class AnswerMemory:
-    """The memory of all answers of a process. It belongs to one event loop."""
+    """The memory of all answers of a process. For one event loop."""
 
     def __init__(self, limit: int, on_emptied: Callable[[], None] = lambda: None) -> None:
-        """So many bytes at most. `on_emptied` is called when nothing is taken after much was: what is free can go back
-        to the system.
+        """`limit` is in bytes. `on_emptied` is called when nothing is used after a high peak, to return free memory to
+        the system.
         """
         self.limit, self.used = limit, 0
         self._peak, self._on_emptied = 0, on_emptied
 
     def change(self, by: int) -> None:
-        """So many bytes more, or fewer, are taken. For leases alone."""
+        """Change the used bytes by `by`. Called by leases only."""
         self.used += by
         if self.used > self._peak:
             self._peak = self.used
-        elif not self.used and self._peak >= _MUCH:
+        elif not self.used and self._peak >= _MIN_PEAK:
             self._peak = 0
             self._on_emptied()
 
     def lease(self) -> "MemoryLease":
-        """For one answer; it takes nothing yet."""
+        """A lease for one answer, with nothing taken yet."""
         return MemoryLease(self)
 
 
 class MemoryLease:
-    """What one answer takes."""
+    """The memory that one answer takes."""
 
     __slots__ = ("_memory", "held")
 
@@ -54,11 +55,11 @@ class MemoryLease:
 
     @property
     def limit(self) -> int:
-        """What all answers together may take."""
+        """The limit on all answers together, in bytes."""
         return self._memory.limit
 
     def grow(self, size: int) -> None:
-        """Take so many bytes more. Raises `AnswerMemoryFull` or `AnswerTooLarge`, with nothing taken."""
+        """Take `size` more bytes. Raises `AnswerMemoryFull` or `AnswerTooLarge`, and takes nothing then."""
         memory = self._memory
         if memory.used + size > memory.limit:
             raise self._refusal(size)
@@ -66,26 +67,26 @@ class MemoryLease:
         self.held += size
 
     def hold(self, size: int) -> None:
-        """Count so many bytes more that are there already: never refused."""
+        """Count `size` bytes that are in memory already. Never refused."""
         self._memory.change(size)
         self.held += size
 
     def shrink(self, size: int) -> None:
-        """Give so many bytes back."""
+        """Give `size` bytes back."""
         self.held -= size
         self._memory.change(-size)
 
     def part(self) -> "MemoryLease":
-        """A lease for one of several things that are fetched at once. It takes nothing yet."""
+        """A lease for one of several parts that are fetched concurrently, with nothing taken yet."""
         return MemoryLease(self._memory)
 
     def take_over(self, other: "MemoryLease") -> None:
-        """Hold what another one held."""
+        """Take over what another lease holds."""
         self.held += other.held
         other.held = 0
 
     def release(self) -> None:
-        """Give all of it back. Releasing twice does nothing."""
+        """Give everything back. Idempotent."""
         if self.held:
             self.shrink(self.held)
 
@@ -93,10 +94,10 @@ class MemoryLease:
         limit = self._memory.limit
         if self.held + size > limit:
             return AnswerTooLarge(
-                f"the answer takes more than the {limit:,} bytes that all answers may take together",
-                remedy="Ask for fewer series or a shorter time, or raise query.answer_memory",
+                f"the answer takes more than the {limit:,} bytes that all answers together may use",
+                remedy="Select fewer series or a shorter time range, or raise query.answer_memory",
             )
         return AnswerMemoryFull(
-            f"answers that clients have not taken yet fill the {limit:,} bytes of query.answer_memory",
-            remedy="Repeat the query in a while, or raise query.answer_memory",
+            f"answers that clients have not received yet use the {limit:,} bytes of query.answer_memory",
+            remedy="Repeat the query later, or raise query.answer_memory",
         )

@@ -1,7 +1,7 @@
-"""What is answered: by a shard, and, under the same names, by a node whose shards' answers were put together.
+"""Answers: of a shard to a request, and, with the same types, of all shards of a node, merged.
 
-`warnings` say in words what an answer may lack: a shard that is still recovering, a list that was cut off. An answer
-without a warning is whole.
+`warnings` describe what an answer may lack, for example because a shard is recovering. An answer without a warning is
+complete.
 """
 
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ from strandline.promql.evaluation.partials import Partial
 from strandline.promql.values import Samples, Vector
 
 NO_SAMPLE: Final = np.iinfo(np.int64).min
-"""The time of a sample that there is not."""
+"""The time of a missing sample."""
 
 LACKS_LATER_ONLY: Final = "the answer may lack samples that came later than shard.late_by"
-"""The end of a warning about samples that are expected to come hardly ever: remote read answers all the same."""
+"""The end of a warning about samples that are very rare. Remote read answers in spite of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class SeriesAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TermsAnswer:
-    """Names or values, in order of their code points, each once, as UTF-8: term i is `data[offsets[i]:offsets[i+1]]`;
-    and the number of series that have each, summed over shards. `of_all` says that they are those of all series there
-    are, and not of some that were asked about: such a list can be kept.
+    """Label names or values, in the order of their code points, each once, as UTF-8: term i is
+    `data[offsets[i]:offsets[i+1]]`. `counts` has the number of series with each, summed over shards. `of_all` is
+    whether they are the terms of all existing series, not only of the selected ones. Such a list can be cached.
     """
 
     offsets: I64s
@@ -52,7 +52,7 @@ class TermsAnswer:
         return len(self.offsets) - 1
 
     def terms(self) -> list[str]:
-        """As texts."""
+        """The terms as strings."""
         text, ends = self.data.tobytes(), self.offsets.tolist()
         return [text[start:end].decode() for start, end in pairwise(ends)]
 
@@ -60,7 +60,7 @@ class TermsAnswer:
 @dataclass(frozen=True, slots=True)
 class SamplesAnswer:
     """Series in the order of their labels, each once, with at least one sample; series i has the samples
-    `first_sample[i]` up to, not including, `first_sample[i + 1]`, in rising order of their times, no time twice.
+    `first_sample[i]` up to, not including, `first_sample[i + 1]`, in ascending order of their times, each time once.
     """
 
     keys: KeyBytes
@@ -72,8 +72,8 @@ class SamplesAnswer:
 
 @dataclass(frozen=True, slots=True)
 class EvaluateAnswer:
-    """What a fragment gives in one shard: a partial result without the series that lie in the wrong partition, whose
-    hashes are `misplaced` (pairs of little-endian u64, low and high); and how many samples were read for it.
+    """The result of a fragment in one shard: the partial result without misplaced series (those in the wrong
+    partition), the hashes of these (pairs of little-endian u64, low and high), and how many samples were read.
     """
 
     partial: Partial
@@ -84,19 +84,19 @@ class EvaluateAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FragmentResult:
-    """What a fragment gives over all shards."""
+    """The result of a fragment over all shards."""
 
     value: Vector | Samples
     annotations: Annotations
     samples: int
-    """How many samples were read for it."""
+    """How many samples were read."""
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesHashesAnswer:
-    """`series` match in a shard; their part ids and key hashes. If these are fewer, they are the ones with the lowest
-    `low`.
+    """How many series a shard has (`series`), and their part ids and key hashes. If there are fewer hashes than series,
+    they are those with the lowest `low`.
     """
 
     series: int
@@ -109,9 +109,9 @@ class SeriesHashesAnswer:
 @dataclass(frozen=True, slots=True)
 class KeyPageAnswer:
     """Series in the order of their key hashes, each once: key, hash, and the times of the first and the last sample.
-    `time` and `value` are those of the newest sample that was looked for; `NO_SAMPLE` where there is none, or if none
-    was asked for. If there are `more` series, they lie behind these. A node's answer names the partitions that the node
-    does not serve, which is no warning: other nodes may be asked for them.
+    `time` and `value` are those of the newest sample; `time` is `NO_SAMPLE` without one, or if it was not requested.
+    `more` is whether series follow after the page. `unserved` has the partitions that the node does not serve. There is
+    no warning about these, since other nodes may serve them.
     """
 
     keys: KeyBytes
@@ -128,7 +128,7 @@ class KeyPageAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SeriesCount:
-    """How many series there are, or about how many."""
+    """A number of series, exact or estimated."""
 
     series: int
     is_exact: bool = True
@@ -136,8 +136,8 @@ class SeriesCount:
 
 @dataclass(frozen=True, slots=True)
 class LabelTerms:
-    """The values of labels, for merging shards: label i has the terms `first_term[i]` up to `first_term[i + 1]`, in
-    order of their bytes, or, where these would be too many bytes, the lowest hashes of its values from `first_hash[i]`
+    """The values of labels, for merging shards. Label i has the terms `first_term[i]` up to `first_term[i + 1]`, in the
+    order of their bytes. If these are too many bytes, it has instead the lowest hashes of its values, `first_hash[i]`
     up to `first_hash[i + 1]`. Term j is `data[offsets[j]:offsets[j + 1]]`, in `counts[j]` series.
     """
 
@@ -151,9 +151,10 @@ class LabelTerms:
 
 @dataclass(frozen=True, slots=True)
 class CardinalityAnswer:
-    """Series, labels by name, and the tops. A shard's answer is exact. Merged, the figures of `estimated_labels` are
-    estimates, and so are those of series if `estimated_series`. `terms` of the labels, in their order, are only in
-    answers that are to be merged. `samples` is always an estimate; None unless it was asked for.
+    """The number of series, figures by label in the order of their names, and the tops. A shard's answer is exact. In a
+    merged answer, the figures of `estimated_labels` are estimates, and so are numbers of series if `estimated_series`.
+    `terms` has the values of the labels, in the same order, for merging only. `samples` is always an estimate; None
+    unless requested.
     """
 
     series: int
@@ -175,7 +176,7 @@ class CardinalityAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BucketsAnswer:
-    """Buckets, oldest first, and by shard."""
+    """Buckets, oldest first, then by shard."""
 
     buckets: tuple[BucketFigures, ...]
     warnings: tuple[str, ...] = field(default=())

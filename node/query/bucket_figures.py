@@ -1,4 +1,4 @@
-"""What is known of a shard's buckets: from the bitmaps and columns in memory, and from the manifest."""
+"""Figures of a shard's buckets, from the bitmaps and columns in memory and from the manifest."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from strandline.index.part_columns import NO_BUCKET
-from strandline.node.query.asks import BucketsAsk
+from strandline.node.query.shard_requests import BucketsRequest
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.closed_bucket import ClosedBucket
 from strandline.node.shard.shard import Shard
@@ -17,9 +17,9 @@ from strandline.store.rows import GroupRow
 OPEN, CLOSED, STORED = "open", "closed", "stored"
 
 
-def bucket_figures(shard: Shard, ask: BucketsAsk) -> tuple[BucketFigures, ...]:
-    """The newest buckets of the range, oldest first. Any thread may ask."""
-    # Open before closed before stored, the way that a bucket goes: so none is missed.
+def bucket_figures(shard: Shard, request: BucketsRequest) -> tuple[BucketFigures, ...]:
+    """The newest buckets of the range, oldest first. Thread-safe."""
+    # A bucket goes from open to closed to stored. Reading in the same order misses none.
     opened, buffer = shard.index.open, shard.buffer
     closed = {one.bucket: one for one in shard.flusher.closed_buckets()}
     now = shard.parts.clock.now_ms()
@@ -29,14 +29,14 @@ def bucket_figures(shard: Shard, ask: BucketsAsk) -> tuple[BucketFigures, ...]:
             rows.setdefault(row.bucket, []).append(row)
     interval = shard.parts.options.policy.flush_interval
     wanted = sorted({opened.bucket, buffer.bucket, *closed, *rows})
-    if ask.within is not None:
-        within = ask.within
+    if request.within is not None:
+        within = request.within
         wanted = [one for one in wanted if one * interval <= within.last and (one + 1) * interval > within.first]
     newest = _newest_records(shard)
     found = []
-    for bucket in wanted[len(wanted) - min(ask.limit, len(wanted)) :]:
+    for bucket in wanted[len(wanted) - min(request.limit, len(wanted)) :]:
         stored = rows.get(bucket, [])
-        state = _state(bucket, opened.bucket, closed, is_whole=len(stored) == shard.parts.options.groups)
+        state = _state(bucket, opened.bucket, closed, is_complete=len(stored) == shard.parts.options.groups)
         waiting = buffer.status() if bucket == buffer.bucket else _buffered(closed.get(bucket))
         is_open = bucket == opened.bucket
         found.append(
@@ -45,7 +45,7 @@ def bucket_figures(shard: Shard, ask: BucketsAsk) -> tuple[BucketFigures, ...]:
                 bucket,
                 bucket * interval,
                 (bucket + 1) * interval,
-                # A bitmap is changed in one call of C, which no other thread runs beside.
+                # Safe without a lock: the bitmap changes in one call of C, which holds the GIL.
                 active=len(opened.active) if is_open else len(shard.index.active_in(bucket)),
                 changed=len(opened.changed) if is_open else _changed(closed.get(bucket), newest[bucket]),
                 samples=sum(row.samples for row in stored) + (waiting.samples if waiting is not None else 0),
@@ -57,20 +57,20 @@ def bucket_figures(shard: Shard, ask: BucketsAsk) -> tuple[BucketFigures, ...]:
     return tuple(found)
 
 
-def _state(bucket: int, opened: int, closed: Mapping[int, ClosedBucket], *, is_whole: bool) -> str:
-    if bucket in closed or (bucket < opened and not is_whole):
+def _state(bucket: int, opened: int, closed: Mapping[int, ClosedBucket], *, is_complete: bool) -> str:
+    if bucket in closed or (bucket < opened and not is_complete):
         return CLOSED
-    return STORED if bucket < opened and is_whole else OPEN
+    return STORED if bucket < opened and is_complete else OPEN
 
 
 def _newest_records(shard: Shard) -> Counter[int]:
-    """How many keys have their newest record in each bucket."""
+    """The number of keys whose newest record is in each bucket."""
     rows = shard.index.columns.rows
     newest = rows.newest[rows.newest != NO_BUCKET]
     if not len(newest):
         return Counter()
     first = int(newest.min())
-    return Counter({first + place: count for place, count in enumerate(np.bincount(newest - first).tolist()) if count})
+    return Counter({first + index: count for index, count in enumerate(np.bincount(newest - first).tolist()) if count})
 
 
 def _changed(closed: ClosedBucket | None, newest: int) -> int:

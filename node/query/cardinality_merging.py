@@ -1,5 +1,5 @@
-"""The cardinality of several shards as one: distinct values are counted exactly where their lists are at hand, and
-estimated from samples of their hashes where they are not.
+"""Merges the cardinality of several shards. The number of distinct values of a label is exact if the shards list them,
+and otherwise estimated from samples of their hashes.
 """
 
 from collections import defaultdict
@@ -10,10 +10,10 @@ from heapq import nsmallest
 import numpy as np
 
 from strandline.index.cardinality import METRIC_NAME, LabelCardinality, ValueCardinality
+from strandline.node.query.answer_merging import merge_terms
 from strandline.node.query.answers import CardinalityAnswer, LabelTerms, SeriesCount, TermsAnswer
 from strandline.node.query.hash_samples import HashSample, distinct_share
 from strandline.node.query.label_terms import SAMPLED_HASHES, text_hashes
-from strandline.node.query.merging import merge_terms
 
 Top = Sequence[ValueCardinality]
 _NO_LIMIT = 2**62
@@ -21,7 +21,7 @@ _NO_LIMIT = 2**62
 
 @dataclass(frozen=True, slots=True)
 class _OfShard:
-    """A label in one shard: its figures, and its values or hashes of them."""
+    """A label in one shard: its figures, and its values or a sample of their hashes."""
 
     figures: LabelCardinality
     values: TermsAnswer | HashSample
@@ -29,12 +29,12 @@ class _OfShard:
     def hashes(self) -> HashSample:
         if isinstance(self.values, HashSample):
             return self.values
-        return HashSample(np.sort(text_hashes(self.values.data, self.values.offsets)), is_whole=True)
+        return HashSample(np.sort(text_hashes(self.values.data, self.values.offsets)), is_complete=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """A label of all shards. `top` are its values with the most series; None if only the shards' own tops are known."""
+    """A label, merged. `top` has its values with the most series; None if only the tops of each shard are known."""
 
     figures: LabelCardinality
     top: Top | None = None
@@ -44,13 +44,13 @@ class _Label:
 def merge_cardinality(
     answers: Sequence[CardinalityAnswer], limit: int, *, label: str | None = None, series: SeriesCount | None = None
 ) -> CardinalityAnswer:
-    """Figures of all shards, none of which counts a series that another counts; tops of `limit` entries. `label` is the
-    one whose values are ranked. `series` is how many there are if it could not be told which shards share.
+    """Merge the figures of shards that count each series in one shard only. Tops have `limit` entries. `label` is the
+    label whose values are ranked. `series` is the number of series if the shards could not exclude each other's series.
     """
     of_shards: dict[str, list[_OfShard]] = defaultdict(list)
     for answer in answers:
-        for place, figures in enumerate(answer.labels):
-            of_shards[figures.name].append(_OfShard(figures, _values(answer.terms, place)))
+        for index, figures in enumerate(answer.labels):
+            of_shards[figures.name].append(_OfShard(figures, _values(answer.terms, index)))
     labels = {name: _merged(name, of_shards[name], limit) for name in sorted(of_shards)}
     return CardinalityAnswer(
         sum(answer.series for answer in answers) if series is None else series.series,
@@ -70,29 +70,29 @@ def _samples(answers: Sequence[CardinalityAnswer]) -> int | None:
     return sum(known) if known else None
 
 
-def _values(terms: LabelTerms | None, place: int) -> TermsAnswer | HashSample:
-    """The values of the label at a place, or hashes of them."""
+def _values(terms: LabelTerms | None, index: int) -> TermsAnswer | HashSample:
+    """The values of the label with this index, or hashes of them."""
     if terms is None:
-        return HashSample(np.zeros(0, dtype=np.uint64), is_whole=False)
-    first, behind = terms.first_term[place : place + 2].tolist()
-    if first == behind:
-        hashes = terms.hashes[slice(*terms.first_hash[place : place + 2].tolist())]
-        return HashSample(hashes, is_whole=len(hashes) < SAMPLED_HASHES)
-    offsets = terms.offsets[first : behind + 1]
+        return HashSample(np.zeros(0, dtype=np.uint64), is_complete=False)
+    first, end = terms.first_term[index : index + 2].tolist()
+    if first == end:
+        hashes = terms.hashes[slice(*terms.first_hash[index : index + 2].tolist())]
+        return HashSample(hashes, is_complete=len(hashes) < SAMPLED_HASHES)
+    offsets = terms.offsets[first : end + 1]
     data = terms.data[offsets[0] : offsets[-1]]
-    return TermsAnswer(offsets - offsets[0], data, terms.counts[first:behind], more=False)
+    return TermsAnswer(offsets - offsets[0], data, terms.counts[first:end], more=False)
 
 
 def _merged(name: str, of_shards: Sequence[_OfShard], limit: int) -> _Label:
     if len(of_shards) == 1:
-        # What ranks in all shards ranks in this one.
+        # The tops of this shard are the tops of all.
         return _Label(of_shards[0].figures)
     figures = [one.figures for one in of_shards]
     series = sum(one.series for one in figures)
     lists = [one.values for one in of_shards if isinstance(one.values, TermsAnswer)]
     if len(lists) == len(of_shards):
-        whole = merge_terms(lists, _NO_LIMIT)
-        return _Label(LabelCardinality(name, len(whole), series, len(whole.data)), _top_of(name, whole, limit))
+        merged = merge_terms(lists, _NO_LIMIT)
+        return _Label(LabelCardinality(name, len(merged), series, len(merged.data)), _top_of(name, merged, limit))
     share = distinct_share([one.hashes() for one in of_shards])
     values = max(round(share * sum(one.values for one in figures)), *(one.values for one in figures))
     size = max(round(share * sum(one.value_bytes for one in figures)), *(one.value_bytes for one in figures))
@@ -100,7 +100,7 @@ def _merged(name: str, of_shards: Sequence[_OfShard], limit: int) -> _Label:
 
 
 def _top_of(name: str, terms: TermsAnswer, limit: int) -> Top:
-    # Stable: of equal ones the lower stay first.
+    # Stable: terms with equal counts stay in their order.
     chosen = np.argsort(-terms.counts, kind="stable")[:limit]
     return [
         ValueCardinality(name, terms.data[terms.offsets[at] : terms.offsets[at + 1]].tobytes().decode(), series)
@@ -111,7 +111,7 @@ def _top_of(name: str, terms: TermsAnswer, limit: int) -> Top:
 def _top(
     tops: Iterable[Top], names: Iterable[str], labels: Mapping[str, _Label], limit: int
 ) -> tuple[ValueCardinality, ...]:
-    """The top of labels with these names: from their merged values, or else from the shards' tops."""
+    """The top of the labels with these names, from their merged values if known, else from the tops of the shards."""
     series: dict[tuple[str, str], int] = defaultdict(int)
     for top in tops:
         for one in top:

@@ -1,10 +1,12 @@
-"""Which partitions of the topic a node does not serve: its answers can't hold their series. Pure."""
+"""Which partitions of the topic a node does not serve: its answers lack their series. Pure."""
 
 from collections.abc import Collection, Sequence
 
 
 def unserved(partitions: int | None, served: Collection[int]) -> tuple[int, ...]:
-    """The partitions that the node does not serve; none while their number is not known, or no shard is."""
+    """The partitions that the node does not serve; empty while the number of partitions is unknown, or without
+    shards.
+    """
     if partitions is None or not served:
         return ()
     return tuple(partition for partition in range(partitions) if partition not in served)
@@ -17,7 +19,7 @@ def unserved_in_words(missing: Sequence[int], partitions: int | None) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Numbers that rise, as `node.shards` has them: "0-3, 7"."""
+    """Ascending numbers in the notation of `node.shards`: "0-3, 7"."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -1,7 +1,7 @@
-"""A fragment of a PromQL query evaluated in one shard: its series are found, read block by block, and folded.
+"""Evaluates a fragment of a PromQL query in one shard: finds its series, reads them block by block, and folds them.
 
-A series normally lies in one shard. One whose key hash names another partition is not put into the partial result: its
-hash is returned instead, and the front asks all shards for the samples of such series.
+A series is normally in one shard. A misplaced series, whose key hash belongs to another partition, is left out of the
+partial result. Its hash is returned instead, and the front requests the samples of such series from all shards.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from strandline.index.documents import KeyList, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import EvaluateAnswer
-from strandline.node.query.asks import EvaluateAsk
+from strandline.node.query.cached_steps import evaluate_uncached_steps
+from strandline.node.query.fair_semaphore import FairSemaphore
 from strandline.node.query.group_numbers import GroupNumbers
-from strandline.node.query.kept_steps import evaluate_rest
 from strandline.node.query.key_hashes import is_among
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.result_cache import ResultCache
-from strandline.node.query.sampling import SampleCount, Wanted, wanted_series
+from strandline.node.query.sampling import SampleCounter, SelectedSeries, select_series
 from strandline.node.query.sampling_limits import check_samples, check_series
-from strandline.node.query.turns import Turns
+from strandline.node.query.shard_requests import EvaluateRequest
 from strandline.node.shard.reader import ShardReader
 from strandline.promql.evaluation.fragment_rows import fragment_rows
 from strandline.promql.evaluation.partials import (
@@ -43,16 +43,16 @@ from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
 from strandline.time_range import TimeRange
 
-# A block has at most about so many samples: enough that the call of a kernel costs nothing beside its work.
+# Samples of a block, at most: enough that the overhead of a kernel call does not matter.
 _BLOCK_SAMPLES = 1 << 20
-# A part of a block has about so many cells, and so many looks at a sample by a window.
-_PART_CELLS, _PART_LOOKS = 1 << 17, 1 << 24
+# Cells of a part of a block, and how often windows visit its samples; about.
+_PART_CELLS, _PART_VISITS = 1 << 17, 1 << 24
 _NO_KEYS = KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8))
 
 
 @dataclass(frozen=True, slots=True)
 class ShardView:
-    """What a fragment is evaluated over, as of one question."""
+    """What a fragment is evaluated over, for one request."""
 
     shard: int
     catalogue: Catalogue
@@ -60,175 +60,178 @@ class ShardView:
     reader: ShardReader
     groups: GroupNumbers
     results: ResultCache
-    turns: Turns
-    """Of blocks that are read and evaluated, over all questions."""
+    block_semaphore: FairSemaphore
+    """Limits the blocks that are read and evaluated at a time, over all requests."""
 
 
 def evaluate_fragment(
-    view: ShardView, ask: EvaluateAsk, cancellation: Cancellation, warnings: tuple[str, ...]
+    view: ShardView, request: EvaluateRequest, cancellation: Cancellation, warnings: tuple[str, ...]
 ) -> EvaluateAnswer:
     """Raises `TooManySeries`, `TooManySamples`, `EvaluationError`, and what `cancellation` raises."""
-    part_ids, few = _found(view.catalogue, ask)
-    check_series(len(part_ids), ask.max_series)
+    part_ids, few = _found(view.catalogue, request)
+    check_series(len(part_ids), request.max_series)
     cancellation.check()
-    every = wanted_series(view.columns, part_ids)
-    own, misplaced = _placed(every, view.shard, ask)
-    evaluation = _Evaluation(view, ask, own, cancellation, few)
+    selected = select_series(view.columns, part_ids)
+    own, misplaced = _split_misplaced(selected, view.shard, request)
+    evaluation = _Evaluation(view, request, own, cancellation, few)
     if warnings:
-        # What an answer lacks without saying so must not come back in a later one.
-        partial = evaluation.evaluate(ask.fragment)
+        # A cached result has no warnings, so an incomplete one must not be cached.
+        partial = evaluation.evaluate(request.fragment)
     else:
-        partial = evaluate_rest(evaluation, ask.fragment, ask.max_samples, view.results)
+        partial = evaluate_uncached_steps(evaluation, request.fragment, request.max_samples, view.results)
     return EvaluateAnswer(partial, misplaced, evaluation.samples, warnings)
 
 
-def _found(catalogue: Catalogue, ask: EvaluateAsk) -> tuple[U32s, KeyList | None]:
-    """The part ids of the series, which rise, and their keys if they are few: one search finds both."""
-    few = catalogue.keys_up_to((ask.fragment.matchers,), ask.within)
+def _found(catalogue: Catalogue, request: EvaluateRequest) -> tuple[U32s, KeyList | None]:
+    """The part ids of the series, ascending, and their keys if they are few: one search finds both."""
+    few = catalogue.keys_up_to((request.fragment.matchers,), request.within)
     if few is not None:
         return np.sort(few.part_ids), few
-    return to_ids(catalogue.find((ask.fragment.matchers,), ask.within).part_ids), None
+    return to_ids(catalogue.find((request.fragment.matchers,), request.within).part_ids), None
 
 
-def _placed(every: Wanted, shard: int, ask: EvaluateAsk) -> tuple[Wanted, bytes]:
-    """The series that are this shard's to evaluate, and the hashes of those that lie in the wrong partition."""
-    series = every.series
-    is_own: Bools = series.key_low % np.uint64(ask.partitions) == np.uint64(shard)
+def _split_misplaced(selected: SelectedSeries, shard: int, request: EvaluateRequest) -> tuple[SelectedSeries, bytes]:
+    """The series that this shard evaluates, and the hashes of the misplaced series."""
+    series = selected.series
+    is_own: Bools = series.key_low % np.uint64(request.partitions) == np.uint64(shard)
     misplaced = b""
     if not is_own.all():
         misplaced = np.stack((series.key_low[~is_own], series.key_high[~is_own]), axis=1).astype("<u8").tobytes()
-    if ask.without:
-        is_own &= ~is_among(series.key_low, series.key_high, ask.without)
-    return (every if is_own.all() else every.take(np.flatnonzero(is_own))), misplaced
+    if request.without:
+        is_own &= ~is_among(series.key_low, series.key_high, request.without)
+    return (selected if is_own.all() else selected.take(np.flatnonzero(is_own))), misplaced
 
 
 class _Evaluation:
-    """Fragments over the series of one shard, at one moment of it."""
+    """Evaluates fragments over the series of one shard, as of one moment."""
 
     def __init__(
-        self, view: ShardView, ask: EvaluateAsk, wanted: Wanted, cancellation: Cancellation, few: KeyList | None
+        self,
+        view: ShardView,
+        request: EvaluateRequest,
+        selected: SelectedSeries,
+        cancellation: Cancellation,
+        few: KeyList | None,
     ) -> None:
-        """`few` has the keys of all series, if they are known already."""
-        self._view, self._ask, self._wanted, self._cancellation = view, ask, wanted, cancellation
+        """`few` has the keys of all series, if they were found with the series."""
+        self._view, self._request, self._selected, self._cancellation = view, request, selected, cancellation
         self._few = few
-        self.pinned = view.reader.pinned(ask.within)
+        self.pinned = view.reader.pinned(request.within)
         self.samples = 0
         self.lacks_keys = False
 
     @property
     def part_ids(self) -> U32s:
         """The series."""
-        return self._wanted.part_id
+        return self._selected.part_id
 
     def evaluate(self, fragment: Fragment) -> Partial:
-        """The partial result of a fragment within the times of the question."""
+        """The partial result of a fragment within the times of the request."""
         return self._rows(fragment) if fragment.grouping is None else self._groups(fragment, fragment.grouping)
 
     def first_sample(self, part_ids: BitMap, times: TimeRange) -> int:
-        """The time of the first sample that any of some series has; the beginning of the times if one is not known any
-        more.
-        """
-        others = wanted_series(self._view.columns, to_ids(part_ids))
+        """The time of the first sample of these series; the beginning of `times` if one of them is no longer known."""
+        others = select_series(self._view.columns, to_ids(part_ids))
         if len(others.part_id) < len(part_ids):
             return times.first
-        heard = SampleCount(self._ask.max_samples, self._cancellation)
-        run = self.pinned.read(others.series, times, heard, with_values=False)
+        counter = SampleCounter(self._request.max_samples, self._cancellation)
+        run = self.pinned.read(others.series, times, counter, with_values=False)
         self.samples += run.samples
         return int(run.time.min(initial=times.last + 1))
 
     def _rows(self, fragment: Fragment) -> Partial:
-        """Rows with their keys."""
+        """The result of a fragment without an aggregation: rows with their keys."""
         fold = RowsFold(fragment)
         for part_ids, values in self._blocks(fragment):
-            keys, places = self._keys(part_ids)
-            fold.add(keys, values[places])
-            check_samples(fold.cells, self._ask.max_samples)
+            keys, known = self._keys(part_ids)
+            fold.add(keys, values[known])
+            check_samples(fold.cells, self._request.max_samples)
         return fold.partial()
 
     def _groups(self, fragment: Fragment, grouping: Grouping) -> Partial:
-        """The state of an aggregation."""
-        wanted = self._wanted
-        named = (grouping.labels, grouping.is_without, fragment.drops_name, grouping.value_label)
-        found = self._view.groups.of(named, lambda: group_table(fragment), wanted.part_id, self._fetched)
+        """The result of a fragment with an aggregation: its state."""
+        selected = self._selected
+        grouping_key = (grouping.labels, grouping.is_without, fragment.drops_name, grouping.value_label)
+        found = self._view.groups.of(grouping_key, lambda: group_table(fragment), selected.part_id, self._fetched)
         fold = GroupedFold(fragment, found.keys)
-        group_by_id = SortedById(wanted.part_id, found.group_of)
+        group_by_id = SortedById(selected.part_id, found.group_of)
         for part_ids, values in self._blocks(fragment):
             group_of = group_by_id.of(part_ids)
-            keys, places = _NO_KEYS, np.flatnonzero(group_of >= 0)
-            self.lacks_keys |= len(places) < len(group_of)
+            keys, known = _NO_KEYS, np.flatnonzero(group_of >= 0)
+            self.lacks_keys |= len(known) < len(group_of)
             if needs_keys(fragment):
-                keys, places = self._keys(part_ids)
-            if len(places) == len(values):
+                keys, known = self._keys(part_ids)
+            if len(known) == len(values):
                 fold.add(keys, values, group_of)
             else:
-                fold.add(keys, values[places], group_of[places])
-            check_samples(fold.held_bytes // 8, self._ask.max_samples)
+                fold.add(keys, values[known], group_of[known])
+            check_samples(fold.held_bytes // 8, self._request.max_samples)
         return fold.partial()
 
     def _blocks(self, fragment: Fragment) -> Iterator[tuple[U32s, F64Matrix]]:
         """The rows of each block of series, with their part ids."""
-        ask, times = self._ask, TimeRange(fragment.first, fragment.last)
-        most = max(1, min(_BLOCK_SAMPLES, ask.max_samples))
-        for block in self.pinned.blocks(self._wanted.series, most, times):
+        request, times = self._request, TimeRange(fragment.first, fragment.last)
+        max_samples = max(1, min(_BLOCK_SAMPLES, request.max_samples))
+        for block in self.pinned.blocks(self._selected.series, max_samples, times):
             self._cancellation.check()
-            with self._view.turns.taken(self._cancellation.check):
+            with self._view.block_semaphore.acquired(self._cancellation.check):
                 rows = self._block(fragment, block, times)
-            # The samples are let go of: while others have their turns only rows are held.
+            # Here the samples of the block are freed: without a permit, only rows are held.
             yield rows
 
     def _block(self, fragment: Fragment, block: WantedSeries, times: TimeRange) -> tuple[U32s, F64Matrix]:
         """The rows of a block of series, with their part ids."""
-        ask = self._ask
-        heard = SampleCount(ask.max_samples, self._cancellation)
-        run = self.pinned.read(block, times, heard, with_values=looks_at_values(fragment))
-        check_samples(run.samples, ask.max_samples)
+        request = self._request
+        counter = SampleCounter(request.max_samples, self._cancellation)
+        run = self.pinned.read(block, times, counter, with_values=looks_at_values(fragment))
+        check_samples(run.samples, request.max_samples)
         self.samples += run.samples
-        return self._wanted.of(run), self._rows_of(fragment, run)
+        return self._selected.of(run), self._rows_of(fragment, run)
 
     def _rows_of(self, fragment: Fragment, run: SeriesRun) -> F64Matrix:
-        """The rows of a block, part by part."""
+        """The rows of a block, evaluated part by part."""
         values, rows = canonical_nans(run.value), list[F64Matrix]()
         for part in _parts(fragment, run):
             self._cancellation.check()
             first = run.first_sample[part.start : part.stop + 1]
-            here = slice(int(first[0]), int(first[-1]))
-            samples = Samples(_NO_KEYS, first - first[0], run.time[here], values[here])
+            of_part = slice(int(first[0]), int(first[-1]))
+            samples = Samples(_NO_KEYS, first - first[0], run.time[of_part], values[of_part])
             rows.append(fragment_rows(fragment, samples))
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     def _keys(self, part_ids: U32s) -> tuple[KeyBytes, Rows]:
-        """The keys of some series, and which of them these are: one that was purged meanwhile has none."""
+        """The keys of these series, and the positions of those that have one: a series purged meanwhile has none."""
         batch = self._few if self._few is not None else self._fetched(np.sort(part_ids))
         order = np.argsort(batch.part_ids)
         at = np.searchsorted(batch.part_ids, part_ids, sorter=order)
-        there = at < len(batch)
-        there[there] = batch.part_ids[order[at[there]]] == part_ids[there]
-        self.lacks_keys |= not there.all()
+        has_key = at < len(batch)
+        has_key[has_key] = batch.part_ids[order[at[has_key]]] == part_ids[has_key]
+        self.lacks_keys |= not has_key.all()
         keys = KeyBytes(batch.offsets.astype(np.int64, copy=False), batch.keys)
-        return take_keys(keys, order[at[there]]), np.flatnonzero(there)
+        return take_keys(keys, order[at[has_key]]), np.flatnonzero(has_key)
 
     def _fetched(self, part_ids: U32s) -> PartKeyBatch:
         return self._view.catalogue.keys_of(part_ids, step=self._cancellation.check)
 
 
 def _parts(fragment: Fragment, run: SeriesRun) -> Iterator[slice]:
-    """The series of a block in parts, one at least, that are evaluated within some ten milliseconds each: so often it
-    is seen whether the answer is still wanted. Smaller blocks would do, too, but what is stored would be read for each.
+    """The series of a block in parts, at least one, that take some ten milliseconds each: cancellation is checked
+    between parts. Smaller blocks would have the same effect, but each would read the stored data again.
     """
     ends = fragment.ends
     windows_a_sample = -(-fragment.window // ends.step) if ends.count > 1 and ends.step else 1
-    looks = max(1, run.samples * min(windows_a_sample, ends.count))
-    series = max(1, min(_PART_CELLS // max(1, ends.count), _PART_LOOKS * len(run) // looks))
+    visits = max(1, run.samples * min(windows_a_sample, ends.count))
+    series = max(1, min(_PART_CELLS // max(1, ends.count), _PART_VISITS * len(run) // visits))
     return (slice(first, min(first + series, len(run))) for first in range(0, max(1, len(run)), series))
 
 
 class SortedById:
-    """A number for each of some part ids, to be looked up."""
+    """A lookup table from part ids to numbers."""
 
     def __init__(self, part_ids: U32s, numbers: Rows) -> None:
         order = np.argsort(part_ids)
         self._ids, self._numbers = part_ids[order], numbers[order]
 
     def of(self, part_ids: U32s) -> Rows:
-        """The numbers of ids that are all among those."""
+        """The numbers of part ids, which must all be in the table."""
         return self._numbers[np.searchsorted(self._ids, part_ids)]

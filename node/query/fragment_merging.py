@@ -1,4 +1,4 @@
-"""The results of a fragment in several shards as one."""
+"""Merges the results of a fragment in several shards."""
 
 from collections.abc import Mapping
 
@@ -12,15 +12,16 @@ from strandline.promql.windows import canonical_nans
 
 
 def samples_result(answer: SamplesAnswer) -> FragmentResult:
-    """The samples of a fragment that is not evaluated in shards."""
+    """The result of a fragment that is not evaluated in shards: its samples."""
     return FragmentResult(_samples(answer), NONE, len(answer.time), answer.warnings)
 
 
 def merge_evaluated(
     fragment: Fragment, answers: Mapping[int, EvaluateAnswer], *, known: bytes, elsewhere: SamplesAnswer | None
 ) -> FragmentResult | bytes:
-    """The result from those of all shards, and from the samples of series that lie in the wrong partition, whose hashes
-    are `known`. If there are more of those, all their hashes instead: shards have to be asked again without them.
+    """The result, from the partial results of all shards and from the samples of the misplaced series, `elsewhere`,
+    whose hashes are `known`. If the answers name more misplaced series, the hashes of all of them instead: the shards
+    have to evaluate the fragment again without these.
     """
     misplaced = distinct([known, *(answer.misplaced for answer in answers.values())])
     if len(misplaced) > len(known):
@@ -32,8 +33,8 @@ def merge_evaluated(
         partials.append(evaluate_partial(fragment, _samples(elsewhere)))
         warnings += elsewhere.warnings
         samples += len(elsewhere.time)
-    vector, told = merged(fragment, partials)
-    return FragmentResult(vector, told, samples, warnings)
+    vector, annotations = merged(fragment, partials)
+    return FragmentResult(vector, annotations, samples, warnings)
 
 
 def _samples(answer: SamplesAnswer) -> Samples:

@@ -1,10 +1,9 @@
-"""Questions, answers and errors as bytes, for the link between the front and a shard's process.
+"""Frames: requests, answers and errors as bytes, for the link between the front and a shard's process.
 
-A frame is a prefix with two lengths, a header in JSON, and a body. The header names the version, the kind of message,
-its plain fields, and its columns in order, each with its type and length, and is padded with blanks; the body has these
-columns as they lie in memory, little endian. Header, body and every column begin at a multiple of eight bytes. Both
-ends are of one program on one machine. All the same nothing is trusted: a frame that is not what it says raises
-`FrameDamaged`, and nothing of it is used.
+A frame is a prefix with two lengths, a header in JSON, and a body. The header has the version, the kind of message, its
+fields, and the type and length of each column, and is padded with blanks. The body has the columns, little endian. The
+header, the body and every column begin at a multiple of eight bytes. Both ends are the same program on one machine, but
+everything is checked: an invalid frame raises `FrameDamaged`, and nothing of it is used.
 """
 
 import struct
@@ -19,7 +18,7 @@ import orjson
 from strandline.errors import Fatal
 
 VERSION = 3
-# The header has at most the tops of a cardinality; the body at most an answer at the limits of the settings.
+# The longest headers have the tops of a cardinality. The body has at most an answer at the limits of the settings.
 MAX_HEADER, MAX_BODY = 1 << 28, 1 << 36
 PREFIX = struct.Struct("<4sIQ")
 _MAGIC = b"SLQ1"
@@ -34,12 +33,12 @@ Buffer = bytes | memoryview
 
 
 class FrameDamaged(Fatal):
-    """Bytes on the link that are no frame, or one of another version."""
+    """Bytes on the link that are not a frame, or a frame of another version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a frame says: its kind, fields that JSON can say, and columns."""
+    """The content of a frame: its kind, fields that JSON can represent, and columns."""
 
     kind: str
     fields: Mapping[str, Any]
@@ -47,7 +46,7 @@ class Message:
 
 
 def encode(message: Message) -> list[Buffer]:
-    """The frame as buffers to be sent one behind the other; columns are not copied if they lie in one piece."""
+    """The frame as buffers to send in order. Long contiguous columns are not copied."""
     columns = [_as_sent(column) for column in message.columns]
     header = orjson.dumps(
         {
@@ -62,7 +61,7 @@ def encode(message: Message) -> list[Buffer]:
     length = 0
     for column in columns:
         if size := column.nbytes:
-            # A short one is copied sooner than a view of it is made.
+            # Copying a short column is faster than making a view of it.
             buffers.append(column.data.cast("B") if size > _SHORT_COLUMN else column.tobytes())
             if padding := -size % _ALIGNED:
                 buffers.append(_PADDING[:padding])
@@ -71,53 +70,53 @@ def encode(message: Message) -> list[Buffer]:
     return buffers
 
 
-def lengths_of(prefix: bytes | bytearray | memoryview, most: int = MAX_BODY) -> tuple[int, int]:
-    """The lengths of header and body, which must not be more than `most`."""
+def lengths_of(prefix: bytes | bytearray | memoryview, max_bytes: int = MAX_BODY) -> tuple[int, int]:
+    """The lengths of header and body, of which each must not exceed `max_bytes`."""
     magic, header, body = PREFIX.unpack(prefix)
     if magic != _MAGIC:
-        raise FrameDamaged(f"the link brought {magic!r}, which no frame begins with", remedy=_SAME_PROGRAM)
-    if header > min(MAX_HEADER, most) or body > most:
+        raise FrameDamaged(f"the link received {magic!r}, which is not the beginning of a frame", remedy=_SAME_PROGRAM)
+    if header > min(MAX_HEADER, max_bytes) or body > max_bytes:
         raise FrameDamaged(f"a frame claims a header of {header:,} bytes and a body of {body:,}")
     return header, body
 
 
 def encode_joined(message: Message) -> bytes:
-    """The frame in one piece, for a message that is short."""
+    """The frame as one piece of bytes, for a short message."""
     return b"".join(encode(message))
 
 
 def decode_frame(frame: bytearray | memoryview) -> Message:
-    """A message that is here as a whole."""
+    """The message of a complete frame."""
     view = memoryview(frame)
     header, body = lengths_of(view[: PREFIX.size])
-    behind = PREFIX.size + header
-    if len(view) != behind + body:
-        raise FrameDamaged(f"a frame of {behind + body} bytes came as {len(view)}")
-    return decode(view[PREFIX.size : behind], view[behind:])
+    start = PREFIX.size + header
+    if len(view) != start + body:
+        raise FrameDamaged(f"a frame of {start + body} bytes was received as {len(view)} bytes")
+    return decode(view[PREFIX.size : start], view[start:])
 
 
 def decode(header: bytes | bytearray | memoryview, body: bytes | bytearray | memoryview) -> Message:
-    """What was encoded, with columns that are views of the body."""
+    """The message of a header and a body. Its columns are views of the body."""
     try:
-        told = orjson.loads(header)
+        decoded = orjson.loads(header)
     except orjson.JSONDecodeError as error:
-        raise FrameDamaged(f"a frame's header is no JSON: {error}") from error
-    if not isinstance(told, dict) or told.get("version") != VERSION:
-        version = told.get("version") if isinstance(told, dict) else None
-        raise FrameDamaged(f"a frame of version {version!r} came; this program has {VERSION}", remedy=_SAME_PROGRAM)
-    kind, fields, columns = told.get("kind"), told.get("fields"), told.get("columns")
+        raise FrameDamaged(f"a frame's header is not JSON: {error}") from error
+    if not isinstance(decoded, dict) or decoded.get("version") != VERSION:
+        version = decoded.get("version") if isinstance(decoded, dict) else None
+        raise FrameDamaged(f"a frame has version {version!r}; this program has version {VERSION}", remedy=_SAME_PROGRAM)
+    kind, fields, columns = decoded.get("kind"), decoded.get("fields"), decoded.get("columns")
     if not isinstance(kind, str) or not isinstance(fields, dict) or not isinstance(columns, list):
         raise FrameDamaged("a frame's header lacks kind, fields or columns")
     return Message(kind, fields, _columns(columns, memoryview(body)))
 
 
-def _columns(told: list[Any], body: memoryview) -> list[Column]:
+def _columns(described: list[Any], body: memoryview) -> list[Column]:
     found: list[Column] = []
     at = 0
-    for one in told:
+    for one in described:
         kind, length = one if isinstance(one, list) and len(one) == 2 else ("", None)
         if kind not in _TYPES or type(length) is not int or length < 0:
-            raise FrameDamaged(f"a frame has a column {one!r}")
+            raise FrameDamaged(f"a frame has an invalid column {one!r}")
         size = length * _TYPES[kind].itemsize
         end = at + size + -size % _ALIGNED
         if end > len(body):
@@ -130,7 +129,7 @@ def _columns(told: list[Any], body: memoryview) -> list[Column]:
 
 
 def _as_sent(column: Column) -> Column:
-    # Most are as they are sent: to look is quicker than to ask for it.
+    # Most columns need no conversion: this check is faster than the call.
     if column.dtype in _NAMES and column.flags.c_contiguous:
         return column
     return np.ascontiguousarray(column, dtype=_little_endian(column))
@@ -139,8 +138,8 @@ def _as_sent(column: Column) -> Column:
 def _little_endian(column: Column) -> "np.dtype[Any]":
     name = column.dtype.newbyteorder("<").str
     if name not in _TYPES:
-        raise ValueError(f"a column of {column.dtype} does not go into a frame")
+        raise ValueError(f"a column of {column.dtype} can't be sent in a frame")
     return _TYPES[name]
 
 
-_SAME_PROGRAM = "Front and shards have to be of one version: restart the node"
+_SAME_PROGRAM = "The front and the shards must have the same version: restart the node"

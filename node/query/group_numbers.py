@@ -1,7 +1,7 @@
-"""Which group of an aggregation each series of a shard is in, for the groupings that were asked for lately.
+"""Caches the group of each series of a shard, for the most recently used groupings of aggregations.
 
-A part id is given to one key for good, so that what is known of it stays true. Without this, an aggregation over many
-series would fetch the key of each from Lucene every time.
+Entries stay valid because a part id is never given to another key. Without the cache, an aggregation over many series
+would fetch every key from Lucene each time.
 """
 
 import threading
@@ -18,8 +18,8 @@ from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.promql.labels import GroupTable
 
 _UNKNOWN = -1
-# Dashboards group by a few sets of labels. One takes four bytes for each part id.
-_GROUPINGS = 16
+# Dashboards group by a few sets of labels. A grouping takes four bytes per part id.
+_MAX_GROUPINGS = 16
 GroupingKey = tuple[object, ...]
 
 
@@ -39,7 +39,7 @@ class SeriesGroups:
 
 
 class GroupNumbers:
-    """Any thread may ask."""
+    """Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,13 +52,15 @@ class GroupNumbers:
         part_ids: U32s,
         keys_of: Callable[[U32s], PartKeyBatch],
     ) -> SeriesGroups:
-        """The groups of some series by a grouping, which `key` names. `keys_of` fetches keys that are not known yet."""
+        """The groups of these series by the grouping that `key` identifies. `keys_of` fetches keys of unknown
+        series.
+        """
         with self._lock:
             grouping = self._groupings.get(key)
             if grouping is None:
                 grouping = self._groupings[key] = _Grouping(new_table())
             self._groupings.move_to_end(key)
-            while len(self._groupings) > _GROUPINGS:
+            while len(self._groupings) > _MAX_GROUPINGS:
                 self._groupings.popitem(last=False)
         with grouping.lock:
             numbers = self._numbers(grouping, part_ids, keys_of)
@@ -68,9 +70,9 @@ class GroupNumbers:
     @staticmethod
     def _numbers(grouping: _Grouping, part_ids: U32s, keys_of: Callable[[U32s], PartKeyBatch]) -> Rows:
         ids = part_ids.astype(np.int64)
-        most = int(ids.max(initial=-1)) + 1
-        if most > len(grouping.number_of):
-            larger = np.full(max(most, len(grouping.number_of) * 9 // 8), _UNKNOWN, dtype=np.int32)
+        needed = int(ids.max(initial=-1)) + 1
+        if needed > len(grouping.number_of):
+            larger = np.full(max(needed, len(grouping.number_of) * 9 // 8), _UNKNOWN, dtype=np.int32)
             larger[: len(grouping.number_of)] = grouping.number_of
             grouping.number_of = larger
         unknown = np.flatnonzero(grouping.number_of[ids] == _UNKNOWN)
@@ -83,7 +85,7 @@ class GroupNumbers:
 
 
 def _used(numbers: Rows, keys: KeyBytes) -> SeriesGroups:
-    """Only the groups that some series is in, numbered anew in the order in which they first appeared."""
+    """Only the groups with at least one of the series, renumbered in the order in which they first appeared."""
     is_used = np.zeros(len(keys), dtype=np.bool_)
     known = numbers[numbers >= 0]
     is_used[known] = True

@@ -1,7 +1,7 @@
-"""Distinct things of several shards, counted by their hashes: exactly from all hashes, by estimate from a sample.
+"""Counts the distinct elements of several shards by their hashes: exactly from all hashes, or estimated from a sample.
 
-A sample has the lowest hashes of a shard. Below the least bound of all samples every hash of every shard is known. The
-share of distinct ones there is the estimate of the share everywhere; where no shard repeats another, it is one.
+A sample has the lowest hashes of a shard. Up to the lowest maximum of all samples, every hash of every shard is known.
+The share of distinct hashes there estimates the share of all. It is 1 if no shard repeats another.
 """
 
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ from strandline.arrays import U64s
 
 @dataclass(frozen=True, slots=True)
 class HashSample:
-    """Hashes of one shard, rising; all of them, or the lowest ones."""
+    """Hashes of one shard, ascending: all of them, or the lowest ones."""
 
     hashes: U64s
-    is_whole: bool
+    is_complete: bool
 
 
-def lowest(hashes: U64s, most: int) -> U64s:
-    """The lowest ones, at most so many, rising."""
-    if len(hashes) > most:
-        hashes = np.partition(hashes, most)[:most]
+def lowest(hashes: U64s, limit: int) -> U64s:
+    """The lowest hashes, at most `limit`, ascending."""
+    if len(hashes) > limit:
+        hashes = np.partition(hashes, limit)[:limit]
     return np.sort(hashes)
 
 
 def distinct_share(samples: Sequence[HashSample]) -> float:
-    """How many of all things are distinct, as a share of the sum over the shards; 1.0 if there are none."""
-    bounds = [sample.hashes[-1] for sample in samples if not sample.is_whole and len(sample.hashes)]
+    """The share of distinct elements among the elements of all shards; 1.0 if there are none."""
+    bounds = [sample.hashes[-1] for sample in samples if not sample.is_complete and len(sample.hashes)]
     if bounds:
         bound = min(bounds)
         hashes = [sample.hashes[: np.searchsorted(sample.hashes, bound, side="right")] for sample in samples]

@@ -1,9 +1,9 @@
-"""Which version of its label lists a shard gives: a page of memory that its process writes and the front reads.
+"""The version of a shard's label lists: a page of shared memory that the shard's process writes and the front reads.
 
-The lists of all label names, and of all values of one, change only when series come or go. The front keeps some of them
-and has to know at once when one is no longer true; to ask the shard would be most of what such an answer costs. So each
-shard's process publishes the version in a file that both have mapped: after every step of its work, and before
-anything that it is asked later.
+The lists of all label names, and of all values of a label, change only when series come or go. The front caches some of
+these lists and must know at once when one is outdated. A request to the shard would be most of the cost of such an
+answer. So each shard's process publishes the version in a file that both processes map: after every step of its work,
+and before it answers anything that arrives later.
 """
 
 import mmap
@@ -17,8 +17,8 @@ from strandline.index.part_columns import NO_KEYS, Span
 from strandline.time_range import TimeRange
 
 _SIZE = mmap.PAGESIZE
-# The number of the version, the two times of the span, and a check over the three: a reader that comes while it is
-# written sees that these do not fit.
+# The number of the version, the two times of the span, and a checksum of the three, by which a reader detects that they
+# are being written.
 _WORDS = struct.Struct("<4q")
 _UNKNOWN = 0
 _SALT = 0x53_4C_45_44
@@ -26,19 +26,21 @@ _SALT = 0x53_4C_45_44
 
 @dataclass(frozen=True, slots=True)
 class IndexVersion:
-    """What identifies the lists of some shards, and when their series were there."""
+    """Identifies the lists of one or several shards. `last_start` and `first_end`: all their series existed in
+    between.
+    """
 
     numbers: tuple[int, ...]
     last_start: int
     first_end: int
 
     def holds_for(self, within: TimeRange | None) -> bool:
-        """Whether every series was there in a range, so that lists over the range are those of all series."""
+        """Whether every series existed in a range, so that lists over the range are those of all series."""
         return within is None or (self.last_start <= within.last and self.first_end >= within.first)
 
 
 def joined(versions: list[IndexVersion]) -> IndexVersion:
-    """The version of lists that several shards' were merged into."""
+    """The version of the merged lists of several shards."""
     return IndexVersion(
         tuple(number for version in versions for number in version.numbers),
         max(version.last_start for version in versions),
@@ -47,24 +49,24 @@ def joined(versions: list[IndexVersion]) -> IndexVersion:
 
 
 def version_path(socket: Path) -> Path:
-    """Where a process that listens at a socket publishes the version of its lists."""
+    """The file in which the process that listens at a socket publishes its version."""
     return socket.with_suffix(".version")
 
 
 class IndexVersionPage:
-    """The page of one process's shard. One thread at a time publishes."""
+    """The page of the shard of this process. One thread at a time may publish."""
 
     def __init__(self, path: Path | None) -> None:
-        """A new file: a process that has mapped the one before goes on seeing that. Without a path, or where no file
-        can be made, nothing is published, and nothing is kept by others.
+        """Creates a new file. A front that has mapped an earlier file still sees the earlier one. Without a path, or if
+        the file can't be created, nothing is published, and the front caches nothing.
         """
         self._page = _new_page(path) if path is not None else None
-        # Numbers of another process must not be mistaken for this one's.
+        # Random, so that numbers of different processes differ.
         self._number = secrets.randbits(61) + 1
         self._published: tuple[object, Span] | None = None
 
     def publish(self, lists: object | None, span: Span) -> None:
-        """The lists are those that this identifies; None if they should not be kept."""
+        """Publish a version. `lists` identifies the lists; None if they must not be cached."""
         if lists is None:
             if self._published is not None:
                 self._published = None
@@ -78,7 +80,7 @@ class IndexVersionPage:
         self._write(self._number, span.last_start, span.first_end)
 
     def close(self) -> None:
-        """Publish that the lists should not be kept, and give the memory back. Closing twice does nothing."""
+        """Publish that the lists must not be cached, and unmap the page. Idempotent."""
         if self._page is not None:
             self.publish(None, NO_KEYS)
             page, self._page = self._page, None
@@ -86,7 +88,7 @@ class IndexVersionPage:
 
     def _write(self, number: int, last_start: int, first_end: int) -> None:
         if self._page is not None:
-            words = _WORDS.pack(number, last_start, first_end, _check(number, last_start, first_end))
+            words = _WORDS.pack(number, last_start, first_end, _checksum(number, last_start, first_end))
             self._page[: _WORDS.size] = words
 
 
@@ -94,7 +96,7 @@ class IndexVersionReader:
     """The page of another process."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `OSError` or `ValueError` if there is none."""
+        """Raises `OSError` or `ValueError` if there is no page."""
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._page = mmap.mmap(file, _SIZE, prot=mmap.PROT_READ)
@@ -102,14 +104,14 @@ class IndexVersionReader:
             os.close(file)
 
     def read(self) -> IndexVersion | None:
-        """The version of now; None if lists should not be kept, or one is just being published."""
-        number, last_start, first_end, check = _WORDS.unpack_from(self._page)
-        if number == _UNKNOWN or check != _check(number, last_start, first_end):
+        """The current version; None if lists must not be cached, or a version is being written."""
+        number, last_start, first_end, checksum = _WORDS.unpack_from(self._page)
+        if number == _UNKNOWN or checksum != _checksum(number, last_start, first_end):
             return None
         return IndexVersion((number,), last_start, first_end)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Unmap the page."""
         self._page.close()
 
 
@@ -118,7 +120,7 @@ def _new_page(path: Path) -> mmap.mmap | None:
         path.unlink(missing_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            # The place is taken now: to write where a disk is full would end the process.
+            # Allocated now: a write to the mapped page on a full disk would kill the process.
             os.posix_fallocate(file, 0, _SIZE)
             return mmap.mmap(file, _SIZE)
         finally:
@@ -127,5 +129,5 @@ def _new_page(path: Path) -> mmap.mmap | None:
         return None
 
 
-def _check(number: int, last_start: int, first_end: int) -> int:
+def _checksum(number: int, last_start: int, first_end: int) -> int:
     return number ^ last_start ^ first_end ^ _SALT

@@ -1,4 +1,4 @@
-"""Key hashes as bytes: pairs of little-endian u64, the low word and the high one."""
+"""Key hashes as bytes: pairs of little-endian u64, low and high."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ _PAIR = np.dtype([("low", "<u8"), ("high", "<u8")])
 
 
 def is_among(low: U64s, high: U64s, hashes: bytes) -> Bools:
-    """Which of some series have one of these hashes."""
+    """Which series, given by the words of their hashes, have one of `hashes`."""
     wanted = np.frombuffer(hashes, dtype=_PAIR)
     own = np.empty(len(low), dtype=_PAIR)
     own["low"], own["high"] = low, high
@@ -17,5 +17,5 @@ def is_among(low: U64s, high: U64s, hashes: bytes) -> Bools:
 
 
 def distinct(parts: list[bytes]) -> bytes:
-    """Each hash once."""
+    """The distinct hashes."""
     return np.unique(np.frombuffer(b"".join(parts), dtype="V16")).tobytes() if any(parts) else b""

@@ -1,4 +1,4 @@
-"""The values of all labels of a shard, for merging them with those of other shards."""
+"""The values of all labels of a shard, or samples of their hashes, for merging the cardinality of shards."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,20 +14,20 @@ from strandline.node.query.hash_samples import lowest
 from strandline.node.query.kernels.text_hashes import hash_texts
 
 SAMPLED_HASHES = 1 << 14
-"""Of a label whose values are not listed, the lowest hashes: at most so many. With 16,384 an estimate is within 1 %."""
-# What a value takes beside its bytes: an offset and a count.
+"""How many hashes a sample has, for a label whose values are not listed. With 16,384, estimates are within 1 %."""
+# What a value takes besides its bytes: an offset and a count.
 _TERM_BYTES = 16
 _NO_HASHES: U64s = np.zeros(0, dtype=np.uint64)
 
 
 def list_terms(
-    counted: CountedKeys, labels: Sequence[LabelCardinality], most_bytes: int, step: Callable[[], None]
+    counted: CountedKeys, labels: Sequence[LabelCardinality], max_bytes: int, step: Callable[[], None]
 ) -> LabelTerms:
-    """The values of labels: listed, the smallest labels first, while they fit into `most_bytes`; sampled beyond that.
+    """The values of labels. The smallest labels are listed while they fit into `max_bytes`, the others are sampled.
 
-    `step` is called between labels, and ends the work by raising.
+    `step` is called between labels, and can end the work by raising.
     """
-    listed = _fitting(labels, most_bytes)
+    listed = _fitting(labels, max_bytes)
     terms, hashes = list[TermCounts](), list[U64s]()
     n_terms, n_hashes = list[int](), list[int]()
     for label in labels:
@@ -57,11 +57,11 @@ def text_hashes(data: Bytes, offsets: I64s) -> U64s:
     return out
 
 
-def _fitting(labels: Sequence[LabelCardinality], most_bytes: int) -> set[str]:
-    left, fitting = most_bytes, set()
+def _fitting(labels: Sequence[LabelCardinality], max_bytes: int) -> set[str]:
+    remaining, fitting = max_bytes, set()
     for label in sorted(labels, key=_listed_bytes):
-        left -= _listed_bytes(label)
-        if left < 0:
+        remaining -= _listed_bytes(label)
+        if remaining < 0:
             break
         fitting.add(label.name)
     return fitting

@@ -1,4 +1,4 @@
-"""One connection of the event loop to a shard's process: a frame is sent, and a frame comes back."""
+"""A connection of the event loop to a shard's process, which exchanges a request frame for an answer frame."""
 
 import asyncio
 from typing import cast
@@ -7,19 +7,19 @@ import numpy as np
 
 from strandline.node.query.answer_memory import MemoryLease
 from strandline.node.query.frames import PREFIX, FrameDamaged, lengths_of
-from strandline.node.query.link_socket import SHORT, LinkBroken
+from strandline.node.query.link_socket import SMALL_MESSAGE, LinkBroken
 
 Frame = bytearray | memoryview
 
 
 class LinkConnection(asyncio.BufferedProtocol):
-    """For one exchange at a time. It belongs to one event loop."""
+    """For one exchange at a time, and one event loop."""
 
     _transport: asyncio.Transport
 
     def __init__(self) -> None:
-        self._short = bytearray(SHORT)
-        self._buffer = memoryview(self._short)
+        self._small = bytearray(SMALL_MESSAGE)
+        self._buffer = memoryview(self._small)
         self._filled = 0
         self._size: int | None = None
         self._memory: MemoryLease | None = None
@@ -27,7 +27,7 @@ class LinkConnection(asyncio.BufferedProtocol):
         self.is_open = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports have this interface, but are not of this class.
+        # uvloop's transports have this interface, but do not inherit from it.
         self._transport, self.is_open = cast("asyncio.Transport", transport), True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -41,16 +41,16 @@ class LinkConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._filled += nbytes
         try:
-            self._take()
+            self._receive()
         except Exception as error:  # noqa: BLE001 - for the task that waits for the answer
             self._fail(error)
             self.close()
 
     async def exchange(self, frame: bytes, memory: MemoryLease) -> Frame:
-        """Send a frame, and return the one that comes back. What is long counts as memory before it is received.
+        """Send a frame, and return the answer. A long answer is counted as memory before it is received.
 
-        Raises `LinkBroken` (`clean` if nothing has come back), `FrameDamaged`, and what `MemoryLease.grow` raises.
-        However it ends, but for an answer, the connection is closed, which tells the shard to stop working on it.
+        Raises `LinkBroken` (`clean` if nothing was received), `FrameDamaged`, and what `MemoryLease.grow` raises.
+        Without an answer, the connection is closed, which cancels the request in the shard.
         """
         if not self.is_open:
             raise LinkBroken("the connection is closed", clean=True)
@@ -66,37 +66,37 @@ class LinkConnection(asyncio.BufferedProtocol):
             self._answer = self._memory = None
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection at once."""
         self.is_open = False
         self._transport.abort()
 
-    def _take(self) -> None:
+    def _receive(self) -> None:
         if self._answer is None:
-            raise FrameDamaged("a shard sent what it was not asked for")
+            raise FrameDamaged("a shard sent data without a request")
         if self._size is None:
             if self._filled < PREFIX.size:
                 return
             header, body = lengths_of(self._buffer[: PREFIX.size])
             self._size = PREFIX.size + header + body
-            if self._size > SHORT:
-                self._make_room(self._size)
+            if self._size > SMALL_MESSAGE:
+                self._allocate(self._size)
         if self._filled > self._size:
-            raise FrameDamaged(f"{self._filled - self._size} bytes came behind a frame")
+            raise FrameDamaged(f"{self._filled - self._size} bytes follow after a frame")
         if self._filled == self._size:
             frame: Frame = self._buffer
-            if self._size <= SHORT:
-                frame = self._short[: self._size]
-            self._buffer, self._filled = memoryview(self._short), 0
+            if self._size <= SMALL_MESSAGE:
+                frame = self._small[: self._size]
+            self._buffer, self._filled = memoryview(self._small), 0
             if not self._answer.done():
                 self._answer.set_result(frame)
 
-    def _make_room(self, size: int) -> None:
+    def _allocate(self, size: int) -> None:
         if self._memory is not None:
             self._memory.grow(size)
-        # The system gives the memory as it is filled: a length that is not true takes nothing.
-        room = np.empty(size, dtype=np.uint8).data
-        room[: self._filled] = self._buffer[: self._filled]
-        self._buffer = room
+        # The kernel allocates pages as they are written, so a wrong length takes no memory.
+        buffer = np.empty(size, dtype=np.uint8).data
+        buffer[: self._filled] = self._buffer[: self._filled]
+        self._buffer = buffer
 
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():

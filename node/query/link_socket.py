@@ -1,4 +1,4 @@
-"""Frames over a socket of the machine: sent and received whole, within the time that a question has."""
+"""Sends and receives complete frames over a Unix socket."""
 
 import select
 import socket
@@ -7,83 +7,82 @@ from collections.abc import Callable, Sequence
 from strandline.errors import Retryable
 from strandline.node.query.frames import MAX_BODY, PREFIX, Buffer, FrameDamaged, Message, decode, encode, lengths_of
 
-# Linux takes so many buffers in one call.
-_MOST_BUFFERS = 1024
-# A message of up to this many bytes is received by one call, fits into what the kernel holds of a link, and is read in
-# the event loop.
-SHORT = 64 << 10
-# So many bytes are copied into one piece sooner than the kernel takes the pieces.
-_JOINED = 4 << 10
+# The limit of Linux on buffers per call.
+_MAX_BUFFERS = 1024
+# Bytes. A message of up to this size is received with one call, fits into the socket's buffer, and is decoded in the
+# event loop.
+SMALL_MESSAGE = 64 << 10
+# Bytes. Joining the buffers of a shorter message is faster than passing them to the kernel one by one.
+_MAX_JOINED = 4 << 10
 
 
 class LinkBroken(Retryable):
-    """The other side is gone. `clean` says that it went between two frames, or before the first byte of one."""
+    """The other side has closed the connection. `clean`: between two frames."""
 
     def __init__(self, message: str, *, clean: bool = False) -> None:
         super().__init__(message)
         self.clean = clean
 
 
-# Waits until the socket can be read (or written); raises when that takes too long.
-Waits = Callable[[socket.socket, int], None]
+# Waits until the socket can be read (or written), and raises after a timeout.
+Wait = Callable[[socket.socket, int], None]
 
 
-def wait_for_ever(connection: socket.socket, events: int) -> None:
-    """For a side that has nothing else to do."""
+def wait_forever(connection: socket.socket, events: int) -> None:
+    """Wait without a timeout."""
     poll = select.poll()
     poll.register(connection, events)
     poll.poll()
 
 
-def send(connection: socket.socket, message: Message, wait: Waits) -> None:
-    """Send a message. It does not block, even if the socket does; `wait` is called where it would."""
-    left: list[Buffer] = encode(message)
-    if sum(map(len, left)) <= _JOINED:
-        left = [b"".join(left)]
-    while left:
+def send(connection: socket.socket, message: Message, wait: Wait) -> None:
+    """Send a message. `wait` is called where sending would block, even if the socket is blocking."""
+    unsent: list[Buffer] = encode(message)
+    if sum(map(len, unsent)) <= _MAX_JOINED:
+        unsent = [b"".join(unsent)]
+    while unsent:
         try:
-            if len(left) == 1:
-                sent = connection.send(left[0], socket.MSG_DONTWAIT)
+            if len(unsent) == 1:
+                sent = connection.send(unsent[0], socket.MSG_DONTWAIT)
             else:
-                sent = connection.sendmsg(left[:_MOST_BUFFERS], (), socket.MSG_DONTWAIT)
+                sent = connection.sendmsg(unsent[:_MAX_BUFFERS], (), socket.MSG_DONTWAIT)
         except BlockingIOError:
             wait(connection, select.POLLOUT)
             continue
         except OSError as error:
             raise LinkBroken(f"the link is broken: {error.strerror}", clean=True) from error
-        left = _behind(left, sent)
+        unsent = _unsent(unsent, sent)
 
 
-def receive(connection: socket.socket, wait: Waits, most: int = MAX_BODY) -> Message:
-    """Receive a message whose header and body have no more than `most` bytes each; `wait` is called where a socket that
-    does not block has nothing yet. Raises `LinkBroken`, and `FrameDamaged`, after which the connection is good for
-    nothing.
+def receive(connection: socket.socket, wait: Wait, max_bytes: int = MAX_BODY) -> Message:
+    """Receive a message whose header and body have at most `max_bytes` each. `wait` is called where a non-blocking
+    socket has no data. Raises `LinkBroken`, and `FrameDamaged`, after which the connection can't be used any longer.
     """
-    # Most messages are short, and are here whole. Nothing follows one before it is answered.
-    return receive_rest(connection, _received_some(connection, wait), wait, most)
+    # Most messages are short and arrive complete. Nothing follows a message before it is answered.
+    return receive_rest(connection, _receive_some(connection, wait), wait, max_bytes)
 
 
-def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Waits, most: int = MAX_BODY) -> Message:
-    """The same for a message of which some is here."""
+def receive_rest(connection: socket.socket, begun: bytes | bytearray, wait: Wait, max_bytes: int = MAX_BODY) -> Message:
+    """Like `receive`, for a message whose beginning was received already."""
     if len(begun) < PREFIX.size:
-        begun = bytearray(begun) + _received(connection, PREFIX.size - len(begun), wait)
-    header, body = lengths_of(begun[: PREFIX.size], most)
-    behind = PREFIX.size + header
-    if len(begun) > behind + body:
-        raise FrameDamaged(f"{len(begun) - behind - body} bytes came behind a frame")
-    if len(begun) == behind + body:
-        return decode(begun[PREFIX.size : behind], bytearray(begun[behind:]))
+        begun = bytearray(begun) + _receive_exactly(connection, PREFIX.size - len(begun), wait)
+    header, body = lengths_of(begun[: PREFIX.size], max_bytes)
+    start = PREFIX.size + header
+    if len(begun) > start + body:
+        raise FrameDamaged(f"{len(begun) - start - body} bytes follow after a frame")
+    if len(begun) == start + body:
+        return decode(begun[PREFIX.size : start], bytearray(begun[start:]))
     text = bytearray(begun[PREFIX.size :])
     if len(text) < header:
-        text += _received(connection, header - len(text), wait)
-    # The body in memory of its own: its columns are aligned there.
-    return decode(text[:header], _received(connection, body, wait, text[header:]))
+        text += _receive_exactly(connection, header - len(text), wait)
+    # The body in its own buffer, so that its columns are aligned.
+    return decode(text[:header], _receive_exactly(connection, body, wait, text[header:]))
 
 
-def _received_some(connection: socket.socket, wait: Waits) -> bytes:
+def _receive_some(connection: socket.socket, wait: Wait) -> bytes:
     while True:
         try:
-            data = connection.recv(SHORT)
+            data = connection.recv(SMALL_MESSAGE)
         except BlockingIOError:
             wait(connection, select.POLLIN)
             continue
@@ -94,9 +93,9 @@ def _received_some(connection: socket.socket, wait: Waits) -> bytes:
         return data
 
 
-def _received(connection: socket.socket, size: int, wait: Waits, begun: bytearray | None = None) -> bytearray:
-    """So many bytes, of which some may be here already."""
-    # Memory comes as bytes do: a length that is not true must not take it all at once.
+def _receive_exactly(connection: socket.socket, size: int, wait: Wait, begun: bytearray | None = None) -> bytearray:
+    """`size` bytes, of which `begun` were received already."""
+    # The buffer grows as bytes arrive, so that a wrong length does not take all memory at once.
     data = begun if begun is not None else bytearray()
     piece = 1 << 20
     while len(data) < size:
@@ -111,7 +110,7 @@ def _received(connection: socket.socket, size: int, wait: Waits, begun: bytearra
     return data
 
 
-def _fill(connection: socket.socket, view: memoryview, wait: Waits) -> None:
+def _fill(connection: socket.socket, view: memoryview, wait: Wait) -> None:
     at = 0
     while at < len(view):
         try:
@@ -126,10 +125,10 @@ def _fill(connection: socket.socket, view: memoryview, wait: Waits) -> None:
         at += got
 
 
-def _behind(buffers: Sequence[Buffer], sent: int) -> list[Buffer]:
-    """What is left of some buffers once so many bytes are sent."""
-    for place, buffer in enumerate(buffers):
+def _unsent(buffers: Sequence[Buffer], sent: int) -> list[Buffer]:
+    """The buffers without their first `sent` bytes."""
+    for index, buffer in enumerate(buffers):
         if sent < len(buffer):
-            return [memoryview(buffer)[sent:], *buffers[place + 1 :]]
+            return [memoryview(buffer)[sent:], *buffers[index + 1 :]]
         sent -= len(buffer)
     return []

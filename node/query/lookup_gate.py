@@ -1,4 +1,4 @@
-"""When the JVM of a shard's process may answer look-ups by itself, and where."""
+"""Whether the JVM of a shard's process may answer lookups."""
 
 from pathlib import Path
 
@@ -13,35 +13,38 @@ _LOG = structlog.get_logger(__name__)
 
 
 class LookupGate:
-    """Open while answers from the index have nothing lacking. One thread at a time opens and shuts it."""
+    """Open while answers from the index are complete. One thread at a time may open and shut it."""
 
     def __init__(self, path: Path | None) -> None:
-        """Without a path it stays shut."""
+        """`path` is the socket of the lookup server. Without a path the gate stays shut."""
         self._server = LookupServer(path) if path is not None else None
 
     def open(self, index: PartKeyIndex, columns: PartColumns) -> None:
-        """Let look-ups be answered from these. If that can't be done they are answered over the link, as all else is,
-        and it is not tried again.
+        """Answer lookups from this index. If that fails, the shard's process answers them like other requests, and the
+        gate stays shut.
         """
         if self._server is None:
             return
         try:
             self._server.open(index, columns)
         except StrandlineError as error:
-            _LOG.warning("look-ups are answered the slower way", error=str(error))
+            _LOG.warning(
+                "the lookup server failed; lookups are answered by the shard's process, which is slower",
+                error=str(error),
+            )
             self.close()
 
     def shut(self) -> None:
-        """Let none be answered any more, also of those that are being looked up."""
+        """Decline all lookups, including those in progress."""
         if self._server is not None:
             self._server.shut()
 
     def close(self) -> None:
-        """The same for good. Closing twice does nothing."""
+        """Shut the gate for good. Idempotent."""
         server, self._server = self._server, None
         if server is not None:
             try:
                 server.close()
             except StrandlineError as error:
-                # Nothing depends on it: whatever is left of it declines all.
-                _LOG.warning("the server of look-ups could not be closed", error=str(error))
+                # Harmless: a server that is shut declines everything.
+                _LOG.warning("the lookup server could not be closed", error=str(error))

@@ -1,5 +1,5 @@
-"""Partial results of fragments as columns of a frame, and back. What comes in is checked, so that no kernel behind it
-reads past its end.
+"""Partial results of fragments as columns of a frame, and back. Columns are checked for fitting together, so that no
+kernel reads past their end.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,27 +20,27 @@ from strandline.promql.evaluation.partials import Partial
 from strandline.promql.values import F64Matrix, Vector
 
 Keys = Callable[[I64s, Any], KeyBytes]
-"""Makes keys of two columns, after a look at both."""
+"""Checks two columns and makes keys of them."""
 
 
 def partial_columns(partial: Partial) -> tuple[dict[str, Any], tuple[Column, ...]]:
     """The fields and the columns of a partial result."""
     result = partial.result
     steps, columns = _columns(result)
-    told = [[one.level.value, one.text] for one in partial.annotations]
-    return {"result": _NAMES[type(result)], "steps": steps, "annotations": told}, columns
+    annotations = [[one.level.value, one.text] for one in partial.annotations]
+    return {"result": _NAMES[type(result)], "steps": steps, "annotations": annotations}, columns
 
 
 def partial_of(fields: Mapping[str, Any], columns: Sequence[Column], keys: Keys) -> Partial:
-    """What was sent. Raises `FrameDamaged`, and what `_Fields` makes one of."""
+    """The partial result of a message. Raises `FrameDamaged`, and errors that `Fields.get` converts to it."""
     steps = fields["steps"]
     if type(steps) is not int or steps < 0:
-        raise ValueError(f"{steps!r} is no number of steps")
-    told = Annotations(Annotation(Level(level), str(text)) for level, text in fields["annotations"])
+        raise ValueError(f"{steps!r} is not a number of steps")
+    annotations = Annotations(Annotation(Level(level), str(text)) for level, text in fields["annotations"])
     reader = _Reader(columns, steps, keys)
-    partial = Partial(_READERS[fields["result"]](reader), told)
+    partial = Partial(_READERS[fields["result"]](reader), annotations)
     if reader.left:
-        raise FrameDamaged(f"a partial result has {reader.left} columns too many")
+        raise FrameDamaged(f"a partial result has {reader.left} surplus columns")
     return partial
 
 
@@ -74,7 +74,7 @@ def _flat(matrix: F64Matrix) -> Column:
 
 
 class _Reader:
-    """Takes columns one after the other, each of its type."""
+    """Takes columns one after the other, and checks the type of each."""
 
     def __init__(self, columns: Sequence[Column], steps: int, keys: Keys) -> None:
         self._columns, self._steps, self._keys = list(columns), steps, keys
@@ -85,16 +85,14 @@ class _Reader:
     def matrix(self, rows: int) -> F64Matrix:
         column = self.take("<f8")
         if rows * self._steps != len(column):
-            raise FrameDamaged(
-                f"{len(column)} cells of a partial result do not make {rows} rows of {self._steps} steps"
-            )
+            raise FrameDamaged(f"{len(column)} cells of a partial result are not {rows} rows of {self._steps} steps")
         matrix: F64Matrix = column.reshape(rows, self._steps)
         return matrix
 
-    def groups(self, behind: int) -> Rows:
+    def groups(self, count: int) -> Rows:
         column: Rows = self.take("<i8")
-        if len(column) and not 0 <= column.min() <= column.max() < behind:
-            raise FrameDamaged(f"a partial result has a row of a group that is not among its {behind}")
+        if len(column) and not 0 <= column.min() <= column.max() < count:
+            raise FrameDamaged(f"a partial result has a row whose group is not one of its {count}")
         return column
 
     @property
@@ -121,7 +119,7 @@ def _ranked(reader: _Reader) -> RankedState:
     keys = reader.keys()
     group_of, found = reader.groups(len(keys)), _vector(reader)
     if len(group_of) != len(found.keys):
-        raise FrameDamaged(f"{len(found.keys)} candidates came with the groups of {len(group_of)}")
+        raise FrameDamaged(f"{len(found.keys)} candidates have groups of {len(group_of)}")
     return RankedState(keys, group_of, found)
 
 
@@ -136,7 +134,7 @@ def _counted(reader: _Reader) -> CountedState:
     group_of = reader.groups(len(keys))
     value = reader.take("<f8")
     if len(value) != len(group_of):
-        raise FrameDamaged(f"{len(value)} values came with the groups of {len(group_of)}")
+        raise FrameDamaged(f"{len(value)} values have groups of {len(group_of)}")
     return CountedState(keys, group_of, value, reader.matrix(len(group_of)))
 
 

@@ -1,4 +1,4 @@
-"""What the HTTP handlers may ask of a node, and how long and how large an answer may be."""
+"""The queries that the HTTP handlers make to a node, with their limits and errors."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,24 +16,24 @@ from strandline.node.query.answers import (
     SeriesCount,
     TermsAnswer,
 )
-from strandline.node.query.asks import (
-    BucketsAsk,
-    CardinalityAsk,
-    KeyPageAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    Selector,
-    SeriesAsk,
-)
 from strandline.node.query.index_version import IndexVersion
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    KeyPageRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    Selector,
+    SeriesRequest,
+)
 from strandline.promql.plan.fragments import AnyFragment
 from strandline.time_range import TimeRange
 
-ASK_FOR_LESS = "Ask for less: a narrower selector or time range; or raise query.timeout"
-"""What to do about a query that takes too long."""
-OR_WAIT_LONGER = "Ask for less: a narrower selector or time range; or raise the timeout= of the request"
-"""The same, if it was the client who gave it little time."""
+NARROW_THE_QUERY = "Narrow the selector or the time range, or raise query.timeout"
+"""The remedy for a query that takes too long."""
+NARROW_OR_RAISE_TIMEOUT = "Narrow the selector or the time range, or raise the timeout= of the request"
+"""The remedy if the client has set the timeout."""
 
 
 class QueryCancelled(Retryable):
@@ -41,39 +41,39 @@ class QueryCancelled(Retryable):
 
 
 class QueryTimedOut(Retryable):
-    """The answer would come too late."""
+    """The query's timeout has passed."""
 
 
 class QueryTooLarge(Fatal):
-    """The query would cost more than a limit allows."""
+    """The query exceeds a limit."""
 
 
 class TooManySeries(QueryTooLarge):
-    """The selector matches more series than a query may read."""
+    """The selector matches more series than `query.max_series`."""
 
-    def __init__(self, found: int, most: int, *, about: str = "") -> None:
-        """`about` stands before the number: "at least", say."""
+    def __init__(self, found: int, limit: int, *, about: str = "") -> None:
+        """`about` qualifies the number, for example "at least"."""
         super().__init__(
             f"the selector matches {about}{' ' if about else ''}{found:,} series, "
-            f"and a query may read samples of {most:,}",
+            f"and a query may read samples of {limit:,}",
             remedy="Narrow the selector or the time range, or raise query.max_series",
         )
         self.found = found
 
 
 class TooManySamples(QueryTooLarge):
-    """The series have more samples in the range than a query may read."""
+    """The series have more samples in the range than `query.max_samples`."""
 
-    def __init__(self, found: int, most: int, *, at_least: bool = False) -> None:
+    def __init__(self, found: int, limit: int, *, at_least: bool = False) -> None:
         super().__init__(
-            f"the query reads {'at least ' if at_least else ''}{found:,} samples, and {most:,} are allowed",
+            f"the query reads {'at least ' if at_least else ''}{found:,} samples, and {limit:,} are allowed",
             remedy="Narrow the selector or the time range, or raise query.max_samples",
         )
         self.found = found
 
 
 class PartialAnswer(Retryable):
-    """The node has only a part of the answer now, and a part would not do."""
+    """The node has only a part of the answer now, and the query requires all of it."""
 
 
 class QueryUnavailable(Retryable):
@@ -81,110 +81,108 @@ class QueryUnavailable(Retryable):
 
 
 def timed_out(timeout_s: float) -> QueryTimedOut:
-    """A query had so many seconds."""
+    """The error of a query that had a timeout of `timeout_s`."""
     return QueryTimedOut(
         f"the query took longer than {timeout_s:g} s",
-        remedy=ASK_FOR_LESS,
+        remedy=NARROW_THE_QUERY,
     )
 
 
 class Cancellation:
-    """Whether an answer is still wanted in a shard: it was not cancelled, and its time is not over. Any thread may
-    ask.
-    """
+    """Whether a request was cancelled, or its timeout has passed. Thread-safe."""
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
         self._clock, self.timeout_s = clock, timeout_s
-        self._until = clock.monotonic() + timeout_s
-        # Not an event: nothing waits for it, and to make one costs more than a look-up.
+        self._deadline = clock.monotonic() + timeout_s
+        # Not a threading.Event: nothing waits for it, and constructing one costs more than a lookup.
         self._is_cancelled = False
 
     def cancel(self) -> None:
-        """The answer is not wanted."""
+        """Cancel the request."""
         self._is_cancelled = True
 
     @property
     def seconds_left(self) -> float:
-        """How long it may still take; 0 if it was cancelled."""
-        return 0.0 if self._is_cancelled else max(0.0, self._until - self._clock.monotonic())
+        """The time left; 0 if cancelled."""
+        return 0.0 if self._is_cancelled else max(0.0, self._deadline - self._clock.monotonic())
 
     def check(self) -> None:
         """Raises `QueryCancelled` or `QueryTimedOut`."""
         if self._is_cancelled:
             raise QueryCancelled("the query was cancelled by its client")
-        if self._clock.monotonic() >= self._until:
+        if self._clock.monotonic() >= self._deadline:
             raise timed_out(self.timeout_s)
 
 
 @dataclass(slots=True)
 class QueryScope:
-    """How long a query may take, and what holds the memory of its answer. Not frozen: one is made for each query."""
+    """A query's timeout and memory. Not frozen: `frozen=True` doubles the construction cost, and each query has one."""
 
     timeout_s: float
     memory: MemoryLease
-    until: float | None = None
-    """When the time is over, by the event loop's clock; if it is None, it begins with the first query."""
+    deadline: float | None = None
+    """By the event loop's clock. If it is None, the timeout begins with the first query."""
 
     def seconds_left(self, now: float) -> float:
-        """How long the answer may still take."""
-        if self.until is None:
-            self.until = now + self.timeout_s
+        """The time left."""
+        if self.deadline is None:
+            self.deadline = now + self.timeout_s
             return self.timeout_s
-        return max(0.0, self.until - now)
+        return max(0.0, self.deadline - now)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationLimits:
-    """How large a PromQL query may be: series that a selector matches, and samples and cells in memory at once."""
+    """Limits of a PromQL query: series that a selector matches, and samples and cells in memory at once."""
 
     max_series: int
     max_samples: int
 
 
 class NodeQueries(Protocol):
-    """Queries to all shards of a node at once, from an event loop. A query is given up by cancelling its task.
+    """Queries to all shards of a node, for one event loop. A query is cancelled by cancelling its task.
 
     Each raises `QueryTooLarge`, `QueryTimedOut`, `QueryUnavailable` (no shard answers), `AnswerMemoryFull`,
-    `AnswerTooLarge`, and the errors of `strandline.index.matchers` for an expression that is refused. A shard that
-    can't answer while others can is a warning in the answer, and so are partitions that the node does not serve.
+    `AnswerTooLarge`, and the errors of `strandline.index.matchers` for a matcher that is refused. If some shards answer
+    and others can't, the answer has a warning about these, and about partitions that the node does not serve.
     """
 
-    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer: ...
+    async def series(self, request: SeriesRequest, scope: QueryScope) -> SeriesAnswer: ...
 
-    async def label_names(self, ask: LabelNamesAsk, scope: QueryScope) -> TermsAnswer: ...
+    async def label_names(self, request: LabelNamesRequest, scope: QueryScope) -> TermsAnswer: ...
 
-    async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer: ...
+    async def label_values(self, request: LabelValuesRequest, scope: QueryScope) -> TermsAnswer: ...
 
-    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer: ...
+    async def samples(self, request: SamplesRequest, scope: QueryScope) -> SamplesAnswer: ...
 
     async def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, scope: QueryScope) -> FragmentResult:
-        """What a fragment of a PromQL query gives. Raises `EvaluationError` as well."""
+        """The result of a fragment of a PromQL query. Raises `EvaluationError` as well."""
         ...
 
     async def count_series(
         self, selectors: tuple[Selector, ...], within: TimeRange | None, scope: QueryScope
     ) -> SeriesCount:
-        """How many series any of the selectors matches, those in several shards once."""
+        """The number of distinct series that any of the selectors matches."""
         ...
 
-    async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer: ...
+    async def key_page(self, request: KeyPageRequest, scope: QueryScope) -> KeyPageAnswer: ...
 
-    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer: ...
+    async def cardinality(self, request: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer: ...
 
-    async def buckets(self, ask: BucketsAsk, scope: QueryScope) -> BucketsAnswer: ...
+    async def buckets(self, request: BucketsRequest, scope: QueryScope) -> BucketsAnswer: ...
 
     def index_version(self) -> IndexVersion | None:
-        """The version of the lists of all label names and values that the shards would give now; None if it is not
-        known, or such lists should not be kept.
+        """The version of the shards' lists of all label names and values; None if it is unknown, or if the lists must
+        not be cached.
         """
         ...
 
     def unserved(self) -> tuple[str, ...]:
-        """The warning that all answers carry because other nodes, or none, serve some partitions; empty if this node
+        """The warning about partitions that this node does not serve, which all answers have; empty if it
         serves all.
         """
         ...
 
-    def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
-        """A query was answered with a list that was kept, without asking a shard."""
+    def answered_from_cache(self, request: LabelNamesRequest | LabelValuesRequest) -> None:
+        """A query was answered with a cached list, without a request to shards."""
         ...

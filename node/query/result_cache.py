@@ -1,4 +1,4 @@
-"""Results of fragments that a shard keeps for the next time, and what each of them was made of."""
+"""The result cache: results of fragments, and the content that each was evaluated over."""
 
 import threading
 from collections import OrderedDict
@@ -13,15 +13,15 @@ from strandline.promql.evaluation.partials import Partial
 from strandline.promql.values import Grid
 
 DEFAULT_BYTES = 64 << 20
-# One result takes at most such a part of the cache: it should not push out those of a whole dashboard.
-_LARGEST_PART = 4
-# What a row of the manifest, a series, and the rest of an entry take, about.
+# One result may take at most 1/4 of the cache, so that it does not evict the results of a whole dashboard.
+_MAX_RESULT_PART = 4
+# Approximate sizes in memory of a row of the manifest, of a series, and of the rest of an entry.
 _ROW_BYTES, _SERIES_BYTES, _ENTRY_BYTES = 320, 2, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class KeptResult:
-    """The result of a fragment at the windows' ends `ends`, over these series and this content. Nobody changes it."""
+class CachedResult:
+    """The result of a fragment at the window ends `ends`, over these series and this content. Read-only."""
 
     ends: Grid
     partial: Partial
@@ -30,65 +30,65 @@ class KeptResult:
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """Its approximate size in bytes."""
         rows = _ROW_BYTES * (len(self.content.rows) + len(self.content.buffers))
         return _ENTRY_BYTES + rows + _SERIES_BYTES * len(self.series) + bytes_of(self.partial)
 
 
 class ResultCache:
-    """The latest results within a number of bytes; with 0 it is off. Any thread may ask."""
+    """An LRU cache of results, limited in bytes. With 0 bytes it is off. Thread-safe."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[bytes, tuple[KeptResult, int]] = OrderedDict()
+        self._entries: OrderedDict[bytes, tuple[CachedResult, int]] = OrderedDict()
         self._size = 0
         self._hits = self._partial_hits = self._misses = 0
 
     @property
     def is_on(self) -> bool:
-        """Whether anything is kept."""
-        return self._most > 0
+        """Whether results are cached."""
+        return self._max_bytes > 0
 
-    def find(self, key: bytes) -> KeptResult | None:
-        """What was kept under a key."""
+    def get(self, key: bytes) -> CachedResult | None:
+        """The cached result of a key."""
         with self._lock:
-            found = self._kept.get(key)
+            found = self._entries.get(key)
             if found is None:
                 return None
-            self._kept.move_to_end(key)
+            self._entries.move_to_end(key)
             return found[0]
 
-    def keep(self, key: bytes, result: KeptResult) -> None:
-        """Keep a result in the place of the one before, unless it is too large."""
+    def put(self, key: bytes, result: CachedResult) -> None:
+        """Cache a result, unless it is too large. It replaces the earlier result of the key."""
         size = result.size + len(key)
         with self._lock:
             self._drop(key)
-            if size > self._most // _LARGEST_PART:
+            if size > self._max_bytes // _MAX_RESULT_PART:
                 return
-            self._kept[key] = (result, size)
+            self._entries[key] = (result, size)
             self._size += size
-            while self._size > self._most:
-                self._drop(next(iter(self._kept)))
+            while self._size > self._max_bytes:
+                self._drop(next(iter(self._entries)))
 
-    def count(self, kept: int, steps: int) -> None:
-        """A fragment was evaluated, and of its steps so many were kept."""
+    def count(self, cached: int, steps: int) -> None:
+        """Count the evaluation of a fragment with `steps` steps, of which `cached` came from the cache."""
         with self._lock:
-            self._hits += kept == steps
-            self._partial_hits += 0 < kept < steps
-            self._misses += not kept
+            self._hits += cached == steps
+            self._partial_hits += 0 < cached < steps
+            self._misses += not cached
 
     def clear(self) -> None:
-        """Keep nothing of what there is."""
+        """Remove all results."""
         with self._lock:
-            self._kept.clear()
+            self._entries.clear()
             self._size = 0
 
     def figures(self) -> ResultCacheFigures:
-        """What came of it so far."""
+        """Hits, misses and size."""
         with self._lock:
             return ResultCacheFigures(self._hits, self._partial_hits, self._misses, self._size)
 
     def _drop(self, key: bytes) -> None:
-        _, size = self._kept.pop(key, (None, 0))
+        _, size = self._entries.pop(key, (None, 0))
         self._size -= size

@@ -1,4 +1,4 @@
-"""Under which key the result of a fragment is kept, if its steps can be kept at all. Pure."""
+"""The key of a fragment in the result cache, if its steps can be cached. Pure."""
 
 from dataclasses import replace
 
@@ -11,8 +11,8 @@ from strandline.promql.values import Grid
 
 
 def result_key(fragment: Fragment, max_samples: int) -> bytes | None:
-    """Equal keys have fragments that give the same at each step that they have in common. None for a fragment that is
-    not kept: at one step, pinned by `@`, or with parameters that differ from step to step.
+    """Fragments with equal keys have equal results at each common step. None for a fragment that is not cached: with a
+    single step, pinned by `@`, or with parameters that differ between steps.
     """
     ends, times, grouping = fragment.ends, fragment.times, fragment.grouping
     if (
@@ -23,16 +23,17 @@ def result_key(fragment: Fragment, max_samples: int) -> bytes | None:
     ):
         return None
     if grouping is not None and grouping.aggregator in RANKING and not _is_one_or_more(grouping.parameter):
-        # It has no candidates by which to tell whether there are samples.
+        # It has no candidates, which show whether there are samples.
         return None
     normalised = replace(
         fragment,
         matchers=tuple(sorted(set(fragment.matchers), key=lambda one: (one.label, one.op.value, one.value))),
-        # Ranges of very different lengths do not take each other's place; one that grows keeps its own for long.
+        # The length is in the key as a power of two: ranges of very different lengths do not replace each other, and a
+        # growing range keeps its key for long.
         ends=Grid(ends.start % ends.step, ends.step, 0),
         times=Grid(times.start - ends.start, times.step, 0),
     )
-    # As JSON parameters are bits: 0 and -0 are different ones.
+    # In JSON, parameters are their bits: 0 and -0 differ.
     return orjson.dumps([fragment_to_json(normalised), ends.count.bit_length(), max_samples])
 
 

@@ -1,4 +1,4 @@
-"""The samples of the series that a selector matches, in one shard."""
+"""Reads the samples of the series that a selector matches, in one shard."""
 
 import threading
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from strandline.index.documents import KeyList, PartKeyBatch
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
 from strandline.index.part_columns import PartColumns
 from strandline.node.query.answers import SamplesAnswer
-from strandline.node.query.asks import CardinalityAsk, SamplesAsk
-from strandline.node.query.kernels.merging import places_in
+from strandline.node.query.kernels.joining import positions_in
 from strandline.node.query.key_hashes import is_among
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.sampling_limits import check_samples, check_series
+from strandline.node.query.shard_requests import CardinalityRequest, SamplesRequest
 from strandline.node.shard.reader import ShardReader
 from strandline.store.kernels.timetables import copy_runs
 from strandline.store.selecting import WantedSeries
@@ -25,18 +25,18 @@ from strandline.time_range import ALL_TIMES
 
 Keys = PartKeyBatch | KeyList
 
-# While samples are read they are counted piece by piece, and a sample may be in two pieces: in the buffer and, stored a
-# moment ago, in a segment. So reading is given up at twice the limit, and what is left is counted in the end.
-_SLACK = 2
-# Keys are looked up as the series were, if not many more series were found than have samples.
-_MOST_LACKING = 4
+# While samples are read, each source's are counted, and a sample may be in two sources: in the buffer and, stored just
+# now, in a segment. So reading stops at twice the limit, and the distinct samples are counted at the end.
+_COUNTED_TWICE = 2
+# The keys of all found series are fetched if at most this many times as many series were found as have samples.
+_MAX_FOUND_PER_READ = 4
 
 
-class SampleCount:
-    """Hears how many samples were found, from any thread, and ends the reading where it must end."""
+class SampleCounter:
+    """Counts samples while they are read. Raises above the limit, or if the query is cancelled. Thread-safe."""
 
-    def __init__(self, most: int, cancellation: Cancellation) -> None:
-        self._most, self._cancellation = most, cancellation
+    def __init__(self, limit: int, cancellation: Cancellation) -> None:
+        self._limit, self._cancellation = limit, cancellation
         self._lock = threading.Lock()
         self._found = 0
 
@@ -45,103 +45,107 @@ class SampleCount:
         with self._lock:
             self._found += samples
             found = self._found
-        if found > _SLACK * self._most:
-            # Each of them once, however many were seen twice.
-            check_samples(-(-found // _SLACK), self._most, at_least=True)
+        if found > _COUNTED_TWICE * self._limit:
+            # Even if every sample was counted twice, there are at least this many.
+            check_samples(-(-found // _COUNTED_TWICE), self._limit, at_least=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Series in the order of their hashes, and the part id of each."""
+class SelectedSeries:
+    """Series in the order of metric and key hash, and the part id of each."""
 
     series: WantedSeries
     part_id: U32s
 
-    def take(self, places: Rows) -> "Wanted":
-        """Some of them, at places that rise."""
+    def take(self, positions: Rows) -> "SelectedSeries":
+        """The series at these positions, which are ascending."""
         series = self.series
-        chosen = WantedSeries(series.metric[places], series.key_high[places], series.key_low[places])
-        return Wanted(chosen, self.part_id[places])
+        chosen = WantedSeries(series.metric[positions], series.key_high[positions], series.key_low[positions])
+        return SelectedSeries(chosen, self.part_id[positions])
 
     def of(self, run: SeriesRun) -> U32s:
-        """The part ids of a run's series, which are all among these."""
-        places, mine = np.empty(len(run), dtype=np.int64), self.series
-        places_in(run.metric, run.key_high, run.key_low, mine.metric, mine.key_high, mine.key_low, places)
-        return self.part_id[places]
+        """The part ids of the series of a run, which must all be among these."""
+        positions, mine = np.empty(len(run), dtype=np.int64), self.series
+        positions_in(run.metric, run.key_high, run.key_low, mine.metric, mine.key_high, mine.key_low, positions)
+        return self.part_id[positions]
 
 
 def read_samples(
     catalogue: Catalogue,
     columns: PartColumns,
     reader: ShardReader,
-    ask: SamplesAsk,
+    request: SamplesRequest,
     cancellation: Cancellation,
     *,
     warnings: tuple[str, ...],
 ) -> SamplesAnswer:
-    """Find the series, read their samples, and put the keys to them."""
-    found = _find(catalogue, ask)
-    check_series(len(found.part_ids), ask.max_series)
+    """Find the series, read their samples, and add the keys."""
+    found = _find(catalogue, request)
+    check_series(len(found.part_ids), request.max_series)
     cancellation.check()
-    wanted = wanted_series(columns, to_ids(found.part_ids) if isinstance(found, Found) else np.sort(found.part_ids))
-    if ask.only:
-        wanted = wanted.take(np.flatnonzero(is_among(wanted.series.key_low, wanted.series.key_high, ask.only)))
-    run = reader.read(wanted.series, ask.within, SampleCount(ask.max_samples, cancellation))
-    check_samples(run.samples, ask.max_samples)
+    selected = select_series(columns, to_ids(found.part_ids) if isinstance(found, Found) else np.sort(found.part_ids))
+    if request.only:
+        selected = selected.take(
+            np.flatnonzero(is_among(selected.series.key_low, selected.series.key_high, request.only))
+        )
+    run = reader.read(selected.series, request.within, SampleCounter(request.max_samples, cancellation))
+    check_samples(run.samples, request.max_samples)
     cancellation.check()
-    part_ids = wanted.of(run)
+    part_ids = selected.of(run)
     return _named(_keys_of(catalogue, found, part_ids, cancellation), part_ids, run, warnings)
 
 
-def estimated_samples(catalogue: Catalogue, columns: PartColumns, reader: ShardReader, ask: CardinalityAsk) -> int:
-    """About how many samples the series of a question have in its range, by the manifest and the buffers."""
-    within = ask.within if ask.within is not None else ALL_TIMES
-    wanted = wanted_series(columns, to_ids(catalogue.find(ask.selectors, ask.within).part_ids))
-    return reader.pinned(within).estimated_samples(wanted.series)
+def estimated_samples(
+    catalogue: Catalogue, columns: PartColumns, reader: ShardReader, request: CardinalityRequest
+) -> int:
+    """An estimate of the samples of the request's series in its range, from the manifest and the buffers."""
+    within = request.within if request.within is not None else ALL_TIMES
+    selected = select_series(columns, to_ids(catalogue.find(request.selectors, request.within).part_ids))
+    return reader.pinned(within).estimated_samples(selected.series)
 
 
-def _find(catalogue: Catalogue, ask: SamplesAsk) -> Found | KeyList:
-    """The series that are asked for. Of a few, one search finds the keys as well."""
-    few = catalogue.keys_up_to((ask.selector,), ask.within)
-    return few if few is not None else catalogue.find((ask.selector,), ask.within)
+def _find(catalogue: Catalogue, request: SamplesRequest) -> Found | KeyList:
+    """The series. If they are few, one search finds their keys as well."""
+    few = catalogue.keys_up_to((request.selector,), request.within)
+    return few if few is not None else catalogue.find((request.selector,), request.within)
 
 
-def wanted_series(columns: PartColumns, part_ids: U32s) -> Wanted:
-    """The series of some part ids, which rise."""
+def select_series(columns: PartColumns, part_ids: U32s) -> SelectedSeries:
+    """The series of these part ids, which are ascending."""
     known = columns.rows
     rows = known.rows_of(part_ids)
-    # One that was purged just now has no row any more.
+    # A series purged meanwhile has no row.
     rows = rows[rows >= 0]
     metric, key_high, key_low = known.metric[rows], known.key_high[rows], known.key_low[rows]
     order = np.lexsort((key_low, key_high, metric))
-    return Wanted(WantedSeries(metric[order], key_high[order], key_low[order]), known.part_id[rows][order])
+    return SelectedSeries(WantedSeries(metric[order], key_high[order], key_low[order]), known.part_id[rows][order])
 
 
 def _keys_of(catalogue: Catalogue, found: Found | KeyList, part_ids: U32s, cancellation: Cancellation) -> Keys:
-    """The keys of the series that have samples, in the order of their ids."""
+    """The keys of the series that have samples, in the order of their part ids."""
     batch: Keys
     if isinstance(found, KeyList):
         batch = found
-    elif _MOST_LACKING * len(part_ids) >= len(found.part_ids):
+    elif _MAX_FOUND_PER_READ * len(part_ids) >= len(found.part_ids):
         batch = catalogue.keys(found, step=cancellation.check)
     else:
         batch = catalogue.keys_of(np.sort(part_ids), step=cancellation.check)
-    # Equally many need not be the same ones: Lucene may lack some that have samples, and know others that have none.
+    # Even equal numbers may be different series: Lucene may lack some with samples, and have others without.
     wanted = np.isin(batch.part_ids, part_ids)
-    places = np.flatnonzero(wanted)
-    return batch.take(places[np.argsort(batch.part_ids[wanted])])
+    positions = np.flatnonzero(wanted)
+    return batch.take(positions[np.argsort(batch.part_ids[wanted])])
 
 
 def _named(batch: Keys, part_ids: U32s, run: SeriesRun, warnings: tuple[str, ...]) -> SamplesAnswer:
-    """The run in the order of the labels. A series whose key was purged meanwhile is left out."""
+    """The run in the order of the labels. A series purged meanwhile has no key, and is left out."""
     at = np.searchsorted(batch.part_ids, part_ids)
     series = np.arange(len(run))
     if len(batch) < len(run):
-        there = at < len(batch)
-        there[there] = batch.part_ids[at[there]] == part_ids[there]
-        series, at = series[there], at[there]
+        has_key = at < len(batch)
+        has_key[has_key] = batch.part_ids[at[has_key]] == part_ids[has_key]
+        series, at = series[has_key], at[has_key]
     keys = KeyBytes(batch.offsets.astype(np.int64), batch.keys)
-    # `at` has each key of the batch once, so that this is the order of all of them.
+    # `at` has each key of the batch once, so this orders all series.
     by_labels = label_order(keys)
     series_of_key = np.empty(len(batch), dtype=np.int64)
     series_of_key[at] = series

@@ -1,64 +1,66 @@
-"""The front's link to one shard: a few connections to its process, which outlive it."""
+"""The front's link to one shard: pooled connections to its process."""
 
 import asyncio
 from pathlib import Path
 
 from strandline.node.query.answer_memory import MemoryLease
+from strandline.node.query.answer_messages import answer_of
 from strandline.node.query.answers import Answer
 from strandline.node.query.frames import FrameDamaged, decode_frame
 from strandline.node.query.index_version import IndexVersion, IndexVersionReader, version_path
 from strandline.node.query.link_connection import Frame, LinkConnection
-from strandline.node.query.link_socket import SHORT, LinkBroken
+from strandline.node.query.link_socket import SMALL_MESSAGE, LinkBroken
 from strandline.node.query.lookup_frames import DECLINED, lookups_path
-from strandline.node.query.messages import answer_of
 from strandline.node.query.queries import QueryUnavailable
 from strandline.node.workers import Workers
 
-# So many connections are kept for the next queries.
-_KEPT = 16
-# So many look-ups are with a shard's JVM at a time.
+# Idle connections that are kept.
+_MAX_IDLE = 16
+# Concurrent lookups at a shard's JVM.
 _MAX_LOOKUPS = 16
-# When the JVM of a shard does not listen, this long passes before it is tried again.
-_NO_LOOKUPS_S = 1.0
+# How long lookups are skipped after the shard's JVM did not answer.
+_LOOKUP_RETRY_S = 1.0
 
 
 class ShardLink:
-    """Asks the shard whose process listens at a path. It belongs to one event loop."""
+    """Sends requests to the shard whose process listens at a path. For one event loop. The link outlives the
+    process.
+    """
 
     def __init__(self, path: Path, shard: int, workers: Workers) -> None:
-        """Nothing is connected before the first query. `workers` read answers that are long."""
+        """The first request connects. `workers` decode long answers."""
         self.shard = shard
         self._path, self._workers = path, workers
         self._link, self._lookups = _Pool(path), _Pool(lookups_path(path))
-        self._looking_up, self._no_lookups_until = 0, float("-inf")
+        self._active_lookups, self._lookups_disabled_until = 0, float("-inf")
         self._version: tuple[IndexVersionReader, LinkConnection] | None = None
 
     async def look_up(self, frame: bytes, memory: MemoryLease) -> Answer | None:
-        """What the shard's JVM answers to a look-up of `lookup_frames`, without Python in between; None if it does not,
-        for whatever reason: then `ask` has to.
+        """The answer of the shard's JVM to a lookup of `lookup_frames`, without Python in the shard's process; None if
+        it does not answer, for any reason. Then use `request`.
         """
-        if self._looking_up >= _MAX_LOOKUPS or self._no_lookups_until > asyncio.get_running_loop().time():
+        if self._active_lookups >= _MAX_LOOKUPS or self._lookups_disabled_until > asyncio.get_running_loop().time():
             return None
-        self._looking_up += 1
+        self._active_lookups += 1
         try:
             message = decode_frame(await self._lookups.exchange(frame, memory))
             return answer_of(message) if message.kind != DECLINED else None
         except FrameDamaged:
             return None
         except (LinkBroken, OSError):
-            self._no_lookups_until = asyncio.get_running_loop().time() + _NO_LOOKUPS_S
+            self._lookups_disabled_until = asyncio.get_running_loop().time() + _LOOKUP_RETRY_S
             return None
         finally:
-            self._looking_up -= 1
+            self._active_lookups -= 1
 
-    async def ask(self, frame: bytes, memory: MemoryLease) -> Answer:
-        """Send a query to the shard's process, and return its answer.
+    async def request(self, frame: bytes, memory: MemoryLease) -> Answer:
+        """Send a request to the shard's process, and return its answer.
 
-        Raises the shard's errors as they were raised there, and `QueryUnavailable` if its process is not there.
+        Raises the errors that the shard raised, and `QueryUnavailable` if its process does not answer.
         """
         try:
             received = await self._exchange(frame, memory)
-            if len(received) <= SHORT:
+            if len(received) <= SMALL_MESSAGE:
                 return answer_of(decode_frame(received))
             return await self._workers.run(lambda: answer_of(decode_frame(received)))
         except FrameDamaged as error:
@@ -67,12 +69,12 @@ class ShardLink:
             ) from error
 
     def index_version(self) -> IndexVersion | None:
-        """The version of the lists that the shard gives now; None if they should not be kept, or it is not known."""
-        self._drop_version_of_the_past()
+        """The current version of the shard's label lists; None if it is unknown, or if they must not be cached."""
+        self._close_outdated_version()
         return self._version[0].read() if self._version is not None else None
 
     def close(self) -> None:
-        """Close the connections that are not in use, and the others as they come back. Closing twice does nothing."""
+        """Close idle connections now, and the others after their exchange. Idempotent."""
         self._link.close()
         self._lookups.close()
         if self._version is not None:
@@ -85,43 +87,43 @@ class ShardLink:
             received = await self._link.exchange(frame, memory)
         except BlockingIOError as error:
             raise QueryUnavailable(
-                f"the process of shard {self.shard} takes no more connections now", remedy="Ask again in a while"
+                f"the process of shard {self.shard} accepts no more connections now", remedy="Try again later"
             ) from error
         except OSError as error:
             raise QueryUnavailable(
                 f"shard {self.shard} is not running: nothing listens at {self._path.name}",
-                remedy="Ask again in a while; the status page shows what became of it",
+                remedy="Try again later; the status page shows the shard's state",
             ) from error
         except LinkBroken as error:
             raise QueryUnavailable(
                 f"the process of shard {self.shard} ended before it had answered: {error.message}",
-                remedy="Ask again in a while; the status page shows what became of it",
+                remedy="Try again later; the status page shows the shard's state",
             ) from error
-        self._drop_version_of_the_past()
+        self._close_outdated_version()
         if self._version is None:
             self._open_version()
         return received
 
-    def _drop_version_of_the_past(self) -> None:
-        """Let go of the page of a process that has ended."""
+    def _close_outdated_version(self) -> None:
+        """Unmap the page of a process that has ended."""
         if self._version is not None and not self._version[1].is_open:
             self._version[0].close()
             self._version = None
 
     def _open_version(self) -> None:
-        """Map the page of the process that has just answered. By the end of a connection one sees that of the process:
-        one of those that are kept will do.
+        """Map the page of the process that has just answered. The end of an idle connection to it will show when the
+        process has ended.
         """
         connection = self._link.newest()
         if connection is not None:
             try:
                 self._version = (IndexVersionReader(version_path(self._path)), connection)
             except (OSError, ValueError):
-                return  # It publishes none.
+                return  # The process publishes no version.
 
 
 class _Pool:
-    """Connections to a path, kept for the next exchanges."""
+    """A pool of connections to a path."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -129,8 +131,8 @@ class _Pool:
         self._is_closed = False
 
     async def exchange(self, frame: bytes, memory: MemoryLease) -> Frame:
-        """Over a connection that was kept, or a new one. Raises `OSError` if nothing listens, and as
-        `LinkConnection.exchange` does.
+        """Exchange frames over an idle connection or a new one. Raises `OSError` if nothing listens, and what
+        `LinkConnection.exchange` raises.
         """
         while self._idle:
             connection = self._idle.pop()
@@ -141,7 +143,7 @@ class _Pool:
             except LinkBroken as error:
                 if not error.clean:
                     raise
-                # It was kept from before a restart of the process: nothing has read the frame.
+                # The connection was to an earlier process, and nothing has read the frame.
                 continue
             self._keep(connection)
             return received
@@ -151,7 +153,7 @@ class _Pool:
         return received
 
     def newest(self) -> LinkConnection | None:
-        """The connection that was used last, if it is not in use now."""
+        """The idle connection that was used last."""
         return self._idle[-1] if self._idle else None
 
     def close(self) -> None:
@@ -160,7 +162,7 @@ class _Pool:
             self._idle.pop().close()
 
     def _keep(self, connection: LinkConnection) -> None:
-        if self._is_closed or len(self._idle) >= _KEPT:
+        if self._is_closed or len(self._idle) >= _MAX_IDLE:
             connection.close()
         else:
             self._idle.append(connection)

@@ -1,4 +1,4 @@
-"""What a shard's process serves over the link, from before there is a shard until it is gone."""
+"""What a shard's process serves over the link during its whole life."""
 
 import threading
 from dataclasses import replace
@@ -6,26 +6,26 @@ from pathlib import Path
 
 from strandline.clock import Clock
 from strandline.node.query.answers import Answer
-from strandline.node.query.asks import Ask
 from strandline.node.query.index_version import IndexVersionPage, version_path
 from strandline.node.query.lookup_frames import lookups_path
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import Cancellation, QueryUnavailable
 from strandline.node.query.result_cache import DEFAULT_BYTES
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import ShardRequest
 from strandline.node.shard.report import ProcessFigures, ShardReport, report_of
 from strandline.node.shard.running import RunningShard
 from strandline.node.shard.status import Status
 
 
 class ShardService:
-    """A `LinkService` whose shard comes later: until then it tells that the process is there, and answers nothing."""
+    """A `LinkService` whose shard is set later. Until then, it reports that the process runs, and refuses requests."""
 
     def __init__(
         self, number: int, clock: Clock, socket: Path | None = None, *, result_cache: int = DEFAULT_BYTES
     ) -> None:
-        """`socket` is where the process is asked: beside it the JVM answers look-ups, and the version of the index's
-        lists is published. `result_cache` is how many bytes of results of PromQL fragments are kept.
+        """`socket` is the link's socket. Next to it are the socket of the lookup server and the file of the index
+        version. `result_cache` is the size of the result cache in bytes.
         """
         self._result_cache = result_cache
         self._number, self._clock = number, clock
@@ -36,12 +36,12 @@ class ShardService:
         self._publishing = threading.Lock()
 
     def begin(self, running: RunningShard) -> None:
-        """From now on tell of this shard."""
+        """Serve this shard from now on."""
         self._answers, self._running = ShardAnswers(running, result_cache=self._result_cache), running
         running.after_step = self._publish
 
     def close(self) -> None:
-        """End what reads in the background."""
+        """Stop background reads, lookups and publishing."""
         if self._answers is not None:
             self._answers.close()
         with self._publishing:
@@ -53,14 +53,14 @@ class ShardService:
             if self._answers is not None:
                 self._answers.publish(self._page, self._lookups)
 
-    def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
+    def answer(self, request: ShardRequest, cancellation: Cancellation) -> Answer:
         answers = self._answers
         if answers is None:
             raise QueryUnavailable(
-                f"shard {self._number} is just starting: it can't answer",
-                remedy="Ask again in a while; the status page shows how far it is",
+                f"shard {self._number} is starting: it can't answer",
+                remedy="Try again later; the status page shows the progress",
             )
-        return answers.answer(ask, cancellation)
+        return answers.answer(request, cancellation)
 
     def report(self) -> bytes:
         running, answers = self._running, self._answers

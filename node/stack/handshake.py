@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from strandline.errors import ExitCode, StrandlineError
+from strandline.node.json_values import json_value
 from strandline.node.output import Detailed
-from strandline.node.plain import plain
 from strandline.node.stack.errors import KeeperFailed
 from strandline.node.stack.options import CassandraClient, StackOptions
 from strandline.node.stack.server import Phase
@@ -81,7 +81,7 @@ class Handshake:
 
 
 def options_message(options: StackOptions) -> Message:
-    return {"type": "options", "options": plain(options)}
+    return {"type": "options", "options": json_value(options)}
 
 
 def options_from(message: Message) -> StackOptions:
@@ -118,7 +118,7 @@ def failure_message(error: StrandlineError) -> Message:
         "remedy": error.remedy,
         "exit_code": int(error.exit_code),
         "lines": [str(block) for block in error.blocks()] if isinstance(error, Detailed) else [],
-        "details": plain(error.details()) if isinstance(error, Detailed) else {},
+        "details": json_value(error.details()) if isinstance(error, Detailed) else {},
     }
 
 

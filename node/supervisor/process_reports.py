@@ -1,8 +1,8 @@
 """How the front and the worker report to the supervisor: a service behind a `LinkServer`, in the child's process."""
 
 from strandline.node.query.answers import Answer
-from strandline.node.query.asks import Ask
 from strandline.node.query.queries import Cancellation, QueryUnavailable
+from strandline.node.query.shard_requests import ShardRequest
 from strandline.node.shard.report import ProcessFigures
 from strandline.node.supervisor.child_report import ProcessReport
 from strandline.node.supervisor.liveness import Stage
@@ -21,5 +21,5 @@ class ProcessReports:
     def report(self) -> bytes:
         return ProcessReport(ProcessFigures.now(), self.stage, self._turns).to_json()
 
-    def answer(self, _ask: Ask, _cancellation: Cancellation) -> Answer:
+    def answer(self, _request: ShardRequest, _cancellation: Cancellation) -> Answer:
         raise QueryUnavailable("this process is no shard")

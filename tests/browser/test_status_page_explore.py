@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 
 from strandline.index.cardinality import LabelCardinality, ValueCardinality
 from strandline.node.query.answers import CardinalityAnswer
-from strandline.node.query.asks import CardinalityAsk, SeriesAsk
 from strandline.node.query.queries import QueryScope
+from strandline.node.query.shard_requests import CardinalityRequest, SeriesRequest
 from support.fake_queries import FakeQueries
 from support.page_node import PageNode
 from support.watched_page import WatchedPage
@@ -94,7 +94,7 @@ def test_the_range_decides_what_is_asked_about(node: PageNode, watched: Watched)
     spans = [
         ask.within.last - ask.within.first
         for ask in node.queries.asked
-        if isinstance(ask, CardinalityAsk) and ask.within is not None
+        if isinstance(ask, CardinalityRequest) and ask.within is not None
     ]
     assert spans == [900_000, 86_400_000]
 
@@ -215,7 +215,7 @@ def test_matching_series_are_listed_when_asked_for_and_only_some(watched: Watche
     with PageNode(FakeQueries(many)) as node:
         page = watched().open(node.url, "#selector=cpu")
         shown(page, 300)
-        assert not [ask for ask in node.queries.asked if isinstance(ask, SeriesAsk)]
+        assert not [ask for ask in node.queries.asked if isinstance(ask, SeriesRequest)]
         page.locator("#series-details summary").click()
         expect(page.locator("#series tr")).to_have_count(50)
         expect(page.locator("#series-note")).to_have_text("50 of 300 series.")
@@ -263,7 +263,7 @@ def test_a_click_on_a_hostile_value_selects_just_that_series(watched: Watched, l
 class HugeQueries(FakeQueries):
     """An index with very many labels and values, whose answers are longer than what was asked for."""
 
-    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
+    async def cardinality(self, ask: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
         await self._begin(ask, scope)
         values = tuple(ValueCardinality("path", f"/items/{place}", 1) for place in range(100_000))
         labels = tuple(LabelCardinality(f"label_{place}", 1, 1, 1) for place in range(100_000))
@@ -288,7 +288,7 @@ class HeldQueries(FakeQueries):
         super().__init__(SERIES)
         self.began, self.ended = threading.Event(), threading.Event()
 
-    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
+    async def cardinality(self, ask: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
         if any(matcher.value == "slow" for selector in ask.selectors for matcher in selector):
             self.began.set()
             try:

@@ -126,7 +126,7 @@ def test_a_wrong_admin_token_changes_nothing_and_is_forgotten(node: PageNode, wa
     give_token(page, "another-token-0123456789")
     job(page, "a").locator('[data-verb="cancel"]').click()
     page.locator("#job-dialog-yes").click()
-    expect(page.locator("#jobs-failure")).to_contain_text("Cancel job a: the token is not known")
+    expect(page.locator("#jobs-failure")).to_contain_text("Cancel job a: the token is unknown")
     expect(job(page, "a").locator("[data-verb]")).to_have_count(0)
     # It is not the read token that is asked for.
     expect(page.locator("#token-form")).to_be_hidden()

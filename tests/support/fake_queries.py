@@ -20,18 +20,18 @@ from strandline.node.query.answers import (
     SeriesCount,
     TermsAnswer,
 )
-from strandline.node.query.asks import (
-    Ask,
-    BucketsAsk,
-    CardinalityAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    Selector,
-    SeriesAsk,
-)
 from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import EvaluationLimits, QueryScope, QueryTooLarge, timed_out
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    Selector,
+    SeriesRequest,
+    ShardRequest,
+)
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.promql.local import LocalEngine, split
 from strandline.promql.plan.fragments import AnyFragment
@@ -45,7 +45,7 @@ Samples = Sequence[tuple[int, float]]
 class FakeQueries:
     """`NodeQueries` over series: labels, and samples as (milliseconds, value) in rising order of their times.
 
-    `asked` has every question, `fragments` what was to be evaluated, and `timeouts` how many seconds each had.
+    `asked` has every request, `fragments` the evaluated fragments, and `timeouts` the seconds that each had.
     `warnings` go with every answer. `failure` is raised instead of any answer. With `held`, a question waits until it
     is given up, and `given_up` tells when it was. An answer takes `size` bytes of memory. With a `version`, lists may
     be kept, and `answered_from_kept` are those that were not asked for again. PromQL is evaluated over `shards` shards.
@@ -70,42 +70,42 @@ class FakeQueries:
         self.estimated_labels: tuple[str, ...] = ()
         self.estimated_series = False
         self.unserved_partitions: tuple[str, ...] = ()
-        self.asked: list[Ask] = []
+        self.asked: list[ShardRequest] = []
         self.fragments: list[AnyFragment] = []
         self.engine = LocalEngine(split(self.stored, shards))
         self.timeouts: list[float] = []
-        self.answered_from_kept: list[Ask] = []
+        self.cached_answers: list[ShardRequest] = []
         self.holding, self.given_up = threading.Event(), threading.Event()
 
-    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer:
-        await self._begin(ask, scope)
-        found = [labels for labels, _ in self._matching(ask.selectors, ask.within)]
-        return SeriesAnswer(_keys(found[: ask.limit]), len(found) > ask.limit, self.warnings)
+    async def series(self, request: SeriesRequest, scope: QueryScope) -> SeriesAnswer:
+        await self._begin(request, scope)
+        found = [labels for labels, _ in self._matching(request.selectors, request.within)]
+        return SeriesAnswer(_keys(found[: request.limit]), len(found) > request.limit, self.warnings)
 
-    async def label_names(self, ask: LabelNamesAsk, scope: QueryScope) -> TermsAnswer:
-        await self._begin(ask, scope)
-        found = self._matching(ask.selectors, ask.within)
+    async def label_names(self, request: LabelNamesRequest, scope: QueryScope) -> TermsAnswer:
+        await self._begin(request, scope)
+        found = self._matching(request.selectors, request.within)
         names = [name for labels, _ in found for name in labels]
-        return self._terms(names, ask.limit, of_all=len(found) == len(self.stored))
+        return self._terms(names, request.limit, of_all=len(found) == len(self.stored))
 
-    async def label_values(self, ask: LabelValuesAsk, scope: QueryScope) -> TermsAnswer:
-        await self._begin(ask, scope)
-        found = self._matching(ask.selectors, ask.within)
-        values = [labels[ask.label] for labels, _ in found if ask.label in labels]
-        return self._terms(values, ask.limit, of_all=len(found) == len(self.stored))
+    async def label_values(self, request: LabelValuesRequest, scope: QueryScope) -> TermsAnswer:
+        await self._begin(request, scope)
+        found = self._matching(request.selectors, request.within)
+        values = [labels[request.label] for labels, _ in found if request.label in labels]
+        return self._terms(values, request.limit, of_all=len(found) == len(self.stored))
 
-    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
-        await self._begin(ask, scope)
+    async def samples(self, request: SamplesRequest, scope: QueryScope) -> SamplesAnswer:
+        await self._begin(request, scope)
         inside = [
-            (labels, [(time, value) for time, value in samples if ask.within.first <= time <= ask.within.last])
-            for labels, samples in self._matching((ask.selector,), None)
+            (labels, [(time, value) for time, value in samples if request.within.first <= time <= request.within.last])
+            for labels, samples in self._matching((request.selector,), None)
         ]
         found = [(labels, samples) for labels, samples in inside if samples]
         flat = [sample for _, samples in found for sample in samples]
-        if len(found) > ask.max_series:
-            raise QueryTooLarge(f"{len(found)} series are more than {ask.max_series}")
-        if len(flat) > ask.max_samples:
-            raise QueryTooLarge(f"{len(flat)} samples are more than {ask.max_samples}")
+        if len(found) > request.max_series:
+            raise QueryTooLarge(f"{len(found)} series are more than {request.max_series}")
+        if len(flat) > request.max_samples:
+            raise QueryTooLarge(f"{len(flat)} samples are more than {request.max_samples}")
         return SamplesAnswer(
             _keys([labels for labels, _ in found]),
             np.cumsum([0, *(len(samples) for _, samples in found)], dtype=np.int64),
@@ -132,9 +132,9 @@ class FakeQueries:
     ) -> SeriesCount:
         return SeriesCount(len(self._matching(selectors, within)))
 
-    async def cardinality(self, ask: CardinalityAsk, scope: QueryScope) -> CardinalityAnswer:
-        await self._begin(ask, scope)
-        found = [labels for labels, _ in self._matching(ask.selectors, ask.within)]
+    async def cardinality(self, request: CardinalityRequest, scope: QueryScope) -> CardinalityAnswer:
+        await self._begin(request, scope)
+        found = [labels for labels, _ in self._matching(request.selectors, request.within)]
         pairs: dict[tuple[str, str], int] = {}
         for labels in found:
             for pair in labels.items():
@@ -146,17 +146,17 @@ class FakeQueries:
         return CardinalityAnswer(
             len(found),
             tuple(_label_figures(name, pairs) for name in names),
-            tuple(ranked[: ask.limit]),
-            tuple([one for one in ranked if one.label == "__name__"][: ask.limit]),
-            tuple([one for one in ranked if one.label == ask.label][: ask.limit]),
+            tuple(ranked[: request.limit]),
+            tuple([one for one in ranked if one.label == "__name__"][: request.limit]),
+            tuple([one for one in ranked if one.label == request.label][: request.limit]),
             estimated_labels=self.estimated_labels,
             estimated_series=self.estimated_series,
             warnings=self.warnings,
         )
 
-    async def buckets(self, ask: BucketsAsk, scope: QueryScope) -> BucketsAnswer:
-        await self._begin(ask, scope)
-        newest = sorted({one.bucket for one in self.bucket_figures})[-ask.limit :] if ask.limit else []
+    async def buckets(self, request: BucketsRequest, scope: QueryScope) -> BucketsAnswer:
+        await self._begin(request, scope)
+        newest = sorted({one.bucket for one in self.bucket_figures})[-request.limit :] if request.limit else []
         return BucketsAnswer(tuple(one for one in self.bucket_figures if one.bucket in newest), self.warnings)
 
     def index_version(self) -> IndexVersion | None:
@@ -165,11 +165,11 @@ class FakeQueries:
     def unserved(self) -> tuple[str, ...]:
         return self.unserved_partitions
 
-    def kept(self, ask: LabelNamesAsk | LabelValuesAsk) -> None:
-        self.answered_from_kept.append(ask)
+    def answered_from_cache(self, request: LabelNamesRequest | LabelValuesRequest) -> None:
+        self.cached_answers.append(request)
 
-    async def _begin(self, ask: Ask, scope: QueryScope) -> None:
-        self.asked.append(ask)
+    async def _begin(self, request: ShardRequest, scope: QueryScope) -> None:
+        self.asked.append(request)
         await self._began(scope)
 
     async def _began(self, scope: QueryScope) -> None:
@@ -202,10 +202,10 @@ class FakeQueries:
 
     def _terms(self, found: list[str], limit: int, *, of_all: bool) -> TermsAnswer:
         terms = sorted(set(found))
-        kept = [term.encode() for term in terms[:limit]]
+        answered_from_cache = [term.encode() for term in terms[:limit]]
         return TermsAnswer(
-            np.cumsum([0, *map(len, kept)], dtype=np.int64),
-            np.frombuffer(b"".join(kept), dtype=np.uint8),
+            np.cumsum([0, *map(len, answered_from_cache)], dtype=np.int64),
+            np.frombuffer(b"".join(answered_from_cache), dtype=np.uint8),
             np.array([found.count(term) for term in terms[:limit]], dtype=np.int64),
             len(terms) > limit,
             self.warnings,

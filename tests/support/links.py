@@ -1,4 +1,4 @@
-"""A link to a shard's process as a test has it answer, and event loops to ask over it."""
+"""A link to a shard's process with scripted answers, and event loops for it."""
 
 import asyncio
 import fcntl
@@ -17,13 +17,14 @@ import uvloop
 from strandline.clock import SystemClock
 from strandline.errors import StrandlineError
 from strandline.node.query.answer_memory import AnswerMemory
+from strandline.node.query.answer_messages import answer_message
 from strandline.node.query.answers import Answer, BucketsAnswer
-from strandline.node.query.asks import Ask, BucketsAsk
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.index_version import IndexVersionPage, version_path
-from strandline.node.query.messages import answer_message, ask_message
 from strandline.node.query.queries import Cancellation
+from strandline.node.query.request_messages import request_message
 from strandline.node.query.shard_link import ShardLink
+from strandline.node.query.shard_requests import BucketsRequest, ShardRequest
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
 from strandline.node.workers import Workers
@@ -32,8 +33,8 @@ Result = TypeVar("Result")
 
 CLOCK = SystemClock()
 WAIT_S = 20.0
-ASK = BucketsAsk(None, 1)
-QUESTION = encode_joined(ask_message(ASK, WAIT_S))
+REQUEST = BucketsRequest(None, 1)
+REQUEST_FRAME = encode_joined(request_message(REQUEST, WAIT_S))
 LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 
 
@@ -57,22 +58,24 @@ class Loop:
 
 
 class Service:
-    """Answers as the test says."""
+    """Answers that the test defines."""
 
     def __init__(self, path: Path | None = None) -> None:
         """`path` is that of the socket beside which the version of the lists is published."""
-        self.answers: Callable[[Ask, Cancellation], Answer] = lambda ask, _: BucketsAnswer((), (repr(ask),))
+        self.answers: Callable[[ShardRequest, Cancellation], Answer] = lambda request, _: BucketsAnswer(
+            (), (repr(request),)
+        )
         self.ended: list[StrandlineError] = []
         self.begun, self.over = threading.Event(), threading.Event()
         self.page = IndexVersionPage(version_path(path) if path is not None else None)
 
-    def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
-        return self.answers(ask, cancellation)
+    def answer(self, request: ShardRequest, cancellation: Cancellation) -> Answer:
+        return self.answers(request, cancellation)
 
     def report(self) -> bytes:
         return ShardReport(Status(phase=Phase.REPLAYING, fraction=0.5), ProcessFigures.now()).to_json()
 
-    def work_until_given_up(self, _ask: Ask, cancellation: Cancellation) -> Answer:
+    def work_until_given_up(self, _request: ShardRequest, cancellation: Cancellation) -> Answer:
         """Steps of an answer that never ends by itself."""
         self.begun.set()
         try:
@@ -94,14 +97,14 @@ class Linked:
         self.workers = Workers(2)
         self.link = ShardLink(path, shard, self.workers)
 
-    def ask(self, ask: Ask = ASK) -> Answer:
-        """The answer to a question, whose memory is given back."""
-        return self.loop.run(self.asked(ask))
+    def ask(self, request: ShardRequest = REQUEST) -> Answer:
+        """The answer to a request. Its memory is released."""
+        return self.loop.run(self.asked(request))
 
-    async def asked(self, ask: Ask = ASK) -> Answer:
+    async def asked(self, request: ShardRequest = REQUEST) -> Answer:
         lease = self.memory.lease()
         try:
-            return await self.link.ask(encode_joined(ask_message(ask, WAIT_S)), lease)
+            return await self.link.request(encode_joined(request_message(request, WAIT_S)), lease)
         finally:
             lease.release()
 
@@ -151,7 +154,7 @@ def scripted(path: Path, *scripts: Script) -> Iterator[socket.socket]:
 
 
 def answering(*words: str) -> Script:
-    """Answer a question with each of these words; read one more, if it comes, and hang up."""
+    """Answer one request with each of these words; read another request, if there is one, and close the connection."""
 
     def script(connection: socket.socket) -> None:
         for word in words:
@@ -163,7 +166,7 @@ def answering(*words: str) -> Script:
 
 
 def sending(data: bytes) -> Script:
-    """Answer a question with some bytes, and hang up."""
+    """Answer a request with these bytes, and close the connection."""
 
     def script(connection: socket.socket) -> None:
         assert connection.recv(1 << 16)

@@ -17,9 +17,9 @@ from strandline.node.http.responses import Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.http.server import HttpServer
 from strandline.node.job_watch.routes import jobs_routes
+from strandline.node.json_values import json_value
 from strandline.node.offsets.hours import ReadyReport
 from strandline.node.page.api import page_routes
-from strandline.node.plain import plain
 from strandline.node.settings import Settings
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
 from strandline.node.workers import Workers
@@ -97,4 +97,4 @@ async def _ready(request: Request) -> Response:
     )
     period = parameters_of_url(request).required("period")
     told = Readiness(period, Verdict.NOT_READY, "", 1, 0, period, 0, 0, 0, (behind,), (), ())
-    return Response.success(plain(ReadyReport(ready=False, readiness=told)))
+    return Response.success(json_value(ReadyReport(ready=False, readiness=told)))

@@ -15,27 +15,27 @@ from strandline.index.selectors import parse_selector
 from strandline.index.vm import start_vm
 from strandline.node.query.answer_memory import AnswerMemory, MemoryLease
 from strandline.node.query.answers import Answer, FragmentResult, SamplesAnswer, SeriesCount
-from strandline.node.query.asks import (
-    Ask,
-    BucketsAsk,
-    CardinalityAsk,
-    KeyPageAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    Selector,
-    SeriesAsk,
-)
 from strandline.node.query.frames import decode_frame
 from strandline.node.query.index_version import IndexVersionPage, version_path
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.lookup_frames import lookups_path
 from strandline.node.query.lookup_gate import LookupGate
-from strandline.node.query.messages import ask_of
 from strandline.node.query.queries import Cancellation, EvaluationLimits, QueryScope
+from strandline.node.query.request_messages import request_of
 from strandline.node.query.shard_answers import ShardAnswers
 from strandline.node.query.shard_link import ShardLink
 from strandline.node.query.shard_queries import ShardClient, ShardQueries
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    KeyPageRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    Selector,
+    SeriesRequest,
+    ShardRequest,
+)
 from strandline.node.shard.index_storage import LuceneStorage, MemoryStorage
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.report import ProcessFigures, ShardReport
@@ -103,9 +103,9 @@ class AnswersInProcess:
     async def look_up(self, _frame: bytes, _memory: MemoryLease) -> None:
         """There is no server of look-ups."""
 
-    async def ask(self, frame: bytes, _memory: MemoryLease) -> Answer:
-        ask, seconds = ask_of(decode_frame(bytearray(frame)))
-        return self.answers.answer(ask, Cancellation(CLOCK, seconds))
+    async def request(self, frame: bytes, _memory: MemoryLease) -> Answer:
+        request, seconds = request_of(decode_frame(bytearray(frame)))
+        return self.answers.answer(request, Cancellation(CLOCK, seconds))
 
     def index_version(self) -> None:
         """Nothing is kept."""
@@ -140,8 +140,8 @@ class WorldService:
         self.lookups.close()
         self.page.close()
 
-    def answer(self, ask: Ask, cancellation: Cancellation) -> Answer:
-        return self.answers.answer(ask, cancellation)
+    def answer(self, request: ShardRequest, cancellation: Cancellation) -> Answer:
+        return self.answers.answer(request, cancellation)
 
     def report(self) -> bytes:
         return ShardReport(self.world.status, ProcessFigures.now()).to_json()
@@ -162,13 +162,13 @@ class FixedShards:
 
 
 _QUERIES = {
-    SeriesAsk: ShardQueries.series,
-    LabelNamesAsk: ShardQueries.label_names,
-    LabelValuesAsk: ShardQueries.label_values,
-    SamplesAsk: ShardQueries.samples,
-    KeyPageAsk: ShardQueries.key_page,
-    CardinalityAsk: ShardQueries.cardinality,
-    BucketsAsk: ShardQueries.buckets,
+    SeriesRequest: ShardQueries.series,
+    LabelNamesRequest: ShardQueries.label_names,
+    LabelValuesRequest: ShardQueries.label_values,
+    SamplesRequest: ShardQueries.samples,
+    KeyPageRequest: ShardQueries.key_page,
+    CardinalityRequest: ShardQueries.cardinality,
+    BucketsRequest: ShardQueries.buckets,
 }
 
 
@@ -185,7 +185,7 @@ class NodeWorld:
     publishes: bool = False
     memory: AnswerMemory = field(default_factory=lambda: AnswerMemory(1 << 30))
 
-    def ask(self, ask: Ask, seconds: float = 30.0) -> Any:
+    def ask(self, request: ShardRequest, seconds: float = 30.0) -> Any:
         """The answer of all shards. With `publishes` the shards have told how they are just before, as they do after
         each of their steps.
         """
@@ -193,7 +193,7 @@ class NodeWorld:
             for service in self.services:
                 service.publish()
         with self._scope(seconds) as scope:
-            return self.loop.run(_QUERIES[type(ask)](self.queries, ask, scope))
+            return self.loop.run(_QUERIES[type(request)](self.queries, request, scope))
 
     def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, seconds: float = 30.0) -> FragmentResult:
         """What a fragment of a PromQL query gives over all shards."""

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.answers import SamplesAnswer, SeriesAnswer, SeriesCount
-from strandline.node.query.asks import SamplesAsk, Selector, SeriesAsk
 from strandline.node.query.queries import QueryScope, QueryTooLarge
+from strandline.node.query.shard_requests import SamplesRequest, Selector, SeriesRequest
 from strandline.time_range import TimeRange
 from support.remote_read import Labels, Samples, answer_of
 
@@ -18,35 +18,35 @@ class ReadQueries:
     def __init__(self, series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> None:
         self.series_held, self.warnings = dict(sorted(series.items())), warnings
         self.unserved_partitions: tuple[str, ...] = ()
-        self.asks: list[SamplesAsk | SeriesAsk] = []
+        self.asks: list[SamplesRequest | SeriesRequest] = []
         self.before: Callable[[QueryScope], Awaitable[None]] = _nothing
 
     def unserved(self) -> tuple[str, ...]:
         return self.unserved_partitions
 
-    async def samples(self, ask: SamplesAsk, scope: QueryScope) -> SamplesAnswer:
-        await self._asked(ask, scope)
+    async def samples(self, request: SamplesRequest, scope: QueryScope) -> SamplesAnswer:
+        await self._asked(request, scope)
         found = {}
         for labels, samples in self.series_held.items():
-            within = [sample for sample in samples if ask.within.first <= sample[0] <= ask.within.last]
-            if within and all(matches(matcher, dict(labels)) for matcher in ask.selector):
+            within = [sample for sample in samples if request.within.first <= sample[0] <= request.within.last]
+            if within and all(matches(matcher, dict(labels)) for matcher in request.selector):
                 found[labels] = within
         count = sum(map(len, found.values()))
-        if len(found) > ask.max_series:
-            raise QueryTooLarge(f"exceeded series limit ({ask.max_series})")
-        if count > ask.max_samples:
-            raise QueryTooLarge(f"exceeded sample limit ({ask.max_samples})", remedy="Ask for less")
+        if len(found) > request.max_series:
+            raise QueryTooLarge(f"exceeded series limit ({request.max_series})")
+        if count > request.max_samples:
+            raise QueryTooLarge(f"exceeded sample limit ({request.max_samples})", remedy="Ask for less")
         return answer_of(found, self.warnings)
 
-    async def series(self, ask: SeriesAsk, scope: QueryScope) -> SeriesAnswer:
-        await self._asked(ask, scope)
+    async def series(self, request: SeriesRequest, scope: QueryScope) -> SeriesAnswer:
+        await self._asked(request, scope)
         found: dict[Labels, Samples] = {
             labels: []
             for labels in self.series_held
-            if any(all(matches(matcher, dict(labels)) for matcher in selector) for selector in ask.selectors)
+            if any(all(matches(matcher, dict(labels)) for matcher in selector) for selector in request.selectors)
         }
-        shown = dict(list(found.items())[: ask.limit])
-        return SeriesAnswer(answer_of(shown).keys, len(found) > ask.limit, self.warnings)
+        shown = dict(list(found.items())[: request.limit])
+        return SeriesAnswer(answer_of(shown).keys, len(found) > request.limit, self.warnings)
 
     async def count_series(
         self, selectors: tuple[Selector, ...], _within: TimeRange | None, _scope: QueryScope
@@ -58,8 +58,8 @@ class ReadQueries:
         ]
         return SeriesCount(len(found))
 
-    async def _asked(self, ask: SamplesAsk | SeriesAsk, scope: QueryScope) -> None:
-        self.asks.append(ask)
+    async def _asked(self, request: SamplesRequest | SeriesRequest, scope: QueryScope) -> None:
+        self.asks.append(request)
         await self.before(scope)
 
 

@@ -1,5 +1,6 @@
-"""Prometheus' HTTP API over a node's queries: series, labels, PromQL, and what Grafana asks beside them.
+"""Prometheus' HTTP API over a node's queries: series, labels, PromQL, and the other paths that Grafana calls.
 
-A handler reads parameters, asks `NodeQueries`, and writes the answer's columns as JSON. PromQL is planned here: shards
-evaluate the fragments of a query, and the rest is evaluated in the front.
+A handler reads the parameters, calls `NodeQueries`, and writes the columns of the answer as JSON (`json_pieces`,
+`sending`). PromQL is planned here: shards evaluate the fragments of a query, and the front the rest. It must not know
+how shards are reached.
 """

@@ -8,10 +8,10 @@ import orjson
 from strandline.clock import Clock
 from strandline.node.http.api.fetching import Fetched, fetch
 from strandline.node.http.api.front_evaluation import evaluate_rest
+from strandline.node.http.api.json_pieces import Points, matrix_json, scalar_json, string_json, vector_json
 from strandline.node.http.api.language import bad_query, query_of
 from strandline.node.http.api.names import scope_of
-from strandline.node.http.api.pieces import Points, matrix_json, scalar_json, string_json, vector_json
-from strandline.node.http.api.query_cost import QueryCost, watched
+from strandline.node.http.api.query_cost import QueryCost, log_if_heavy
 from strandline.node.http.api.sending import Answer, respond
 from strandline.node.http.errors import BadParameter
 from strandline.node.http.parameters import Parameters, parameters_of
@@ -31,13 +31,13 @@ from strandline.promql.query_cache import QueryCache
 from strandline.promql.value_types import ValueType
 
 # A longer query is parsed in a worker thread.
-_SHORT_QUERY = 2000
-# How many warnings, and how many infos, of the evaluation an answer has at most, as in Prometheus.
-_MOST_ANNOTATIONS = 10
+_MAX_INLINE_QUERY = 2000
+# The maximum number of warnings, and of infos, of an evaluation, as in Prometheus.
+_MAX_ANNOTATIONS = 10
 
 
 class EvaluatingApi:
-    """The values of expressions: at a moment, or at each step of a range. It belongs to one event loop."""
+    """The values of expressions: at one time, or at each step of a range. For one event loop."""
 
     def __init__(self, queries: NodeQueries, workers: Workers, settings: QuerySettings, clock: Clock) -> None:
         self._queries, self._workers, self._settings, self._clock = queries, workers, settings, clock
@@ -53,10 +53,10 @@ class EvaluatingApi:
         )
 
     async def query(self, request: Request) -> AnyResponse:
-        """At one moment, now unless `time` says another."""
+        """At one time, `time` or now."""
         given = await parameters_of(request)
-        moment = given.time("time", self._clock.now_ms())
-        return await self._answer(request, given, QueryTimes.instant(moment, lookback=self._lookback(given)))
+        time = given.time("time", self._clock.now_ms())
+        return await self._answer(request, given, QueryTimes.instant(time, lookback=self._lookback(given)))
 
     async def query_range(self, request: Request) -> AnyResponse:
         """At every step from `start` to `end`."""
@@ -69,7 +69,7 @@ class EvaluatingApi:
                 'invalid parameter "step": zero or negative query resolution step widths are not accepted. '
                 "Try a positive integer"
             )
-        # Prometheus counts the steps between the points, so that there may be one point more.
+        # Prometheus counts the steps between the points, so one more point is allowed.
         if (end - start) // step > self._settings.max_points:
             raise BadParameter(
                 f"exceeded maximum resolution of {self._settings.max_points:,} points per timeseries. "
@@ -80,24 +80,24 @@ class EvaluatingApi:
 
     async def _answer(self, request: Request, given: Parameters, times: QueryTimes) -> AnyResponse:
         text, cost = query_of(given), QueryCost()
-        # A wrong one is refused before anything is read.
+        # An invalid limit is refused before anything is read.
         given.limit(1)
         slow_s, many = self._settings.log_slower_than.seconds, self._settings.max_samples // 2
-        with watched(text, cost, self._clock, slow_s=slow_s, many_samples=many):
+        with log_if_heavy(text, cost, self._clock, slow_s=slow_s, many_samples=many):
             result, warnings = await self._evaluated(request, given, text, times, cost)
         points, truncated = _limited(result, given)
         size = 0 if points is None else points.nbytes
-        # What the result was made from is not needed any longer.
+        # What the result was computed from is freed.
         request.memory.shrink(max(0, request.memory.held - size))
-        told = result.annotations
+        annotations = result.annotations
         return await respond(
             request,
             self._workers,
             Answer(
                 _data(result, points, cost if given.text("stats") else None),
                 size,
-                (*warnings, *told.warnings(text, _MOST_ANNOTATIONS), *truncated),
-                tuple(told.infos(text, _MOST_ANNOTATIONS)),
+                (*warnings, *annotations.warnings(text, _MAX_ANNOTATIONS), *truncated),
+                tuple(annotations.infos(text, _MAX_ANNOTATIONS)),
             ),
         )
 
@@ -114,7 +114,7 @@ class EvaluatingApi:
         finally:
             cost.shards_s = clock.monotonic() - planned
         cost.series, cost.samples = fetched.series, fetched.samples
-        self._require_whole(prepared, fetched)
+        self._require_complete(prepared, fetched)
         begun = clock.monotonic()
         try:
             result, budget = await evaluate_rest(
@@ -132,14 +132,14 @@ class EvaluatingApi:
 
     async def _prepared(self, text: str, times: QueryTimes) -> Prepared:
         try:
-            if len(text) <= _SHORT_QUERY:
+            if len(text) <= _MAX_INLINE_QUERY:
                 return prepare(text, times, parser=self._parsed.parse)
             return await self._workers.run(lambda: prepare(text, times, parser=self._parsed.parse))
         except ParseError as error:
             raise bad_query(error) from error
 
-    def _require_whole(self, prepared: Prepared, fetched: Fetched) -> None:
-        """Raises `PartialAnswer` if series may be missing where that is not to be answered with a warning."""
+    def _require_complete(self, prepared: Prepared, fetched: Fetched) -> None:
+        """Raises `PartialAnswer` if the answer may lack series and a warning is not sufficient."""
         if not fetched.warnings:
             return
         if asks_for_absence(prepared.rest):
@@ -149,24 +149,24 @@ class EvaluatingApi:
         else:
             return
         if set(fetched.warnings) <= set(self._queries.unserved()):
-            # Waiting does not help: the settings say so.
+            # The settings exclude these partitions, so waiting does not help.
             remedy = (
-                "Those that are missing are not in node.shards here. Ask a node that serves all of them, or a "
+                "The missing partitions are not in this node's node.shards. Query a node that serves all of them, or a "
                 "Prometheus that reads from all nodes"
             )
         else:
-            remedy = "Try again when all shards answer; the status page shows how they are"
+            remedy = "Try again when all shards answer; the status page shows their state"
         raise PartialAnswer(f"the answer may be partial: {'; '.join(fetched.warnings)}", remedy=f"{why}. {remedy}")
 
     def _lookback(self, given: Parameters) -> int:
         lookback = given.duration("lookback_delta", self._settings.lookback.milliseconds)
         if lookback <= 0:
-            raise BadParameter('the parameter "lookback_delta" is not above zero')
+            raise BadParameter('the parameter "lookback_delta" must be positive')
         return lookback
 
 
 def _limited(result: Result, given: Parameters) -> tuple[Points | None, tuple[str, ...]]:
-    """At most so many series as the client wants, and a warning if those are not all."""
+    """At most as many series as the client's limit, and a warning if there are more."""
     if result.points is None:
         return None, ()
     points = _columns(result.points)

@@ -1,4 +1,4 @@
-"""The fragments of a PromQL query, asked of the shards all at once."""
+"""Requests the fragments of a PromQL query from the shards, concurrently."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,25 +13,25 @@ from strandline.promql.plan.fragments import AnyFragment
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What the fragments gave, and what was said about them."""
+    """The results of the fragments, with annotations and warnings."""
 
     values: Mapping[AnyFragment, FragmentValue]
     annotations: Annotations
     samples: int
-    """How many were read."""
+    """How many samples were read."""
     warnings: tuple[str, ...]
-    """What may be missing."""
+    """What the results may lack."""
 
     @property
     def series(self) -> int:
-        """How many series, or groups, the fragments gave."""
+        """How many series, or groups, the fragments have returned."""
         return sum(len(value.keys) for value in self.values.values())
 
 
 async def fetch(
     queries: NodeQueries, fragments: Sequence[AnyFragment], limits: EvaluationLimits, scope: QueryScope
 ) -> Fetched:
-    """Ask for all fragments. The first error is raised at once, and the others are given up."""
+    """Evaluate all fragments. The first error is raised at once, and cancels the others."""
     if len(fragments) == 1:
         results = [await queries.evaluate(fragments[0], limits, scope)]
     else:
@@ -50,7 +50,7 @@ async def fetch(
 async def _all(
     queries: NodeQueries, fragments: Sequence[AnyFragment], limits: EvaluationLimits, scope: QueryScope
 ) -> list[FragmentResult]:
-    # The time of all begins now. Each has a lease of its own, so that what one gives back is its own.
+    # The timeout of all begins now. Each fragment has its own lease, so that it gives back only its own memory.
     scope.seconds_left(asyncio.get_running_loop().time())
     leases = [scope.memory.part() for _ in fragments]
     try:

@@ -1,7 +1,8 @@
-"""The rest of a PromQL query, evaluated in the front over what its fragments gave.
+"""Evaluates the rest of a PromQL query in the front, over the results of its fragments.
 
-What is small is evaluated in the event loop, everything else in a worker thread. It is given up between two nodes of
-the plan: when the client is gone, when the time is over, or when there is no memory for the next value.
+Small queries are evaluated in the event loop, the others in a worker thread. Between two nodes of the plan, the
+evaluation ends if the client has closed the connection, the timeout has passed, or there is no memory for the next
+value.
 """
 
 import asyncio
@@ -17,20 +18,20 @@ from strandline.promql.evaluation.budget import Budget, cells_of
 from strandline.promql.evaluation.results import Result
 from strandline.promql.plan.nodes import steps
 
-# So many cells are evaluated in the event loop.
-_FEW_CELLS = 5000
-# How much memory a worker thread takes at a time: each time it waits for the event loop.
-_TAKEN_AT_ONCE = 1 << 20
-# How often a thread that waits for memory looks whether its query is still wanted.
-_LOOK_S = 0.05
+# Evaluations of at most this many cells run in the event loop.
+_MAX_INLINE_CELLS = 5000
+# How much memory a worker thread takes at a time: each time, it waits for the event loop.
+_GRANT_BYTES = 1 << 20
+# How often a thread that waits for memory checks whether its query was cancelled.
+_POLL_S = 0.05
 _CELL_BYTES, _POINT_BYTES = 8, 16
 
 
 class FrontBudget(Budget):
-    """Holds an evaluation to `query.max_samples`, and takes the memory for it."""
+    """Limits an evaluation to `query.max_samples`, and takes its memory."""
 
     def __init__(self, max_samples: int, fetched_cells: int, take: Callable[[int], None]) -> None:
-        """`take` takes so many bytes more, or raises. What was fetched is counted already."""
+        """`take` takes a number of bytes, or raises. The memory of `fetched_cells` is counted already."""
         super().__init__()
         self._max_samples, self._fetched, self._take = max_samples, fetched_cells, take
         self._taken = 0
@@ -52,7 +53,7 @@ class FrontBudget(Budget):
 async def evaluate_rest(
     prepared: Prepared, fetched: Fetched, scope: QueryScope, *, max_samples: int, workers: Workers, clock: Clock
 ) -> tuple[Result, Budget]:
-    """The result, and what was held for it. Raises `QueryTooLarge`, `EvaluationError`, `QueryTimedOut`, and what
+    """The result, and the budget that it used. Raises `QueryTooLarge`, `EvaluationError`, `QueryTimedOut`, and what
     `MemoryLease.grow` raises.
     """
     cells = sum(map(cells_of, fetched.values.values()))
@@ -63,10 +64,10 @@ async def evaluate_rest(
     def result(budget: Budget) -> Result:
         return evaluate(prepared, fetched.values, fetched.annotations, cancellation.check, budget)
 
-    if cells <= _FEW_CELLS and (1 + fetched.series) * max(steps(prepared.rest)) <= _FEW_CELLS:
+    if cells <= _MAX_INLINE_CELLS and (1 + fetched.series) * max(steps(prepared.rest)) <= _MAX_INLINE_CELLS:
         budget = FrontBudget(max_samples, cells, scope.memory.grow)
         return result(budget), budget
-    memory = _MemoryOfThread(scope.memory, cancellation)
+    memory = _ThreadMemory(scope.memory, cancellation)
     budget = FrontBudget(max_samples, cells, memory.take)
     try:
         async with asyncio.timeout(seconds):
@@ -74,33 +75,33 @@ async def evaluate_rest(
     except TimeoutError:
         raise timed_out(scope.timeout_s) from None
     finally:
-        # The thread may still be at it if this task was given up.
+        # If this task was cancelled, the thread may still be running.
         cancellation.cancel()
 
 
-class _MemoryOfThread:
-    """Lets a thread take memory from a lease, which belongs to the event loop."""
+class _ThreadMemory:
+    """Takes memory for a thread from a lease of the event loop."""
 
     def __init__(self, lease: MemoryLease, cancellation: Cancellation) -> None:
         self._lease, self._cancellation = lease, cancellation
         self._loop = asyncio.get_running_loop()
-        self._left = 0
+        self._granted = 0
 
     def take(self, size: int) -> None:
         """Called in the thread."""
-        if size > self._left:
-            more = max(size - self._left, _TAKEN_AT_ONCE)
+        if size > self._granted:
+            more = max(size - self._granted, _GRANT_BYTES)
             grown = asyncio.run_coroutine_threadsafe(self._grow(more), self._loop)
             while True:
                 try:
-                    grown.result(_LOOK_S)
+                    grown.result(_POLL_S)
                     break
                 except TimeoutError:
                     self._cancellation.check()
-            self._left += more
-        self._left -= size
+            self._granted += more
+        self._granted -= size
 
     async def _grow(self, size: int) -> None:
-        # Of a query that was given up the lease is released already.
+        # The lease of a cancelled query is released already.
         self._cancellation.check()
         self._lease.grow(size)

@@ -1,4 +1,4 @@
-"""Names of labels in a URL's path. A name that is no plain one may be escaped as Prometheus 3 does it."""
+"""Label names in a URL's path. They may be escaped as in Prometheus 3."""
 
 import re
 
@@ -6,24 +6,24 @@ from strandline.node.http.errors import BadParameter
 
 _PREFIX = "U__"
 _ESCAPED = re.compile(r"_([0-9A-Fa-f]{1,6})_|__|([^_]+)")
-_LONGEST = 32_766
+_MAX_LENGTH = 32_766
 
 
 def label_name_of(written: str) -> str:
-    """The name that a path means. Raises `BadParameter`."""
+    """The label name of a path segment. Raises `BadParameter`."""
     name = unescaped(written) if written.startswith(_PREFIX) else written
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
         raise BadParameter("the label's name is not UTF-8") from None
-    if not 0 < length <= _LONGEST:
-        raise BadParameter(f"a label's name has from 1 to {_LONGEST} bytes, and this one {length}")
+    if not 0 < length <= _MAX_LENGTH:
+        raise BadParameter(f"a label's name has from 1 to {_MAX_LENGTH} bytes, and this one {length}")
     return name
 
 
 def unescaped(written: str) -> str:
-    """`U__a_2E_b` is `a.b`: two underscores stand for one, a number between two for a character. What is not escaped
-    like that is a name as it stands.
+    """`U__a_2E_b` is `a.b`: two underscores mean one, and a hexadecimal number between two underscores a character. A
+    name that is not a valid escape is returned as it is.
     """
     found: list[str] = []
     position = len(_PREFIX)

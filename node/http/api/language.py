@@ -1,4 +1,4 @@
-"""`/api/v1/format_query` and `/api/v1/parse_query`: nothing is asked of the shards for them."""
+"""`/api/v1/format_query` and `/api/v1/parse_query`, which need no requests to shards."""
 
 from collections.abc import Callable
 
@@ -15,12 +15,12 @@ from strandline.promql.parser import parse
 from strandline.promql.printing import format_query
 from strandline.promql.tree_json import tree_of
 
-# Longer ones are read in a worker thread.
-_SHORT = 2000
+# Longer queries are parsed in a worker thread.
+_MAX_INLINE_QUERY = 2000
 
 
 class LanguageApi:
-    """Queries as text and as trees."""
+    """Formats and parses queries."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -34,7 +34,7 @@ class LanguageApi:
         )
 
     async def format(self, request: Request) -> AnyResponse:
-        """The query, broken into lines."""
+        """The query, formatted."""
         return await self._answered(request, lambda expression: as_utf8(format_query(expression)))
 
     async def parse(self, request: Request) -> AnyResponse:
@@ -43,13 +43,13 @@ class LanguageApi:
 
     async def _answered(self, request: Request, work: Callable[[Expression], object]) -> AnyResponse:
         text = query_of(await parameters_of(request))
-        if len(text) <= _SHORT:
+        if len(text) <= _MAX_INLINE_QUERY:
             return Response.success(work(parsed(text)))
         return await self._workers.run(lambda: Response.success(work(parsed(text))))
 
 
 def query_of(given: Parameters) -> str:
-    """The text of the query: an empty one is for the parser to refuse."""
+    """The text of the query. The parser refuses an empty one."""
     return given.text("query") or ""
 
 
@@ -62,5 +62,5 @@ def parsed(text: str, parser: Callable[[str], Expression] = parse) -> Expression
 
 
 def bad_query(error: ParseError) -> BadParameter:
-    """As Prometheus answers it."""
+    """The error of Prometheus for an invalid query."""
     return BadParameter(f'invalid parameter "query": {error.message}', remedy=error.remedy)

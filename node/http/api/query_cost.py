@@ -1,4 +1,4 @@
-"""What a PromQL query has cost: for `stats`, and for the log of slow and heavy queries."""
+"""The cost of a PromQL query: for `stats`, and for the log of slow and heavy queries."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from strandline.node.http.errors import fault_of
 
 log = structlog.get_logger(__name__)
 
-_SHOWN = 2000
+_MAX_LOGGED = 2000
 
 
 @dataclass(slots=True)
 class QueryCost:
-    """Seconds by where they went, and what was read and held. Filled in while the query is answered."""
+    """Seconds by phase, and what was read and held. Filled in while the query is answered."""
 
     prepare_s: float = 0.0
     shards_s: float = 0.0
@@ -31,7 +31,7 @@ class QueryCost:
     bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """As Prometheus has it, with our own figures beside."""
+        """Prometheus' statistics, and Strandline's figures."""
         total = self.prepare_s + self.shards_s + self.front_s
         return {
             "timings": {
@@ -56,7 +56,7 @@ class QueryCost:
 
 
 @contextmanager
-def watched(query: str, cost: QueryCost, clock: Clock, *, slow_s: float, many_samples: int) -> Iterator[None]:
+def log_if_heavy(query: str, cost: QueryCost, clock: Clock, *, slow_s: float, many_samples: int) -> Iterator[None]:
     """Log the query if it takes longer than `slow_s`, or reads or holds more than `many_samples`."""
     began, outcome = clock.monotonic(), "answered"
     try:
@@ -72,7 +72,7 @@ def watched(query: str, cost: QueryCost, clock: Clock, *, slow_s: float, many_sa
         if seconds >= slow_s or max(cost.samples, cost.peak_samples) > many_samples:
             log.warning(
                 "slow or heavy query",
-                query=query[:_SHOWN],
+                query=query[:_MAX_LOGGED],
                 outcome=outcome,
                 seconds=round(seconds, 3),
                 shard_seconds=round(cost.shards_s, 3),

@@ -1,4 +1,4 @@
-"""All paths of Prometheus' API that a node answers, but remote read; and pages of series beside them."""
+"""The routes of Prometheus' API except remote read, and of key pages."""
 
 from strandline.clock import Clock
 from strandline.node.http.api.evaluating import EvaluatingApi
@@ -20,7 +20,7 @@ def api_routes(
     *,
     started_ms: int | None = None,
 ) -> tuple[Route, ...]:
-    """The routes, over these queries. The node counts as started now, unless another time is given."""
+    """The routes, over these queries. `started_ms` is the node's start, by default now."""
     return (
         *NamesApi(queries, workers, settings).routes(),
         *KeyPagesApi(queries, workers, settings).routes(),

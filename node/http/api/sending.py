@@ -1,7 +1,7 @@
 """Answers as responses: Prometheus' envelope around pieces of JSON, compressed for clients that accept it.
 
-What is short is made in the event loop. Of what is long one block is in memory at a time: it is made and compressed in
-a worker thread when the client has taken the one before.
+Short responses are made in the event loop. Of a long one, one block is in memory at a time: it is made and compressed
+in a worker thread when the client has received the one before.
 """
 
 import zlib
@@ -17,26 +17,26 @@ from strandline.node.workers import Workers
 from strandline.promql.go_text import as_utf8
 
 _BLOCK = 1 << 20
-# One that the client takes, and one ahead of it.
-_BLOCKS_AT_ONCE = 2
-# About how many times longer an answer is as text.
-_TEXT = 2
-# Columns of so many bytes are written in the event loop.
-_SHORT = 64 << 10
-# Less than this is not worth a compressor.
-_COMPRESSED_FROM = 4 << 10
-# The lowest level: the network is mostly as fast as the next one would be.
+# The block that the client is receiving, and the next one.
+_BLOCKS_IN_MEMORY = 2
+# The approximate ratio of an answer's text to its columns.
+_TEXT_FACTOR = 2
+# Columns of at most this many bytes are written in the event loop.
+_MAX_INLINE = 64 << 10
+# Bytes. Compressing less is not worth the cost.
+_MIN_COMPRESSED = 4 << 10
+# The lowest level: on most networks, a higher one takes longer than it saves.
 _LEVEL = 1
 _GZIP = 31
 _BEGIN = b'{"status":"success","data":'
 _VARY: Fields = (("Vary", "Accept-Encoding"),)
-_PACKED: Fields = (*_VARY, ("Content-Encoding", "gzip"))
+_GZIPPED: Fields = (*_VARY, ("Content-Encoding", "gzip"))
 
 
 @dataclass(slots=True)
 class Answer:
-    """The data of an answer as JSON, in pieces; about how many bytes it is made of; and what the client should know
-    about it.
+    """The data of an answer as JSON, in pieces; the approximate size of the columns it is made from; and warnings and
+    infos.
     """
 
     data: Iterable[bytes]
@@ -48,10 +48,10 @@ class Answer:
 async def respond(request: Request, workers: Workers, answer: Answer) -> AnyResponse:
     """The response with an answer. Raises what `MemoryLease.grow` raises if there is no room for its text."""
     gzip = accepts_gzip(request.headers.get("accept-encoding", ""))
-    if answer.size <= _SHORT:
-        return whole_response(answer, gzip=gzip)
-    # Taken while the client can still be refused: beside what the answer is made of, its text is in memory.
-    reserved = min(_TEXT * answer.size, _BLOCKS_AT_ONCE * _BLOCK)
+    if answer.size <= _MAX_INLINE:
+        return inline_response(answer, gzip=gzip)
+    # The text is in memory besides the columns. Taken now, while the query can still be refused.
+    reserved = min(_TEXT_FACTOR * answer.size, _BLOCKS_IN_MEMORY * _BLOCK)
     request.memory.grow(reserved)
     body = _Body(_blocks(answer), gzip=gzip)
     first = await workers.run(body.next)
@@ -66,17 +66,17 @@ async def respond(request: Request, workers: Workers, answer: Answer) -> AnyResp
     return StreamedResponse(blocks(), headers=_headers(compressed=body.is_compressed), reserved=reserved)
 
 
-def whole_response(answer: Answer, *, gzip: bool) -> Response:
-    """The response with an answer that is short."""
+def inline_response(answer: Answer, *, gzip: bool) -> Response:
+    """The response with a short answer."""
     body = b"".join((_BEGIN, *answer.data, _end(answer)))
-    if not gzip or len(body) < _COMPRESSED_FROM:
+    if not gzip or len(body) < _MIN_COMPRESSED:
         return Response(body, headers=_VARY)
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-    return Response(compressor.compress(body) + compressor.flush(), headers=_PACKED)
+    return Response(compressor.compress(body) + compressor.flush(), headers=_GZIPPED)
 
 
 def _headers(*, compressed: bool) -> Fields:
-    return _PACKED if compressed else _VARY
+    return _GZIPPED if compressed else _VARY
 
 
 def _blocks(answer: Answer) -> Iterator[bytes]:
@@ -94,19 +94,19 @@ def _blocks(answer: Answer) -> Iterator[bytes]:
 
 
 def _end(answer: Answer) -> bytes:
-    return _told("warnings", answer.warnings) + _told("infos", answer.infos) + b"}"
+    return _messages("warnings", answer.warnings) + _messages("infos", answer.infos) + b"}"
 
 
-def _told(name: str, texts: Sequence[str]) -> bytes:
+def _messages(name: str, texts: Sequence[str]) -> bytes:
     if not texts:
         return b""
-    # Each only once: every query of a request may have met the same shard.
+    # Distinct: several queries of a request may have the same warning.
     return b',"%s":%s' % (name.encode(), orjson.dumps([as_utf8(text) for text in dict.fromkeys(texts)]))
 
 
 class _Body:
-    """Blocks, compressed where that is wanted and worth it. It looks one block ahead to know the last. Threads take
-    turns in it.
+    """Blocks, compressed if the client accepts it and it is worth it. Reads one block ahead to know the last one. Used
+    by one thread at a time.
     """
 
     def __init__(self, blocks: Iterator[bytes], *, gzip: bool) -> None:
@@ -129,7 +129,7 @@ class _Body:
         self.is_over = self._ahead is None
         if self._gzip and self._compressor is None:
             self._gzip = False
-            if not self.is_over or len(block) >= _COMPRESSED_FROM:
+            if not self.is_over or len(block) >= _MIN_COMPRESSED:
                 self._compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
         if self._compressor is None:
             return block

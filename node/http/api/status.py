@@ -1,4 +1,4 @@
-"""`/api/v1/status/...`, and the questions of Grafana and others that have an empty answer here."""
+"""`/api/v1/status/...`, and paths that Grafana and others call and that have an empty answer here."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse, Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.query.answers import BucketsAnswer, CardinalityAnswer
-from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import NodeQueries
+from strandline.node.query.shard_requests import BucketsRequest, CardinalityRequest
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
 
-# The Prometheus whose API this is. Grafana decides by it which parameters it may send.
+# The version of Prometheus whose API this is. Grafana chooses its parameters by it.
 _PROMETHEUS = "3.15.0"
-_MOST_TOPS = 10_000
+_MAX_TOPS = 10_000
 _SHOWN = 100
-_MOST_BUCKETS = 100_000
-_NAMED_ESTIMATES = 10
+_MAX_BUCKETS = 100_000
+_MAX_NAMED = 10
 _ESTIMATED_SERIES = (
     "the number of series is an estimate, and other counts of series are upper bounds: there are too many to compare "
     "them between shards, and one that is in two shards counts in each"
@@ -37,7 +37,7 @@ _ESTIMATED_SERIES = (
 
 @dataclass(frozen=True, slots=True)
 class StatusApi:
-    """What the node is, and what makes its index large."""
+    """Versions, the cardinality of the index, and empty answers."""
 
     queries: NodeQueries
     workers: Workers
@@ -61,18 +61,20 @@ class StatusApi:
     async def tsdb(self, request: Request) -> AnyResponse:
         """The cardinality of the index. Beyond Prometheus' `limit` it takes `match[]`, `start` and `end`."""
         given = await parameters_of(request)
-        if (limit := given.text("limit")) and not limit.strip("0"):
-            raise BadParameter('the parameter "limit" is not above zero')
-        most, within = given.limit(_MOST_TOPS, default=DEFAULT_LIMIT), given.time_range()
+        if (written := given.text("limit")) and not written.strip("0"):
+            raise BadParameter('the parameter "limit" must be positive')
+        limit, within = given.limit(_MAX_TOPS, default=DEFAULT_LIMIT), given.time_range()
         scope = scope_of(request, given, self.settings)
-        found = await self.queries.cardinality(CardinalityAsk(given.selectors(required=False), within, most), scope)
-        buckets = await self.queries.buckets(BucketsAsk(within, _MOST_BUCKETS), scope)
+        found = await self.queries.cardinality(
+            CardinalityRequest(given.selectors(required=False), within, limit), scope
+        )
+        buckets = await self.queries.buckets(BucketsRequest(within, _MAX_BUCKETS), scope)
         warnings = found.warnings + buckets.warnings + estimates_of(found)
-        body = await self.workers.run(lambda: _tsdb_json(found, buckets, most))
+        body = await self.workers.run(lambda: _tsdb_json(found, buckets, limit))
         return await respond(request, self.workers, Answer((body,), len(body), warnings))
 
     async def build_info(self, _request: Request) -> AnyResponse:
-        """Which Prometheus this is like, and which Strandline it is."""
+        """The version of Prometheus whose API this is, and the version of Strandline."""
         return Response.success(
             {
                 "version": _PROMETHEUS,
@@ -85,25 +87,25 @@ class StatusApi:
         )
 
     async def runtime_info(self, _request: Request) -> AnyResponse:
-        """Since when it runs, and what time it is."""
+        """The start time and the current time."""
         return Response.success({"startTime": _rfc3339(self.started_ms), "serverTime": _rfc3339(self.clock.now_ms())})
 
     async def metadata(self, request: Request) -> AnyResponse:
-        """None is kept."""
+        """Empty: metadata is not stored."""
         given = await parameters_of(request)
         for name in ("limit", "limit_per_metric"):
-            given.limit(_MOST_TOPS, name=name)
+            given.limit(_MAX_TOPS, name=name)
         return Response.success({})
 
     async def exemplars(self, request: Request) -> AnyResponse:
-        """None are kept. The expression is not read: a client may ask with any of PromQL."""
+        """Empty: exemplars are not stored. The expression is not parsed."""
         given = await parameters_of(request)
         given.required("query")
         given.time_range()
         return Response.success([])
 
     async def rules(self, request: Request) -> AnyResponse:
-        """None are evaluated here. Grafana asks any data source of this kind for them."""
+        """Empty: rules are not evaluated here. Grafana requests them from every Prometheus data source."""
         given = await parameters_of(request)
         if (kind := given.text("type")) not in (None, "alert", "record"):
             raise BadParameter(f'the parameter "type" is neither "alert" nor "record": {kind[:_SHOWN]!r}')
@@ -111,18 +113,18 @@ class StatusApi:
         return Response.success({"groups": []})
 
     async def alerts(self, _request: Request) -> AnyResponse:
-        """None, for the same reason."""
+        """Empty, for the same reason."""
         return Response.success({"alerts": []})
 
 
 def estimates_of(found: CardinalityAnswer) -> tuple[str, ...]:
-    """Which figures of several shards are estimates, as warnings."""
+    """Warnings about the figures that are estimates."""
     warnings = []
     if found.estimated_series:
         warnings.append(_ESTIMATED_SERIES)
     if names := found.estimated_labels:
-        shown = ", ".join(names[:_NAMED_ESTIMATES])
-        more = f" and {len(names) - _NAMED_ESTIMATES} more" if len(names) > _NAMED_ESTIMATES else ""
+        shown = ", ".join(names[:_MAX_NAMED])
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
         warnings.append(
             f"the numbers and bytes of the values of {shown}{more} are estimates, and counts of series by these values "
             "lower bounds: there are too many values to compare them between shards"
@@ -138,9 +140,9 @@ def _tsdb_json(found: CardinalityAnswer, buckets: BucketsAnswer, limit: int) -> 
             "headStats": {
                 "numSeries": found.series,
                 "numLabelPairs": sum(label.values for label in found.labels),
-                # Samples lie in segments of many series; there is no chunk of one.
+                # Segments have samples of many series; there are no chunks per series.
                 "chunkCount": 0,
-                # Of nothing at all the beginning lies behind the end, in Prometheus, too.
+                # Without data, the minimum is above the maximum, as in Prometheus.
                 "minTime": min((one.start for one in buckets.buckets), default=2**63 - 1),
                 "maxTime": max((one.end for one in buckets.buckets), default=-(2**63)),
             },

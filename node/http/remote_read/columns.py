@@ -1,4 +1,4 @@
-"""An answer's columns as the kernels take them."""
+"""The columns of an answer, as the kernels read them."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -14,8 +14,8 @@ Addresses = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class AnswerColumns:
-    """The arrays of an answer, each in one piece and of the type that the kernels read; values as their bits, so that
-    no NaN changes on its way.
+    """The arrays of an answer, contiguous and of the types that the kernels read. Values are their bits, which
+    preserves every NaN.
     """
 
     offsets: I64s
@@ -26,7 +26,7 @@ class AnswerColumns:
 
     @classmethod
     def of(cls, answer: SamplesAnswer) -> Self:
-        """The columns of an answer: views of them, as a rule."""
+        """The columns of an answer, usually as views."""
         value = np.ascontiguousarray(answer.value, dtype=np.float64)
         return cls(
             np.ascontiguousarray(answer.keys.offsets, dtype=np.int64),
@@ -41,7 +41,7 @@ class AnswerColumns:
 
     @property
     def addresses(self) -> Addresses:
-        """Where they lie. Good while these columns are kept."""
+        """The addresses of the arrays. Valid while this object exists."""
         return (
             self.offsets.ctypes.data,
             self.keys.ctypes.data,
@@ -52,6 +52,6 @@ class AnswerColumns:
 
     @property
     def longest_labels(self) -> int:
-        """No series' labels take more bytes than this in a message."""
-        # A label takes 4 bytes beside its texts in a key. In a message it takes 6, or up to 12 where texts are long.
+        """An upper bound of the size of a series' labels in a message."""
+        # Besides its texts, a label takes 4 bytes in a key, and 6 in a message, or up to 12 with long texts.
         return 2 * int(np.diff(self.offsets).max(initial=0))

@@ -1,6 +1,6 @@
-"""The fields of a protobuf message, one by one, for messages that are small but may be hostile.
+"""Reads the fields of a protobuf message one by one, for messages that are small but may be malicious.
 
-Unknown fields are there for the caller to pass over. Groups, which nobody has sent for many years, are refused.
+Unknown fields are returned, and the caller skips them. Groups, which are deprecated, are refused.
 """
 
 import re
@@ -13,30 +13,30 @@ _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 _FIXED_SIZES = {_FIXED_64: 8, _FIXED_32: 4}
 _MAX_VARINT = 10
 _LAST_NUMBER = 2**29 - 1
-# A run of bytes that go on, and one that does not.
-_WHOLE_VARINT = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]", re.DOTALL)
+# Bytes with the continuation bit, and one without.
+_VARINT_BYTES = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]", re.DOTALL)
 
 
 class BadMessage(BadParameter):
-    """Bytes that are not the message which they should be."""
+    """Bytes that are not a valid message."""
 
 
 @dataclass(slots=True)
 class FieldBudget:
-    """How many fields may still be read. They are read one by one, so their number is what a message costs."""
+    """How many fields may still be read. The cost of a message is the number of its fields."""
 
     left: int
 
     def take(self) -> None:
-        """One more. Raises `BadMessage` if that is one too many."""
+        """Count one field. Raises `BadMessage` if none is left."""
         if self.left == 0:
-            raise BadMessage("the read request has too many fields", remedy="Ask for less in one request")
+            raise BadMessage("the read request has too many fields", remedy="Send several requests")
         self.left -= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: a number if it is a varint, bytes if it is text or a message, neither for a type that we don't use."""
+    """One field: `varint` of a number, `content` of a text or a message, neither of other types."""
 
     message: str
     number: int
@@ -44,31 +44,31 @@ class Field:
     content: bytes | None
 
     def as_int64(self) -> int:
-        """The number with its sign."""
+        """The value as a signed integer."""
         unsigned = self.as_uint64()
         return unsigned - (1 << 64) if unsigned >> 63 else unsigned
 
     def as_uint64(self) -> int:
-        """The number as it was sent."""
+        """The value as an unsigned integer."""
         if self.varint is None:
-            raise self._of_another_type("a number")
+            raise self._wrong_type("a number")
         return self.varint
 
     def as_bytes(self) -> bytes:
-        """A message inside."""
+        """The value as bytes."""
         if self.content is None:
-            raise self._of_another_type("bytes")
+            raise self._wrong_type("bytes")
         return self.content
 
     def as_text(self) -> str:
-        """A text."""
+        """The value as text."""
         try:
             return self.as_bytes().decode()
         except UnicodeDecodeError as error:
             raise BadMessage(f"field {self.number} of a {self.message} is not UTF-8: {error.reason}") from error
 
     def as_numbers(self, budget: FieldBudget) -> tuple[int, ...]:
-        """The numbers of a repeated field: packed, as encoders do today, or one by itself. Each counts as a field."""
+        """The numbers of a repeated field, packed or not. Each counts as a field of the budget."""
         if self.varint is not None:
             return (self.varint,)
         numbers, packed, at = [], self.as_bytes(), 0
@@ -78,12 +78,12 @@ class Field:
             numbers.append(number)
         return tuple(numbers)
 
-    def _of_another_type(self, wanted: str) -> BadMessage:
+    def _wrong_type(self, wanted: str) -> BadMessage:
         return BadMessage(f"field {self.number} of a {self.message} is not {wanted}")
 
 
 def read_fields(message: bytes, name: str, budget: FieldBudget) -> Iterator[Field]:
-    """The fields of a message in their order. Raises `BadMessage` at the first that is broken."""
+    """The fields of a message in their order. Raises `BadMessage` at the first invalid one."""
     at = 0
     while at < len(message):
         budget.take()
@@ -109,11 +109,11 @@ def read_fields(message: bytes, name: str, budget: FieldBudget) -> Iterator[Fiel
 
 
 def _varint(message: bytes, at: int, name: str) -> tuple[int, int]:
-    """A number and the position behind it."""
-    found = _WHOLE_VARINT.match(message, at)
+    """A number and the position after it."""
+    found = _VARINT_BYTES.match(message, at)
     if found is None:
         raise BadMessage(f"a {name} has a number at byte {at} that is cut off, or longer than {_MAX_VARINT} bytes")
     value = 0
-    for place, byte in enumerate(found.group()):
-        value |= (byte & 0x7F) << (7 * place)
+    for index, byte in enumerate(found.group()):
+        value |= (byte & 0x7F) << (7 * index)
     return value & 0xFFFF_FFFF_FFFF_FFFF, found.end()

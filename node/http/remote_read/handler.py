@@ -1,21 +1,20 @@
 """The handler of `POST /api/v1/read`.
 
-The protocol has no place for warnings. So an answer that may be partial, because a shard is still recovering or does
-not answer, is refused with 503 and the reason, rather than sent as though it were whole. Prometheus takes remote
-storage for secondary: on a 503 it answers the query from what else it has, with our text among the warnings of its
-answer, which Grafana shows. A client that would rather have what there is says so in the URL,
-`/api/v1/read?partial=allow`: every client can be given a URL, while not every Prometheus sends the headers that it is
-told to. Answers then carry the warnings in the header `X-Strandline-Warnings`. A client that reads from all nodes of a
-dataset says `?partial=node`: partitions that the node does not serve are no reason to refuse then.
+The protocol has no warnings. So an answer that may be partial, because a shard is recovering or does not answer, is
+refused with 503 and the reason. Prometheus treats remote storage as secondary: on a 503, it answers the query from its
+other sources, and adds our text to the warnings of its answer, which Grafana shows. A client that accepts partial
+answers uses the URL `/api/v1/read?partial=allow`. A URL can be configured in every client, but not every Prometheus
+sends configured headers. Answers then have the warnings in the header `X-Strandline-Warnings`. A client that reads from
+all nodes of a dataset uses `?partial=node`: partitions that the node does not serve are then no reason to refuse.
 
-Of times that lie further back than `shard.late_by` before what a shard has read, answers may lack samples that came
-even later; these are not refused, and have that header, too.
+For times further back than `shard.late_by`, answers may lack samples that came even later. These answers are not
+refused, and have that header, too.
 
-Staleness markers are samples as all others here: what they mean is PromQL's to say.
+Staleness markers are sent like other samples, since PromQL interprets them.
 
-Errors are plain text with the status that `strandline.node.http.errors` has for them, as Prometheus' own handler
-answers. Once the first byte of an answer is out, what goes wrong can only be shown by breaking off: the connection is
-closed before the end of the body, which a client of HTTP/1.1 can tell from a short answer.
+Errors are plain text with the status of `strandline.node.http.errors`, as in Prometheus' handler. An error after the
+first byte of an answer closes the connection before the end of the body, which a client of HTTP/1.1 can distinguish
+from a complete answer.
 """
 
 from collections.abc import AsyncGenerator
@@ -25,7 +24,7 @@ from strandline.errors import StrandlineError
 from strandline.node.http.api.names import limited_scope
 from strandline.node.http.errors import BadParameter, Refused, fault_of
 from strandline.node.http.parameters import parameters_of_url
-from strandline.node.http.remote_read.asking import ask, require_whole
+from strandline.node.http.remote_read.read_execution import execute, require_complete
 from strandline.node.http.remote_read.requests import ResponseType, decode_request
 from strandline.node.http.remote_read.sampled import sampled_parts
 from strandline.node.http.remote_read.streamed import PART_BYTES, streamed_parts
@@ -40,7 +39,7 @@ from strandline.node.workers import Workers
 MAX_BODY = 4 << 20
 PARTIAL_PARAMETER, WARNINGS_HEADER = "partial", "X-Strandline-Warnings"
 
-_LONGEST_HEADER = 2000
+_MAX_HEADER = 2000
 _TYPES = {
     ResponseType.SAMPLES: "application/x-protobuf",
     ResponseType.STREAMED_XOR_CHUNKS: "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse",
@@ -54,13 +53,13 @@ _ENCODINGS: dict[ResponseType, Fields] = {
 def read_routes(
     queries: NodeQueries, workers: Workers, settings: QuerySettings, *, mask: SecretMask | None = None
 ) -> tuple[Route, ...]:
-    """Remote read. Errors' texts pass the mask."""
+    """The route of remote read. Error texts are masked."""
     reader = _Reader(queries, workers, settings, mask or SecretMask())
     return (Route(("POST",), "/api/v1/read", reader.read, Access.READ),)
 
 
 class _Partial(StrEnum):
-    """Which answers a client accepts: only those of the whole dataset, all that this node should have, or any."""
+    """Which answers a client accepts: only of the whole dataset (DENY), of all that this node serves (NODE), or any."""
 
     DENY = "deny"
     NODE = "node"
@@ -75,19 +74,19 @@ class _Reader:
         """Answer a request."""
         try:
             partial = _partial(request)
-            asked = decode_request(await _body(request))
+            read_request = decode_request(await _body(request))
             scope = limited_scope(request, self._settings.timeout.seconds)
-            answer = await ask(asked, self._queries, self._settings, scope)
+            answer = await execute(read_request, self._queries, self._settings, scope)
             if partial is not _Partial.ALLOW:
-                require_whole(answer, self._queries.unserved(), of_dataset=partial is _Partial.DENY)
-            make = sampled_parts if asked.response_type is ResponseType.SAMPLES else streamed_parts
+                require_complete(answer, self._queries.unserved(), of_dataset=partial is _Partial.DENY)
+            make = sampled_parts if read_request.response_type is ResponseType.SAMPLES else streamed_parts
             reserved = min(PART_BYTES, request.memory.held)
             request.memory.grow(reserved)
             parts = await self._workers.run(lambda: make(answer.columns))
         except StrandlineError as error:
             fault = fault_of(error).masked(self._mask)
             return Response.text(fault.text + "\n", status=fault.status, headers=fault.headers)
-        headers = _ENCODINGS[asked.response_type]
+        headers = _ENCODINGS[read_request.response_type]
         if answer.warnings:
             headers += ((WARNINGS_HEADER, self._mask.text(_header_text(answer.warnings))),)
 
@@ -95,28 +94,28 @@ class _Reader:
             while (part := await self._workers.run(lambda: next(parts, None))) is not None:
                 yield part
 
-        return StreamedResponse(blocks(), _TYPES[asked.response_type], headers, reserved=reserved)
+        return StreamedResponse(blocks(), _TYPES[read_request.response_type], headers, reserved=reserved)
 
 
 def _partial(request: Request) -> "_Partial":
-    """Which part the client accepts for the answer. Raises `BadParameter` for a value that says none."""
+    """The `partial` parameter. Raises `BadParameter` for an unknown value."""
     given = parameters_of_url(request).text(PARTIAL_PARAMETER) or _Partial.DENY.value
     try:
         return _Partial(given)
     except ValueError:
-        remedy = "Write allow, deny or node"
-        raise BadParameter(f"{PARTIAL_PARAMETER}={given:.50} means nothing here", remedy=remedy) from None
+        remedy = "Use allow, deny or node"
+        raise BadParameter(f"{PARTIAL_PARAMETER}={given:.50} is not a valid value", remedy=remedy) from None
 
 
 async def _body(request: Request) -> bytes:
-    """The request's body. Raises `Refused` if it is too large, or packed in another way."""
+    """The request's body. Raises `Refused` if it is too large, or not compressed with snappy."""
     encoding = request.headers.get("content-encoding", "snappy")
     if encoding.lower() != "snappy":
-        raise Refused(415, "bad_data", f"a read request is packed with snappy, not {encoding!r:.50}")
+        raise Refused(415, "bad_data", f"a read request must be compressed with snappy, not {encoding!r:.50}")
     return await request.body.read()
 
 
 def _header_text(warnings: tuple[str, ...]) -> str:
     """Warnings in one line of plain ASCII."""
     line = " ".join("; ".join(warnings).split())
-    return line.encode("ascii", "replace").decode()[:_LONGEST_HEADER]
+    return line.encode("ascii", "replace").decode()[:_MAX_HEADER]

@@ -1,4 +1,4 @@
-"""The request: a snappy block that holds a `ReadRequest`, of whose messages this is what counts here.
+"""Decodes a read request: a snappy block with a `ReadRequest`. The fields that are used:
 
     ReadRequest  { repeated Query queries = 1; repeated ResponseType accepted_response_types = 2; }
     Query        { int64 start_timestamp_ms = 1; int64 end_timestamp_ms = 2;
@@ -6,8 +6,8 @@
     LabelMatcher { Type type = 1; string name = 2; string value = 3; }
     ReadHints    { ... string func = 2; ... }
 
-Hints say what the samples are wanted for, and may be ignored. One is not: for the function `series` Prometheus wants
-the series' labels only, and no sample is read for it.
+Hints describe how the samples will be used, and may be ignored, with one exception: for the function `series`,
+Prometheus needs the labels only, and no samples are read.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _LABELS_ONLY = "series"
 
 
 class ResponseType(IntEnum):
-    """The forms of answer that there are, by their numbers in the protocol."""
+    """The response types of the protocol, with their numbers."""
 
     SAMPLES = 0
     STREAMED_XOR_CHUNKS = 1
@@ -38,7 +38,7 @@ class ResponseType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReadQuery:
-    """One selector and the times that it is asked for, both included; `labels_only` if no sample is wanted."""
+    """A selector with its time range, including both ends. `labels_only`: without samples."""
 
     matchers: tuple[Matcher, ...]
     within: TimeRange
@@ -47,18 +47,18 @@ class ReadQuery:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What a client asks, and the form of answer that it prefers of those that we have."""
+    """The queries of a request, and the client's preferred response type among the supported ones."""
 
     queries: tuple[ReadQuery, ...]
     response_type: ResponseType
 
 
 def decode_request(body: bytes) -> ReadRequest:
-    """Read a request's body. Raises `BadMessage`, which says what is wrong with it."""
+    """Decode a request's body. Raises `BadMessage`, with the reason."""
     try:
         message = decompress(body, limit=MAX_UNPACKED)
     except BadBlock as error:
-        raise BadMessage(f"the read request can't be unpacked: {error.message}") from error
+        raise BadMessage(f"the read request can't be decompressed: {error.message}") from error
     budget = FieldBudget(MAX_FIELDS)
     queries: list[ReadQuery] = []
     accepted: list[int] = []
@@ -82,7 +82,7 @@ def decode_request(body: bytes) -> ReadRequest:
 
 
 def preferred(accepted: Sequence[int]) -> ResponseType:
-    """The first form in a client's list that we have; plain samples for a client that names none, as old ones do."""
+    """The first supported response type of a client's list; SAMPLES for a client without a list, as old ones are."""
     if not accepted:
         return ResponseType.SAMPLES
     for number in accepted:
@@ -90,7 +90,8 @@ def preferred(accepted: Sequence[int]) -> ResponseType:
             return ResponseType(number)
     known = ", ".join(f"{kind.name} ({kind:d})" for kind in ResponseType)
     raise BadMessage(
-        f"none of the accepted response types {', '.join(map(str, accepted))} is supported", remedy=f"There are {known}"
+        f"none of the accepted response types {', '.join(map(str, accepted))} is supported",
+        remedy=f"Supported are {known}",
     )
 
 
@@ -124,7 +125,7 @@ def _matcher(matcher: Field, budget: FieldBudget) -> Matcher:
     if kind >= len(_OPERATORS):
         raise BadMessage(f"a matcher of the label {label!r:.200} has the type {kind}; there are 0 to 3 (=, !=, =~, !~)")
     if not label:
-        raise BadMessage(f"a matcher with the value {value!r:.200} names no label")
+        raise BadMessage(f"a matcher with the value {value!r:.200} has no label")
     return Matcher(label, _OPERATORS[kind], value)
 
 

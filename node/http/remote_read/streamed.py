@@ -1,8 +1,8 @@
-"""Answers as a stream: frames with one series each, whose samples lie in XOR chunks.
+"""Writes answers as a stream of frames with one series each, whose samples are in XOR chunks.
 
-Prometheus' own server cuts a series at 1 MB of chunks and goes on with it in the next frame. Its client takes every
-frame for another series, and then fails queries over a series that was cut ("same labelset"). So ours cuts only what
-is far larger; a client of Prometheus reads frames up to 50 MB as it is set by default.
+Prometheus' server splits a series at 1 MB of chunks and continues it in the next frame. Its client takes every frame
+for another series, and then fails queries over a series that was split ("same labelset"). So this one splits only much
+larger series. A client of Prometheus accepts frames of up to 50 MB by default.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ FRAME_BYTES = 16 << 20
 def streamed_parts(
     answers: Sequence[AnswerColumns], *, part_bytes: int = PART_BYTES, frame_bytes: int = FRAME_BYTES
 ) -> Iterator[bytes]:
-    """The body of the response, part by part: whole frames, `part_bytes` or a little more."""
+    """The body of the response, part by part: complete frames, `part_bytes` or slightly more."""
     rest = list(answers)
     for query in range(len(answers)):
-        # Taken off the list, so that an answer that was sent can go.
+        # Removed from the list, so that an answer is freed when it was sent.
         columns = rest.pop(0)
         yield from _query_parts(columns, query, part_bytes, frame_bytes)
 
@@ -39,7 +39,7 @@ def _query_parts(columns: AnswerColumns, query: int, part_bytes: int, frame_byte
 
 
 def _longest_frame(columns: AnswerColumns, frame_bytes: int) -> int:
-    """No frame of the answer takes more bytes than this."""
+    """An upper bound of the size of a frame."""
     samples = int(np.diff(columns.first_sample).max(initial=0))
     chunks = -(-samples // CHUNK_SAMPLES) * CHUNK_FIELD_BYTES
     return HEADER + columns.longest_labels + min(chunks, frame_bytes + CHUNK_FIELD_BYTES) + FOOTER

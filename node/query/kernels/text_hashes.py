@@ -1,4 +1,4 @@
-"""Hashes of texts that lie one behind the other."""
+"""Hashes of texts."""
 
 from numba import njit
 

@@ -12,7 +12,7 @@ import pytest
 from strandline.clock import wait_until
 from strandline.node.query import fragment_answers, shard_answers
 from strandline.node.query.answers import Answer
-from strandline.node.query.asks import EvaluateAsk
+from strandline.node.query.fair_semaphore import FairSemaphore
 from strandline.node.query.queries import (
     Cancellation,
     EvaluationLimits,
@@ -20,7 +20,7 @@ from strandline.node.query.queries import (
     TooManySamples,
     TooManySeries,
 )
-from strandline.node.query.turns import Turns
+from strandline.node.query.shard_requests import EvaluateRequest
 from strandline.promql.engine import prepare
 from strandline.promql.errors import EvaluationError
 from strandline.promql.evaluation.fragment_rows import fragment_rows
@@ -117,7 +117,7 @@ def test_answers_do_not_depend_on_how_much_is_evaluated_at_a_time(
     end = node.worlds[0].clock.now_ms()
     times = QueryTimes(end - 3 * HOUR, end, 7 * MINUTE)
     expected = asked(node, text, times)
-    monkeypatch.setattr(fragment_answers, "_PART_LOOKS", 1)
+    monkeypatch.setattr(fragment_answers, "_PART_VISITS", 1)
     same(asked(node, text, times), expected)
 
 
@@ -140,13 +140,13 @@ def test_a_query_that_is_not_wanted_ends_within_a_block(monkeypatch: pytest.Monk
         monkeypatch.setattr(fragment_answers, "fragment_rows", rows)
         monkeypatch.setattr(fragment_answers, "_PART_CELLS", 4)
         with pytest.raises(QueryCancelled):
-            node.services[0].answer(EvaluateAsk(fragment, 1, 1000, 1000), cancelled)
+            node.services[0].answer(EvaluateRequest(fragment, 1, 1000, 1000), cancelled)
         assert evaluated == [4, 4, 4]
 
 
 def test_however_many_ask_at_once_few_blocks_are_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    turns, askers = Turns(2), 5
-    monkeypatch.setattr(shard_answers, "Turns", lambda _: turns)
+    turns, askers = FairSemaphore(2), 5
+    monkeypatch.setattr(shard_answers, "FairSemaphore", lambda _: turns)
     with node_world(tmp_path, shards=1, linked=False) as node:
         (world,) = node.worlds
         now = world.clock.now_ms()
@@ -171,7 +171,9 @@ def test_however_many_ask_at_once_few_blocks_are_in_memory(monkeypatch: pytest.M
             return fragment_rows(fragment, samples)
 
         def ask() -> None:
-            answered.append(node.services[0].answer(EvaluateAsk(fragment, 1, 1000, 1000), Cancellation(CLOCK, WAIT_S)))
+            answered.append(
+                node.services[0].answer(EvaluateRequest(fragment, 1, 1000, 1000), Cancellation(CLOCK, WAIT_S))
+            )
 
         monkeypatch.setattr(fragment_answers, "fragment_rows", rows)
         threads = [threading.Thread(target=ask) for _ in range(askers)]

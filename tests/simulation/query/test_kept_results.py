@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from strandline.node.query.asks import EvaluateAsk
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import EvaluateRequest
 from strandline.node.shard.status import Phase
 from strandline.promql.engine import prepare
 from strandline.promql.plan.fragments import Fragment
@@ -66,7 +66,7 @@ def test_a_refresh_evaluates_the_newest_steps_and_reads_no_others(world: LuceneW
     def read(answers: ShardAnswers) -> int:
         (fragment,) = prepare(SUM, ending(world.clock.now_ms())).fragments
         assert isinstance(fragment, Fragment)
-        answer = answers.answer(EvaluateAsk(fragment, 1, 100, 100_000), Cancellation(CLOCK, 30.0))
+        answer = answers.answer(EvaluateRequest(fragment, 1, 100, 100_000), Cancellation(CLOCK, 30.0))
         return answer.samples
 
     with closing(ShardAnswers(LiveWorld(world))) as answers:
@@ -271,7 +271,7 @@ def test_a_shard_that_is_missing_is_missed_and_comes_back(tmp_path: Path) -> Non
 def test_without_room_nothing_is_kept(world: LuceneWorld) -> None:
     (fragment,) = prepare(SUM, ending(world.clock.now_ms())).fragments
     assert isinstance(fragment, Fragment)
-    ask = EvaluateAsk(fragment, 1, 100, 100_000)
+    ask = EvaluateRequest(fragment, 1, 100, 100_000)
     for room in (0, 1_000):
         with closing(ShardAnswers(LiveWorld(world), result_cache=room)) as answers:
             for _ in range(2):

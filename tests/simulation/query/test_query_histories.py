@@ -13,18 +13,24 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from strandline.clock import SystemClock
 from strandline.index.matchers import Matcher, MatchOp
+from strandline.node.query.answer_messages import answer_of
 from strandline.node.query.answers import Answer, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, Lookup, SamplesAsk, SeriesAsk
 from strandline.node.query.frames import decode_frame
 from strandline.node.query.index_version import IndexVersionPage, IndexVersionReader
 from strandline.node.query.lookup_frames import lookup_frame
 from strandline.node.query.lookup_gate import LookupGate
-from strandline.node.query.messages import answer_of
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import (
+    LabelNamesRequest,
+    LabelValuesRequest,
+    LookupRequest,
+    SamplesRequest,
+    SeriesRequest,
+)
 from strandline.store.rows import ShardId
 from strandline.time_range import ALL_TIMES, TimeRange
-from support.lookup_questions import Found, asked_for_frame, connected, read_answer
+from support.packed_lookups import Found, answer_frame, connected, read_answer
 from support.query_worlds import LiveWorld, LuceneWorld, expected_samples, labels_of, names_of, samples_of
 from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall
 
@@ -135,13 +141,13 @@ class QueryHistory(RuleBasedStateMachine):
 
     def check(self, times: TimeRange, selector: tuple[Matcher, ...] = EVERY) -> None:
         give = Cancellation(SystemClock(), 60.0)
-        answer = self.answers.answer(SamplesAsk(selector, times, 1000, 100_000), give)
+        answer = self.answers.answer(SamplesRequest(selector, times, 1000, 100_000), give)
         assert isinstance(answer, SamplesAnswer)
         names = {name: None for name in self.there.expected() if selector is EVERY or name[0] == selector[0].value}
         assert samples_of(answer) == expected_samples([self.there], times, names)
         assert labels_of(answer.keys) == sorted(labels_of(answer.keys))
         assert bool(answer.warnings) is not self.there.is_active()
-        series = self.answers.answer(SeriesAsk((selector,), times, 1000), give)
+        series = self.answers.answer(SeriesRequest((selector,), times, 1000), give)
         assert isinstance(series, SeriesAnswer)
         # A series is there from its first sample on until it ends: whoever has a sample in the range is.
         assert set(names_of(answer.keys)) <= set(names_of(series.keys)) <= set(names)
@@ -171,7 +177,7 @@ class VersionHistory(QueryHistory):
             assert self.lists.setdefault(version.numbers, lists) == lists
 
     def listed(self, times: TimeRange) -> list[list[str]]:
-        asks = [LabelNamesAsk((), times, 100), LabelValuesAsk("__name__", (), times, 100)]
+        asks = [LabelNamesRequest((), times, 100), LabelValuesRequest("__name__", (), times, 100)]
         found = [self.answers.answer(ask, Cancellation(SystemClock(), 60.0)) for ask in asks]
         return [one.terms() for one in found if isinstance(one, TermsAnswer)]
 
@@ -204,7 +210,7 @@ class LookupHistory(QueryHistory):
             for lookup, expected in zip(lookups, by_process, strict=True):
                 frame = lookup_frame(lookup)
                 assert frame is not None
-                answer = asked_for_frame(connection, frame)
+                answer = answer_frame(connection, frame)
                 found = read_answer(answer)
                 if found is not None:
                     assert self.there.is_active()
@@ -213,18 +219,18 @@ class LookupHistory(QueryHistory):
                     every = self.by_process(replace(lookup, within=ALL_TIMES))
                     assert told(every) != told(expected) or self.there.running.index.has_purged_documents()
 
-    def by_process(self, lookup: Lookup) -> Answer:
+    def by_process(self, lookup: LookupRequest) -> Answer:
         return self.answers.answer(lookup, Cancellation(SystemClock(), 60.0))
 
 
-def lookups_of(metric: str, times: TimeRange) -> list[Lookup]:
+def lookups_of(metric: str, times: TimeRange) -> list[LookupRequest]:
     """By one label, by two, and by one that has one of several values."""
     by_metric = Matcher("__name__", MatchOp.EQUAL, metric)
     return [
-        SeriesAsk(((by_metric,),), times, 100),
-        LabelNamesAsk(((by_metric,),), times, 100),
-        LabelValuesAsk("name", ((by_metric,),), times, 100),
-        SeriesAsk(((by_metric, Matcher("name", MatchOp.MATCH, "a|b")),), times, 100),
+        SeriesRequest(((by_metric,),), times, 100),
+        LabelNamesRequest(((by_metric,),), times, 100),
+        LabelValuesRequest("name", ((by_metric,),), times, 100),
+        SeriesRequest(((by_metric, Matcher("name", MatchOp.MATCH, "a|b")),), times, 100),
     ]
 
 

@@ -11,15 +11,15 @@ import pytest
 from strandline.clock import SystemClock
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import (
-    BucketsAsk,
-    CardinalityAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    SeriesAsk,
-)
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    SeriesRequest,
+)
 from strandline.time_range import ALL_TIMES
 from support.query_worlds import LiveWorld, LuceneWorld, samples_of
 from support.shard_world import HOUR, MINUTE, POLICY
@@ -69,7 +69,7 @@ def test_no_read_has_a_hole_or_a_sample_twice_while_buckets_are_cut_and_stored(
         reads = 0
         while not asking.stop.is_set() or reads < 3:
             least = read
-            answer = answers.answer(SamplesAsk(EVERY, ALL_TIMES, 100, 100_000), asking.give())
+            answer = answers.answer(SamplesRequest(EVERY, ALL_TIMES, 100, 100_000), asking.give())
             assert isinstance(answer, SamplesAnswer)
             found = samples_of(answer)
             if least:
@@ -104,11 +104,11 @@ def test_keys_that_are_purged_while_they_are_asked_for_do_no_harm(world: LuceneW
     def ask_everything() -> int:
         asked = 0
         while not asking.stop.is_set() or asked < 3:
-            samples = answers.answer(SamplesAsk(EVERY, ALL_TIMES, 1000, 100_000), asking.give())
-            series = answers.answer(SeriesAsk((EVERY,), None, 1000), asking.give())
-            values = answers.answer(LabelValuesAsk("name", (EVERY,), ALL_TIMES, 1000), asking.give())
-            answers.answer(CardinalityAsk((), ALL_TIMES, 10), asking.give())
-            buckets = answers.answer(BucketsAsk(None, 1000), asking.give())
+            samples = answers.answer(SamplesRequest(EVERY, ALL_TIMES, 1000, 100_000), asking.give())
+            series = answers.answer(SeriesRequest((EVERY,), None, 1000), asking.give())
+            values = answers.answer(LabelValuesRequest("name", (EVERY,), ALL_TIMES, 1000), asking.give())
+            answers.answer(CardinalityRequest((), ALL_TIMES, 10), asking.give())
+            buckets = answers.answer(BucketsRequest(None, 1000), asking.give())
             assert isinstance(samples, SamplesAnswer)
             assert isinstance(series, SeriesAnswer)
             assert isinstance(values, TermsAnswer)

@@ -16,7 +16,7 @@ import uvloop
 from strandline.node.http.remote_read.handler import read_routes
 from strandline.node.http.remote_read.kernels.xor_chunks import CHUNK_BYTES, put_chunk
 from strandline.node.http.server import HttpServer
-from strandline.node.query.asks import SeriesAsk
+from strandline.node.query.shard_requests import SeriesRequest
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
 from strandline.node.workers import Workers
 from strandline.wire.encoding import Series, encode_request
@@ -160,7 +160,7 @@ def test_series_are_listed_without_reading_their_samples(reading: Asked, queries
     before = len(queries.asks)
     found = reading.data("/api/v1/series", match="up", start=START / 1000, end=END / 1000)
     assert [tuple(sorted(one.items())) for one in found] == [named("up", job="a"), named("up", job="b")]
-    assert all(isinstance(ask, SeriesAsk) for ask in queries.asks[before:])
+    assert all(isinstance(ask, SeriesRequest) for ask in queries.asks[before:])
 
 
 def test_a_partial_answer_is_a_warning_in_prometheus_and_no_data(tmp_path: Path) -> None:

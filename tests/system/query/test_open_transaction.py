@@ -8,9 +8,9 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.node.query.answers import SamplesAnswer
-from strandline.node.query.asks import SamplesAsk
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import SamplesRequest
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.stack import Stack
 from strandline.time_range import ALL_TIMES
@@ -59,7 +59,7 @@ def test_an_answer_without_records_behind_an_open_transaction_says_so(topic: Top
     with closing(ShardAnswers(LiveWorld(world))) as answers:
 
         def ask() -> SamplesAnswer:
-            asked = SamplesAsk(selector("up"), ALL_TIMES, 10, 10)
+            asked = SamplesRequest(selector("up"), ALL_TIMES, 10, 10)
             answer = answers.answer(asked, Cancellation(SystemClock(), 60.0))
             assert isinstance(answer, SamplesAnswer)
             return answer

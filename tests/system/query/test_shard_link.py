@@ -18,11 +18,11 @@ from strandline.index.documents import decode_part_key
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
 from strandline.node.bench.shard_process import ShardProcess
 from strandline.node.query.answers import Answer, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import LabelValuesAsk, SamplesAsk, SeriesAsk
 from strandline.node.query.frames import Message
-from strandline.node.query.link_socket import receive, send, wait_for_ever
+from strandline.node.query.link_socket import receive, send, wait_forever
 from strandline.node.query.lookup_frames import lookup_frame
 from strandline.node.query.queries import QueryUnavailable
+from strandline.node.query.shard_requests import LabelValuesRequest, SamplesRequest, SeriesRequest
 from strandline.node.settings.writing import write_settings
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.shard.report import ShardReport
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.system
 CLOCK = SystemClock()
 SERIES = 20
 EVERY = (Matcher("__name__", MatchOp.EQUAL, "m"),)
-ALL_SAMPLES = SamplesAsk(EVERY, ALL_TIMES, 1000, 1_000_000)
+ALL_SAMPLES = SamplesRequest(EVERY, ALL_TIMES, 1000, 1_000_000)
 Samples = dict[str, list[tuple[int, float]]]
 
 
@@ -113,8 +113,8 @@ def report_of(asked: Asked) -> ShardReport:
     """How the shard is, as its process says."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(asked.socket))
-        send(connection, Message("report", {}), wait_for_ever)
-        return ShardReport.from_json(receive(connection, wait_for_ever).columns[0].tobytes())
+        send(connection, Message("report", {}), wait_forever)
+        return ShardReport.from_json(receive(connection, wait_forever).columns[0].tobytes())
 
 
 def reported(asked: Asked, process: ShardProcess) -> ShardReport:
@@ -154,21 +154,21 @@ def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked:
             # Once more, when some of it is stored and the rest is in memory.
             process.wait_for("something is stored", lambda one: one["counters"]["stored_samples"] > 0)
             assert samples_of(client) == (asked.produced, ())
-            series = client.ask(SeriesAsk((EVERY,), None, 7))
+            series = client.ask(SeriesRequest((EVERY,), None, 7))
             assert isinstance(series, SeriesAnswer)
             assert (len(series.keys), series.more) == (7, True)
-            values = client.ask(LabelValuesAsk("number", (), None, 100))
+            values = client.ask(LabelValuesRequest("number", (), None, 100))
             assert isinstance(values, TermsAnswer)
             assert values.terms() == sorted(asked.produced)
             # The JVM answers beside it, and says the same.
-            few = SeriesAsk(((*EVERY, Matcher("number", MatchOp.MATCH, "3|5|none")),), None, 7)
+            few = SeriesRequest(((*EVERY, Matcher("number", MatchOp.MATCH, "3|5|none")),), None, 7)
             frame = lookup_frame(few)
             assert frame is not None
             assert wait_until(lambda frame=frame: client.look_up(frame) is not None, timeout=60, clock=CLOCK)
             assert keys_of(client.look_up(frame)) == keys_of(client.ask(few))
             assert wait_until(lambda: client.link.index_version() is not None, timeout=60, clock=CLOCK)
             with pytest.raises(InvalidMatcher):
-                client.ask(SeriesAsk(((Matcher("a", MatchOp.MATCH, "["),),), None, 7))
+                client.ask(SeriesRequest(((Matcher("a", MatchOp.MATCH, "["),),), None, 7))
         finally:
             process.kill()
         with pytest.raises(QueryUnavailable):

@@ -16,16 +16,16 @@ from strandline.errors import StrandlineError
 from strandline.index.lookup_server import LookupServer
 from strandline.index.part_columns import LIVE, PartColumns
 from strandline.index.part_key_index import PartKeyIndex
-from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
+from strandline.node.query.shard_requests import LABEL_NAMES, LABEL_VALUES, SERIES
 from support.lookup_keys import add_keys, key_rows, live_columns
-from support.lookup_questions import HEAD, MAGIC, PREFIX, Found, LookupQuestion, asked, connected, framed
+from support.packed_lookups import HEAD, MAGIC, PREFIX, Found, PackedLookup, answer_to, connected, framed
 
 pytestmark = pytest.mark.unit
 
 MOST_CONNECTIONS = 64
 LONGEST = 32 << 10
 KEYS = 50
-QUESTION = LookupQuestion(LABEL_VALUES, [[("n", "7")]], "twice").frame()
+LOOKUP = PackedLookup(LABEL_VALUES, [[("n", "7")]], "twice").frame()
 ANSWER = Found(["14"], [1])
 
 
@@ -68,19 +68,19 @@ def await_read(connection: socket.socket) -> None:
 
 def assert_hung_up(connection: socket.socket) -> None:
     with pytest.raises(ConnectionError):
-        asked(connection, b"")
+        answer_to(connection, b"")
 
 
 def test_a_shut_server_declines_and_an_opened_one_answers(
     server: LookupServer, filled: PartKeyIndex, columns: PartColumns, asker: socket.socket
 ) -> None:
-    assert asked(asker, QUESTION) == ANSWER
+    assert answer_to(asker, LOOKUP) == ANSWER
     for _ in range(3):
         server.shut()
         server.shut()
-        assert asked(asker, QUESTION) is None
+        assert answer_to(asker, LOOKUP) is None
         server.open(filled, columns)
-        assert asked(asker, QUESTION) == ANSWER
+        assert answer_to(asker, LOOKUP) == ANSWER
 
 
 def test_another_index_that_is_opened_is_the_one_that_answers(
@@ -89,26 +89,26 @@ def test_another_index_that_is_opened_is_the_one_that_answers(
     with PartKeyIndex.open(tmp_path / "other") as other:
         add_keys(other, {3: {"n": "7", "twice": "fourteen"}})
         server.open(other, columns)
-        assert asked(asker, QUESTION) == Found(["fourteen"], [1])
+        assert answer_to(asker, LOOKUP) == Found(["fourteen"], [1])
 
 
 def test_keys_are_answered_that_came_by_a_later_refresh(
     server: LookupServer, filled: PartKeyIndex, columns: PartColumns, asker: socket.socket
 ) -> None:
-    question = LookupQuestion(SERIES, [[("n", "new")]]).frame()
+    lookup = PackedLookup(SERIES, [[("n", "new")]]).frame()
     columns.append(key_rows({KEYS: (0, LIVE)}))
     server.open(filled, columns)
-    assert asked(asker, question) == Found([])
+    assert answer_to(asker, lookup) == Found([])
     add_keys(filled, {KEYS: {"n": "new"}})
-    assert asked(asker, question) == Found([{"n": "new"}])
+    assert answer_to(asker, lookup) == Found([{"n": "new"}])
 
 
 @pytest.mark.usefixtures("server")
 def test_an_index_that_was_closed_is_declined(filled: PartKeyIndex, asker: socket.socket) -> None:
-    assert asked(asker, QUESTION) == ANSWER
+    assert answer_to(asker, LOOKUP) == ANSWER
     filled.close()
     for _ in range(3):
-        assert asked(asker, QUESTION) is None
+        assert answer_to(asker, LOOKUP) is None
 
 
 @pytest.mark.usefixtures("server")
@@ -118,21 +118,21 @@ def test_only_the_same_user_gets_at_the_socket(path: Path) -> None:
 
 
 def test_a_question_that_comes_in_two_pieces_is_waited_for(asker: socket.socket) -> None:
-    for cut in range(1, len(QUESTION)):
-        asker.sendall(QUESTION[:cut])
+    for cut in range(1, len(LOOKUP)):
+        asker.sendall(LOOKUP[:cut])
         await_read(asker)
-        assert asked(asker, QUESTION[cut:]) == ANSWER
+        assert answer_to(asker, LOOKUP[cut:]) == ANSWER
 
 
 def test_a_question_that_comes_byte_by_byte_is_waited_for(asker: socket.socket) -> None:
-    for one in QUESTION[:-1]:
+    for one in LOOKUP[:-1]:
         asker.sendall(bytes([one]))
         await_read(asker)
-    assert asked(asker, QUESTION[-1:]) == ANSWER
+    assert answer_to(asker, LOOKUP[-1:]) == ANSWER
 
 
 def by_value(value: str) -> bytes:
-    return LookupQuestion(SERIES, [[("n", value)]]).frame()
+    return PackedLookup(SERIES, [[("n", value)]]).frame()
 
 
 def test_a_question_may_be_as_long_as_a_frame_and_no_longer(path: Path, asker: socket.socket) -> None:
@@ -140,16 +140,16 @@ def test_a_question_may_be_as_long_as_a_frame_and_no_longer(path: Path, asker: s
     room = max(size for size in range(LONGEST - 500, LONGEST) if len(by_value("v" * size)) <= LONGEST)
     longest = by_value("v" * room)
     assert len(longest) == LONGEST
-    assert asked(asker, longest) == Found([])
+    assert answer_to(asker, longest) == Found([])
     with connected(path) as other, pytest.raises(ConnectionError):
-        asked(other, by_value("v" * (room + 1)))
-    assert asked(asker, QUESTION) == ANSWER
+        answer_to(other, by_value("v" * (room + 1)))
+    assert answer_to(asker, LOOKUP) == ANSWER
 
 
 @pytest.mark.parametrize(
     "frame",
     [
-        pytest.param(b"SLP1" + QUESTION[4:], id="another magic"),
+        pytest.param(b"SLP1" + LOOKUP[4:], id="another magic"),
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="http"),
         pytest.param(PREFIX.pack(MAGIC, LONGEST, 24), id="too long a header"),
         pytest.param(PREFIX.pack(MAGIC, 2**32 - 1, 24), id="a header longer than all"),
@@ -158,57 +158,57 @@ def test_a_question_may_be_as_long_as_a_frame_and_no_longer(path: Path, asker: s
         pytest.param(PREFIX.pack(MAGIC, 0, 2**64 - 1), id="longer than all"),
         pytest.param(PREFIX.pack(MAGIC, 0, 0), id="nothing"),
         pytest.param(PREFIX.pack(MAGIC, 0, 16) + bytes(16), id="too short"),
-        pytest.param(QUESTION + b"\0", id="a byte behind it"),
-        pytest.param(QUESTION + QUESTION, id="two at once"),
+        pytest.param(LOOKUP + b"\0", id="a byte behind it"),
+        pytest.param(LOOKUP + LOOKUP, id="two at once"),
     ],
 )
 def test_what_is_no_question_ends_its_connection_and_no_other(path: Path, asker: socket.socket, frame: bytes) -> None:
     with connected(path) as wrong:
-        assert asked(wrong, QUESTION) == ANSWER
+        assert answer_to(wrong, LOOKUP) == ANSWER
         with pytest.raises(ConnectionError):
-            asked(wrong, frame)
-    assert asked(asker, QUESTION) == ANSWER
+            answer_to(wrong, frame)
+    assert answer_to(asker, LOOKUP) == ANSWER
     with connected(path) as other:
-        assert asked(other, QUESTION) == ANSWER
+        assert answer_to(other, LOOKUP) == ANSWER
 
 
 @pytest.mark.parametrize("header", [b"", b"{}      ", b" " * 800, bytes(8), b"\xff" * 64])
 def test_nothing_is_read_of_a_header(asker: socket.socket, header: bytes) -> None:
-    _, length, size = PREFIX.unpack_from(QUESTION)
-    body = QUESTION[PREFIX.size + length :]
-    assert asked(asker, PREFIX.pack(MAGIC, len(header), size) + header + body) == ANSWER
+    _, length, size = PREFIX.unpack_from(LOOKUP)
+    body = LOOKUP[PREFIX.size + length :]
+    assert answer_to(asker, PREFIX.pack(MAGIC, len(header), size) + header + body) == ANSWER
 
 
 def test_a_look_up_that_ends_before_its_selectors_is_declined(asker: socket.socket) -> None:
-    assert asked(asker, framed(HEAD.pack(0, 1, 0, 10, 0))) is None
-    assert asked(asker, QUESTION) == ANSWER
+    assert answer_to(asker, framed(HEAD.pack(0, 1, 0, 10, 0))) is None
+    assert answer_to(asker, LOOKUP) == ANSWER
 
 
 def test_whoever_leaves_in_the_middle_of_a_question_harms_nobody(path: Path, asker: socket.socket) -> None:
-    for end in range(len(QUESTION)):
+    for end in range(len(LOOKUP)):
         with connected(path) as leaving:
-            leaving.sendall(QUESTION[:end])
+            leaving.sendall(LOOKUP[:end])
             await_read(leaving)
-    assert asked(asker, QUESTION) == ANSWER
+    assert answer_to(asker, LOOKUP) == ANSWER
 
 
 def test_whoever_asks_on_without_taking_answers_is_hung_up_on(path: Path, asker: socket.socket) -> None:
     def asks_on(taking_nothing: socket.socket) -> None:
         while True:
-            taking_nothing.sendall(QUESTION)
+            taking_nothing.sendall(LOOKUP)
             await_read(taking_nothing)
 
     with connected(path) as taking_nothing, pytest.raises(ConnectionError):
         asks_on(taking_nothing)
-    assert asked(asker, QUESTION) == ANSWER
+    assert answer_to(asker, LOOKUP) == ANSWER
 
 
 def test_a_connection_that_has_ended_leaves_no_file_open(path: Path, asker: socket.socket) -> None:
-    assert asked(asker, QUESTION) == ANSWER
+    assert answer_to(asker, LOOKUP) == ANSWER
     before = open_files()
     for _ in range(20):
         with connected(path) as leaving:
-            assert asked(leaving, QUESTION) == ANSWER
+            assert answer_to(leaving, LOOKUP) == ANSWER
             assert open_files() > before
         # It takes the server a moment to see that.
         while open_files() > before:
@@ -221,14 +221,14 @@ def open_files() -> int:
 
 def test_connections_do_not_wait_for_each_other(path: Path, asker: socket.socket) -> None:
     with connected(path) as other:
-        asker.sendall(QUESTION[:20])
-        other.sendall(QUESTION[:30])
+        asker.sendall(LOOKUP[:20])
+        other.sendall(LOOKUP[:30])
         await_read(asker)
         await_read(other)
         with connected(path) as third:
-            assert asked(third, QUESTION) == ANSWER
-        assert asked(other, QUESTION[30:]) == ANSWER
-        assert asked(asker, QUESTION[20:]) == ANSWER
+            assert answer_to(third, LOOKUP) == ANSWER
+        assert answer_to(other, LOOKUP[30:]) == ANSWER
+        assert answer_to(asker, LOOKUP[20:]) == ANSWER
 
 
 @pytest.mark.usefixtures("server")
@@ -237,8 +237,8 @@ def test_each_of_many_that_ask_at_once_gets_its_own_answers(path: Path) -> None:
         with connected(path) as connection:
             for turn in range(first, first + 300):
                 n = turn % KEYS
-                question = LookupQuestion(LABEL_VALUES, [[("n", str(n))]], "twice")
-                assert asked(connection, question.frame()) == Found([str(2 * n)], [1])
+                lookup = PackedLookup(LABEL_VALUES, [[("n", str(n))]], "twice")
+                assert answer_to(connection, lookup.frame()) == Found([str(2 * n)], [1])
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(ask, range(8)))
@@ -250,22 +250,22 @@ def test_one_connection_more_than_may_be_is_closed_until_another_one_leaves(path
         all_of_them = []
         for _ in range(MOST_CONNECTIONS):
             all_of_them.append(stack.enter_context(connected(path)))
-            assert asked(all_of_them[-1], QUESTION) == ANSWER
+            assert answer_to(all_of_them[-1], LOOKUP) == ANSWER
         for _ in range(3):
             with connected(path) as one_more:
                 assert_hung_up(one_more)
-        assert [asked(one, QUESTION) for one in all_of_them] == [ANSWER] * MOST_CONNECTIONS
+        assert [answer_to(one, LOOKUP) for one in all_of_them] == [ANSWER] * MOST_CONNECTIONS
         all_of_them[7].close()
         # It takes the server a moment to see that.
         while not is_answered(path):
             pass
-        assert asked(all_of_them[8], QUESTION) == ANSWER
+        assert answer_to(all_of_them[8], LOOKUP) == ANSWER
 
 
 def is_answered(path: Path) -> bool:
     with connected(path) as connection:
         try:
-            return asked(connection, QUESTION) == ANSWER
+            return answer_to(connection, LOOKUP) == ANSWER
         except ConnectionError:
             return False
 
@@ -274,8 +274,8 @@ def test_closing_removes_the_socket_and_ends_connections(
     server: LookupServer, path: Path, asker: socket.socket
 ) -> None:
     with connected(path) as waiting:
-        assert asked(asker, QUESTION) == asked(waiting, QUESTION) == ANSWER
-        waiting.sendall(QUESTION[:20])
+        assert answer_to(asker, LOOKUP) == answer_to(waiting, LOOKUP) == ANSWER
+        waiting.sendall(LOOKUP[:20])
         await_read(waiting)
         server.close()
         assert not path.exists()
@@ -325,6 +325,6 @@ def test_a_path_that_can_not_have_a_socket_is_reported(
 
 def test_names_of_labels_and_series_are_answered_as_well(asker: socket.socket) -> None:
     selectors = [[("n", "7")], [("twice", "4")]]
-    assert asked(asker, LookupQuestion(LABEL_NAMES, selectors).frame()) == Found(["n", "twice"], [2, 2])
+    assert answer_to(asker, PackedLookup(LABEL_NAMES, selectors).frame()) == Found(["n", "twice"], [2, 2])
     both = Found([{"n": "2", "twice": "4"}, {"n": "7", "twice": "14"}])
-    assert asked(asker, LookupQuestion(SERIES, selectors).frame()) == both
+    assert answer_to(asker, PackedLookup(SERIES, selectors).frame()) == both

@@ -16,10 +16,10 @@ from strandline.index.lookup_server import LookupServer
 from strandline.index.part_columns import ABSENT, LIVE, PartColumns, PartRows
 from strandline.index.part_key_index import PartKeyIndex
 from strandline.index.vm import start_vm
-from strandline.node.query.asks import LABEL_VALUES
+from strandline.node.query.shard_requests import LABEL_VALUES
 from strandline.time_range import EARLIEST, LATEST, TimeRange
 from support.lookup_keys import add_keys, key_rows
-from support.lookup_questions import ALWAYS, Found, LookupQuestion, asked, connected
+from support.packed_lookups import ALWAYS, Found, PackedLookup, answer_to, connected
 
 pytestmark = pytest.mark.unit
 
@@ -53,7 +53,7 @@ class Asked:
     def finds(self, *part_ids: int, within: tuple[int, int] = ALWAYS) -> bool:
         """Whether a question for keys is answered, rightly, or else declined."""
         selectors = [[("id", str(one))] for one in part_ids]
-        found = asked(self._connection, LookupQuestion(LABEL_VALUES, selectors, "id", within).frame())
+        found = answer_to(self._connection, PackedLookup(LABEL_VALUES, selectors, "id", within).frame())
         assert found in (None, Found(sorted(map(str, part_ids)), [1] * len(part_ids)))
         return found is not None
 

@@ -57,7 +57,7 @@ def test_program_is_not_started_for_a_parent_that_is_already_gone() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     assert (ended.returncode, ended.stdout) == (tether.CANNOT_TETHER, "")
-    assert f"the parent {gone_parent.pid} is gone" in ended.stderr
+    assert f"the parent {gone_parent.pid} has ended" in ended.stderr
 
 
 def test_program_that_is_not_there_is_named() -> None:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from strandline.node.thread_priority import give_way
+from strandline.node.thread_priority import lower_priority
 
 pytestmark = pytest.mark.unit
 
@@ -21,9 +21,9 @@ def test_only_the_thread_that_gives_way_and_those_that_it_starts_are_less_urgent
         found["child"] = priority()
 
     def work() -> None:
-        give_way()
+        lower_priority()
         found["once"] = priority()
-        give_way()
+        lower_priority()
         found["twice"] = priority()
         started = threading.Thread(target=child)
         started.start()

@@ -13,7 +13,7 @@ from cassandra import ConsistencyLevel, DriverException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, NoHostAvailable
 
 from strandline.errors import Fatal, Retryable
-from strandline.node.plain import plain
+from strandline.node.json_values import json_value
 from strandline.store import connection as module
 from strandline.store.connection import (
     CassandraConnection,
@@ -52,7 +52,7 @@ def closed_port() -> Iterator[int]:
 
 def test_the_password_is_in_no_text_of_the_connection() -> None:
     tls = Tls(None, None, None, "sesame", check_hostname=True)
-    for text in (repr(connection(tls=tls)), str(plain(connection(tls=tls)))):
+    for text in (repr(connection(tls=tls)), str(json_value(connection(tls=tls)))):
         assert "my password" not in text
         assert "sesame" not in text
         assert "me" in text

@@ -1,5 +1,6 @@
-"""Compiled code of the API: JSON from columns, and the samples that count at each step.
+"""Compiled code of the API: numba kernels that write columns as JSON.
 
-As in `strandline.wire.kernels`, functions carry no annotations; what each takes and gives stands in its docstring.
-Texts are written into an array that is surely long enough, from a place on; each function gives the place behind.
+As in `strandline.wire.kernels`, functions have no annotations; their docstrings describe arguments and results. Text is
+written into an array that is always long enough, from a position on; each function returns the position after it. The
+kernels must not know HTTP.
 """

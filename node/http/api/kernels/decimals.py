@@ -1,9 +1,9 @@
 """Numbers as Prometheus writes them into JSON.
 
-A value has the fewest digits that are read back as the same double, and of those the nearest: what Go's and Python's
-own conversions give. The digits are found as in R. Giulietti's "The Schubfach way to render doubles": three products
-with a power of ten of 128 bits say between which decimals of the right length the double lies. There is one form with
-all digits, and one with an exponent for what is below 1e-6 or from 1e21 on, as in Prometheus.
+A value has the fewest digits that are read back as the same double, and of those the nearest, like the conversions of
+Go and Python. The digits are computed as in R. Giulietti's "The Schubfach way to render doubles": three products with a
+128-bit power of ten determine between which decimals of the right length the double is. Values below 1e-6 or from 1e21
+on are written with an exponent, as in Prometheus.
 """
 
 import numpy as np
@@ -14,13 +14,13 @@ from strandline.kernels.machine import multiply_wide
 LONGEST_VALUE = 32
 LONGEST_TIME = 24
 
-_LEAST, _GREATEST = -292, 324  # Of the exponents of ten that doubles need.
+_MIN_EXPONENT, _MAX_EXPONENT = -292, 324  # Of the powers of ten that doubles need.
 
 
 def _powers_of_ten():
     """10 to each exponent, as the 128 leading bits, rounded up: high and low words."""
-    powers = np.zeros((_GREATEST - _LEAST + 1, 2), dtype=np.uint64)
-    for exponent in range(_LEAST, _GREATEST + 1):
+    powers = np.zeros((_MAX_EXPONENT - _MIN_EXPONENT + 1, 2), dtype=np.uint64)
+    for exponent in range(_MIN_EXPONENT, _MAX_EXPONENT + 1):
         if exponent >= 0:
             power = 10**exponent
             extra = power.bit_length() - 128
@@ -28,7 +28,7 @@ def _powers_of_ten():
         else:
             power = 10**-exponent
             leading = -(-(1 << (power.bit_length() + 127)) // power)
-        powers[exponent - _LEAST] = leading >> 64, leading & 0xFFFF_FFFF_FFFF_FFFF
+        powers[exponent - _MIN_EXPONENT] = leading >> 64, leading & 0xFFFF_FFFF_FFFF_FFFF
     return powers
 
 
@@ -52,8 +52,8 @@ def _round_to_odd(high, low, factor):
 
 @njit(cache=True)
 def shortest(bits):
-    """The digits of a positive, finite double as one whole number, and the exponent of ten to multiply it with. The
-    number may end in zeros.
+    """The digits of a positive, finite double as an integer, and the power of ten to multiply it with. The integer may
+    end in zeros.
     """
     fraction = bits & FRACTION
     biased = np.int64((bits >> EXPONENT_SHIFT) & EXPONENT_MASK)
@@ -69,7 +69,7 @@ def shortest(bits):
     odd = c & ONE
     k = (q * 1262611 - (524031 if closer else 0)) >> 22
     h = np.uint64(q + ((-k * 1741647) >> 19) + 1)
-    high, low = POWERS[-k - _LEAST, 0], POWERS[-k - _LEAST, 1]
+    high, low = POWERS[-k - _MIN_EXPONENT, 0], POWERS[-k - _MIN_EXPONENT, 1]
     below = _round_to_odd(high, low, (FOUR * c - (ONE if closer else TWO)) << h) + odd
     value = _round_to_odd(high, low, (FOUR * c) << h)
     above = _round_to_odd(high, low, (FOUR * c + TWO) << h) - odd
@@ -88,26 +88,26 @@ def shortest(bits):
 
 
 @njit(cache=True)
-def write_whole(number, out, at):
-    """The digits of a whole number of 64 bits without a sign."""
+def write_integer(number, out, at):
+    """The digits of an unsigned 64-bit integer."""
     length, rest = 1, number // TEN
     while rest != ZERO:
         rest //= TEN
         length += 1
-    for place in range(at + length - 1, at - 1, -1):
-        out[place] = DIGIT + np.uint8(number % TEN)
+    for i in range(at + length - 1, at - 1, -1):
+        out[i] = DIGIT + np.uint8(number % TEN)
         number //= TEN
     return at + length
 
 
 @njit(cache=True)
 def write_time(milliseconds, out, at):
-    """Seconds, with three decimals unless they are zero."""
+    """A time in seconds, with three decimals unless they are zero."""
     if milliseconds < 0:
         out[at] = MINUS
         at += 1
         milliseconds = -milliseconds
-    at = write_whole(np.uint64(milliseconds // 1000), out, at)
+    at = write_integer(np.uint64(milliseconds // 1000), out, at)
     thousandths = milliseconds % 1000
     if thousandths != 0:
         out[at] = POINT
@@ -126,8 +126,8 @@ def _write_three(a, b, c, out, at):
 
 @njit(cache=True)
 def _write_with_exponent(digits, exponent, out, at):
-    """`d.ddde+dd`, for a number whose digits have no zero at their end."""
-    end = write_whole(digits, out, at + 1)
+    """`d.ddde+dd`, for digits without trailing zeros."""
+    end = write_integer(digits, out, at + 1)
     length = end - at - 1
     out[at] = out[at + 1]
     if length > 1:
@@ -143,7 +143,7 @@ def _write_with_exponent(digits, exponent, out, at):
     if power < 10:
         out[at] = DIGIT
         at += 1
-    return write_whole(np.uint64(power), out, at)
+    return write_integer(np.uint64(power), out, at)
 
 
 @njit(cache=True)
@@ -163,34 +163,34 @@ def write_value(bits, out, at):
         return at + 1
     digits, exponent = shortest(bits)
     if exponent == 0:
-        return write_whole(digits, out, at)
+        return write_integer(digits, out, at)
     while digits % TEN == ZERO:
         digits //= TEN
         exponent += 1
-    # As bits, doubles compare like whole numbers: 1e-6 and 1e21.
+    # The bits of positive doubles compare like integers: 1e-6 and 1e21.
     if bits < np.uint64(0x3EB0C6F7A0B5ED8D) or bits >= np.uint64(0x444B1AE4D6E2EF50):
         return _write_with_exponent(digits, exponent, out, at)
     if exponent >= 0:
-        at = write_whole(digits, out, at)
+        at = write_integer(digits, out, at)
         for _ in range(exponent):
             out[at] = DIGIT
             at += 1
         return at
-    # A run of zeros in front makes the first digit stand before the point.
+    # Leading zeros, so that there is a digit before the point.
     begin = at
     length, rest = 1, digits // TEN
     while rest != ZERO:
         rest //= TEN
         length += 1
-    whole = max(length + exponent, 1)
+    integer_digits = max(length + exponent, 1)
     end = begin + max(length, 1 - exponent) + 1
-    place = end - 1
-    point = begin + whole
-    while place >= begin:
-        if place == point:
-            out[place] = POINT
+    i = end - 1
+    point = begin + integer_digits
+    while i >= begin:
+        if i == point:
+            out[i] = POINT
         else:
-            out[place] = DIGIT + np.uint8(digits % TEN)
+            out[i] = DIGIT + np.uint8(digits % TEN)
             digits //= TEN
-        place -= 1
+        i -= 1
     return end

@@ -1,6 +1,6 @@
-"""Labels and lists as JSON, from columns of part keys, terms and samples.
+"""Writes labels and lists as JSON, from columns of part keys, terms and samples.
 
-Text is passed on as UTF-8. A byte that belongs to no character becomes U+FFFD, so that what is written is always JSON.
+Text is written as UTF-8. An invalid byte becomes U+FFFD, so that the output is always valid JSON.
 """
 
 import numpy as np
@@ -9,11 +9,11 @@ from numba import njit
 from strandline.kernels.machine import load_u8, load_u64, store_u8, store_u64
 from strandline.node.http.api.kernels.decimals import LONGEST_TIME, LONGEST_VALUE, write_time, write_value
 
-# What surrounds the labels of a series, at the most, and what a point takes: brackets, comma, quotes.
+# The maximum size of what surrounds the labels of a series, and of a point with brackets, comma and quotes.
 SERIES_FRAME = 64
 POINT_FRAME = LONGEST_TIME + LONGEST_VALUE + 8
-# An escaped byte at the most: \u00xx.
-WIDEST = 6
+# The longest escape of a byte: \u00xx.
+MAX_ESCAPED = 6
 
 QUOTE, BACKSLASH, COMMA, COLON = np.uint8(34), np.uint8(92), np.uint8(44), np.uint8(58)
 OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = np.uint8(123), np.uint8(125), np.uint8(91), np.uint8(93)
@@ -21,17 +21,17 @@ HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 METRIC = np.frombuffer(b'{"metric":', dtype=np.uint8)
 VALUE = np.frombuffer(b',"value":', dtype=np.uint8)
 VALUES = np.frombuffer(b',"values":[', dtype=np.uint8)
-# What stands behind a backslash for a control character; 0 for those that have only their number.
-SHORT = np.zeros(32, dtype=np.uint8)
-SHORT[[8, 9, 10, 12, 13]] = np.frombuffer(b"btnfr", dtype=np.uint8)
-# The same byte eight times: for a look at eight bytes at once.
+# The character after the backslash in the short escape of a control character; 0 without one.
+SHORT_ESCAPE = np.zeros(32, dtype=np.uint8)
+SHORT_ESCAPE[[8, 9, 10, 12, 13]] = np.frombuffer(b"btnfr", dtype=np.uint8)
+# The same byte eight times, for checking eight bytes at a time.
 ONES, TOPS, SPACES = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080), np.uint64(0x2020202020202020)
 QUOTES, BACKSLASHES = np.uint64(0x2222222222222222), np.uint64(0x5C5C5C5C5C5C5C5C)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _are_plain(word):
-    """Whether eight bytes are written as they are. It may say no of some that are."""
+    """Whether eight bytes need no escape. May return False for bytes that need none."""
     quotes, backslashes = word ^ QUOTES, word ^ BACKSLASHES
     marks = ((quotes - ONES) & ~quotes) | ((backslashes - ONES) & ~backslashes) | ((word - SPACES) & ~word) | word
     return marks & TOPS == 0
@@ -39,7 +39,7 @@ def _are_plain(word):
 
 @njit(cache=True, nogil=True)
 def _character(at, end):
-    """How many bytes the character at an address has, which is not ASCII; 0 if there is none."""
+    """The number of bytes of the non-ASCII character at an address; 0 if it is invalid."""
     first = load_u8(at)
     if 0xC2 <= first <= 0xDF:
         length = 2
@@ -51,11 +51,11 @@ def _character(at, end):
         return 0
     if at + length > end:
         return 0
-    for place in range(at + 1, at + length):
-        if load_u8(place) & 0xC0 != 0x80:
+    for address in range(at + 1, at + length):
+        if load_u8(address) & 0xC0 != 0x80:
             return 0
     second = load_u8(at + 1)
-    # Too long for what it says, half of a surrogate pair, or beyond the last character.
+    # An overlong encoding, half of a surrogate pair, or beyond the last character.
     if (
         (first == 0xE0 and second < 0xA0)
         or (first == 0xED and second > 0x9F)
@@ -67,61 +67,63 @@ def _character(at, end):
 
 
 @njit(cache=True, nogil=True)
-def _put_special(place, end, to):
-    """The character at an address, which is not plain; the places behind it, there and in what is written."""
-    byte = load_u8(place)
+def _put_special(address, end, to):
+    """Write the character at an address, which is not plain ASCII. Returns the addresses after it, in input and
+    output.
+    """
+    byte = load_u8(address)
     if byte >= 0x80:
-        length = _character(place, end)
+        length = _character(address, end)
         if length == 0:
             store_u8(to, np.uint8(0xEF))
             store_u8(to + 1, np.uint8(0xBF))
             store_u8(to + 2, np.uint8(0xBD))
-            return place + 1, to + 3
+            return address + 1, to + 3
         for i in range(length):
-            store_u8(to + i, load_u8(place + i))
-        return place + length, to + length
+            store_u8(to + i, load_u8(address + i))
+        return address + length, to + length
     store_u8(to, BACKSLASH)
     if byte == QUOTE or byte == BACKSLASH:
         store_u8(to + 1, byte)
-        return place + 1, to + 2
-    if SHORT[byte] != 0:
-        store_u8(to + 1, SHORT[byte])
-        return place + 1, to + 2
+        return address + 1, to + 2
+    if SHORT_ESCAPE[byte] != 0:
+        store_u8(to + 1, SHORT_ESCAPE[byte])
+        return address + 1, to + 2
     store_u8(to + 1, np.uint8(117))
     store_u8(to + 2, np.uint8(48))
     store_u8(to + 3, np.uint8(48))
     store_u8(to + 4, HEX[byte >> 4])
     store_u8(to + 5, HEX[byte & 15])
-    return place + 1, to + 6
+    return address + 1, to + 6
 
 
 @njit(cache=True, nogil=True)
-def _put_string(place, end, readable, to):
-    """The text from an address to another in quotes. Eight bytes are read and written at a time: up to `readable` they
-    may be read, and whoever makes room has made it for more than these.
+def _put_string(address, end, readable, to):
+    """Write the text between two addresses in quotes. Eight bytes are read and written at a time: memory up to
+    `readable` may be read, and the output must have room for them.
     """
     store_u8(to, QUOTE)
     to += 1
-    while place < end:
-        if place + 8 <= readable:
-            word = load_u64(place)
-            if end - place < 8:
-                # What lies behind is anything; as blanks it is plain.
-                behind = ~np.uint64(0) << np.uint64(8 * (end - place))
-                word = (word & ~behind) | (SPACES & behind)
+    while address < end:
+        if address + 8 <= readable:
+            word = load_u64(address)
+            if end - address < 8:
+                # The bytes after the end are replaced with blanks, which need no escape.
+                after = ~np.uint64(0) << np.uint64(8 * (end - address))
+                word = (word & ~after) | (SPACES & after)
             if _are_plain(word):
                 store_u64(to, word)
-                step = min(end - place, 8)
-                place += step
+                step = min(end - address, 8)
+                address += step
                 to += step
                 continue
-        byte = load_u8(place)
+        byte = load_u8(address)
         if 0x20 <= byte < 0x80 and byte != QUOTE and byte != BACKSLASH:
             store_u8(to, byte)
-            place += 1
+            address += 1
             to += 1
         else:
-            place, to = _put_special(place, end, to)
+            address, to = _put_special(address, end, to)
     store_u8(to, QUOTE)
     return to + 1
 
@@ -132,17 +134,17 @@ def _length(at):
 
 
 @njit(cache=True, nogil=True)
-def _put_labels(place, end, readable, to):
-    """The part key from an address to another as an object."""
+def _put_labels(address, end, readable, to):
+    """Write the part key between two addresses as an object."""
     store_u8(to, OPEN)
     to += 1
-    while place < end:
-        name = place + 2 + _length(place)
-        to = _put_string(place + 2, name, readable, to)
+    while address < end:
+        name = address + 2 + _length(address)
+        to = _put_string(address + 2, name, readable, to)
         store_u8(to, COLON)
-        place = name + 2 + _length(name)
-        to = _put_string(name + 2, place, readable, to + 1)
-        if place < end:
+        address = name + 2 + _length(name)
+        to = _put_string(name + 2, address, readable, to + 1)
+        if address < end:
             store_u8(to, COMMA)
             to += 1
     store_u8(to, CLOSE)
@@ -159,7 +161,7 @@ def _write_text(text, out, at):
 
 @njit(cache=True)
 def write_point(time, bits, out, at):
-    """A list of a time and a value, which is given by its bits."""
+    """Write a list of a time and a value, which is given by its bits."""
     out[at] = OPEN_LIST
     at = write_time(time, out, at + 1)
     out[at] = COMMA
@@ -171,11 +173,11 @@ def write_point(time, bits, out, at):
 
 
 @njit(cache=True, nogil=True)
-def write_terms(offsets, data, first, behind, out):
-    """Terms from place `first` on up to, not including, `behind`, as strings, each with a comma behind it."""
+def write_terms(offsets, data, first, end, out):
+    """Write the terms from `first` up to, not including, `end` as strings, each followed by a comma."""
     base, start = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     readable, to = base + len(data), start
-    for term in range(first, behind):
+    for term in range(first, end):
         to = _put_string(base + offsets[term], base + offsets[term + 1], readable, to)
         store_u8(to, COMMA)
         to += 1
@@ -183,11 +185,11 @@ def write_terms(offsets, data, first, behind, out):
 
 
 @njit(cache=True, nogil=True)
-def write_series(offsets, data, first, behind, out):
-    """Part keys as objects, each with a comma behind it."""
+def write_series(offsets, data, first, end, out):
+    """Write part keys as objects, each followed by a comma."""
     base, start = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     readable, to = base + len(data), start
-    for key in range(first, behind):
+    for key in range(first, end):
         to = _put_labels(base + offsets[key], base + offsets[key + 1], readable, to)
         store_u8(to, COMMA)
         to += 1
@@ -195,11 +197,11 @@ def write_series(offsets, data, first, behind, out):
 
 
 @njit(cache=True, nogil=True)
-def write_vector(offsets, data, time, bits, first, behind, out):
-    """Series with one point each, at one time, each with a comma behind it."""
+def write_vector(offsets, data, time, bits, first, end, out):
+    """Write series with one point each, at one time, each followed by a comma."""
     base, start = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     readable, at = base + len(data), 0
-    for key in range(first, behind):
+    for key in range(first, end):
         at = _write_text(METRIC, out, at)
         at = _put_labels(base + offsets[key], base + offsets[key + 1], readable, start + at) - start
         at = _write_text(VALUE, out, at)
@@ -211,11 +213,11 @@ def write_vector(offsets, data, time, bits, first, behind, out):
 
 
 @njit(cache=True, nogil=True)
-def write_matrix(offsets, data, first_point, time, bits, first, behind, out):
-    """Series with their points, at least one each, each with a comma behind it."""
+def write_matrix(offsets, data, first_point, time, bits, first, end, out):
+    """Write series with their points, at least one each, each followed by a comma."""
     base, start = np.int64(data.ctypes.data), np.int64(out.ctypes.data)
     readable, at = base + len(data), 0
-    for key in range(first, behind):
+    for key in range(first, end):
         at = _write_text(METRIC, out, at)
         at = _put_labels(base + offsets[key], base + offsets[key + 1], readable, start + at) - start
         at = _write_text(VALUES, out, at)

@@ -23,7 +23,7 @@ ENCODING_XOR = np.uint8(1)
 
 # Around a chunk's data: its tag and length, two times, the encoding, the data's tag and length.
 CHUNK_FIELD_BYTES = CHUNK_BYTES + 4 + 22 + 2 + 4
-# Before a series' content: the frame's length and checksum, the series' tag and length. Behind it: the query's index.
+# Before a series' content: the frame's length and checksum, the series' tag and length. After it: the query's index.
 HEADER, FOOTER = 10 + 4 + 1 + 10, 11
 
 
@@ -48,7 +48,7 @@ def _put_chunk_field(at, times, values, count, scratch):
 
 @njit(cache=True)
 def _close_frame(frame, content, end, query):
-    """Put the header of a frame in front of a series' content, which moves up to it; the position behind the frame."""
+    """Write the header of a frame, and move a series' content up to it. Returns the position after the frame."""
     length = end - content
     footer = 1 + varint_length(U64(query)) if query else 0
     message = 1 + varint_length(U64(length)) + length + footer
@@ -69,27 +69,27 @@ def _close_frame(frame, content, end, query):
 
 @njit(cache=True, nogil=True)
 def write_frames(columns, n_series, query, series, sample, out, enough, frame_limit):
-    """Write frames from a sample of a series on, until all is written or `enough` bytes are.
+    """Write frames from a sample of a series on, until everything or at least `enough` bytes are written.
 
-    Gives (series, sample, number of bytes): where to go on. A frame has one series, or a part of one whose chunks
-    would pass `frame_limit`. `out` must have room for `enough`, for a frame with the longest labels, and, at its
-    end, for a chunk while it is made.
+    Returns (series, sample, number of bytes): where to continue. A frame has one series, or a part of a series whose
+    chunks would exceed `frame_limit`. `out` must have room for `enough`, for a frame with the longest labels, and, at
+    its end, for a chunk that is being encoded.
     """
     offsets, keys, first_sample, times, values = columns
     start = np.int64(out.ctypes.data)
     scratch = start + len(out) - CHUNK_BYTES
     at = start
     while series < n_series and at - start < enough:
-        place = WORD * series
-        behind = load_i64(first_sample + place + WORD)
+        entry = WORD * series
+        end_sample = load_i64(first_sample + entry + WORD)
         content = at + HEADER
-        chunks = put_labels(content, keys + load_i64(offsets + place), keys + load_i64(offsets + place + WORD))
+        chunks = put_labels(content, keys + load_i64(offsets + entry), keys + load_i64(offsets + entry + WORD))
         end = chunks
-        while sample < behind and (end == chunks or end - chunks + CHUNK_FIELD_BYTES <= frame_limit):
-            count = min(CHUNK_SAMPLES, behind - sample)
+        while sample < end_sample and (end == chunks or end - chunks + CHUNK_FIELD_BYTES <= frame_limit):
+            count = min(CHUNK_SAMPLES, end_sample - sample)
             end = _put_chunk_field(end, times + WORD * sample, values + WORD * sample, count, scratch)
             sample += count
         at = _close_frame(at, content, end, query)
-        if sample == behind:
+        if sample == end_sample:
             series += 1
     return series, sample, at - start

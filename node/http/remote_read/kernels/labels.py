@@ -21,13 +21,13 @@ def _text_length(at):
 
 @njit(cache=True)
 def _field_length(content):
-    """What a field takes that has a tag of one byte, a length and so much content."""
+    """The size of a field with a tag of one byte, a length and its content."""
     return 1 + varint_length(U64(content)) + content
 
 
 @njit(cache=True)
 def labels_length(key, end):
-    """How many bytes the labels of the part key between two addresses take."""
+    """The size of the labels of the part key between two addresses."""
     total = 0
     while key < end:
         name = _text_length(key)
@@ -39,7 +39,7 @@ def labels_length(key, end):
 
 @njit(cache=True)
 def put_labels(at, key, end):
-    """Write them; the position behind."""
+    """Write the labels of a part key. Returns the position after them."""
     while key < end:
         name = _text_length(key)
         value = _text_length(key + 2 + name)

@@ -1,4 +1,4 @@
-"""Series with plain samples: measured first, because a message says its length before its content; then written.
+"""Series with samples: measured first, because a message has its length before its content, then written.
 
     QueryResult { repeated TimeSeries timeseries = 1; }
     TimeSeries  { repeated Label labels = 1; repeated Sample samples = 2; }
@@ -24,42 +24,42 @@ from strandline.node.http.remote_read.kernels.words import (
 U64 = np.uint64
 TAG_SERIES = np.uint8(0x0A)
 TAG_TIME = np.uint8(0x10)
-# The tags of a sample and of its value, with place for the sample's length between them.
+# The tags of a sample and of its value, with room for the sample's length between them.
 SAMPLE_AND_VALUE = U64(0x090012)
 
-# Of a sample's bytes: all but its time; its content without the time; the most that it can take, with the word that
-# the store of a short time may touch behind.
-FIXED, FIXED_CONTENT, LONGEST = 12, 10, 12 + 10 + WORD
+# Sizes of a sample: without its time; its content without the time; its maximum, with the word that the store of a
+# short time may overwrite.
+FIXED, FIXED_CONTENT, MAX_SAMPLE = 12, 10, 12 + 10 + WORD
 HEADER = 11  # A series' tag, and a length.
 HEADER_DUE = -1
 
 
 @njit(cache=True)
-def _times_length(time, first, behind):
-    """How many bytes the times of a run of samples take."""
-    if first == behind:
+def _times_length(time, first, end_sample):
+    """The size of the times of a run of samples."""
+    if first == end_sample:
         return 0
     shortest = varint_length(load_u64(time + WORD * first))
-    longest = varint_length(load_u64(time + WORD * (behind - 1)))
-    # Times rise, and so do their lengths, but for the step from below zero, which always takes ten bytes, to above it.
+    longest = varint_length(load_u64(time + WORD * (end_sample - 1)))
+    # Times ascend, and so do their lengths, except that a negative time always takes ten bytes.
     if shortest == longest:
-        return shortest * (behind - first)
+        return shortest * (end_sample - first)
     total = 0
-    for sample in range(first, behind):
+    for sample in range(first, end_sample):
         total += varint_length(load_u64(time + WORD * sample))
     return total
 
 
 @njit(cache=True, nogil=True)
 def measure_series(columns, sizes):
-    """Put the length of each series' content into `sizes`; give that of all together, tags and lengths included."""
+    """Write the size of each series' content into `sizes`. Returns the total, including tags and lengths."""
     offsets, keys, first_sample, time, _ = columns
     total = 0
     for series in range(len(sizes)):
-        place = WORD * series
-        labels = labels_length(keys + load_i64(offsets + place), keys + load_i64(offsets + place + WORD))
-        first, behind = load_i64(first_sample + place), load_i64(first_sample + place + WORD)
-        size = labels + FIXED * (behind - first) + _times_length(time, first, behind)
+        entry = WORD * series
+        labels = labels_length(keys + load_i64(offsets + entry), keys + load_i64(offsets + entry + WORD))
+        first, end_sample = load_i64(first_sample + entry), load_i64(first_sample + entry + WORD)
+        size = labels + FIXED * (end_sample - first) + _times_length(time, first, end_sample)
         sizes[series] = size
         total += 1 + varint_length(U64(size)) + size
     return total
@@ -78,29 +78,29 @@ def _put_sample(at, time, value):
 
 @njit(cache=True, nogil=True)
 def write_series(columns, sizes, series, sample, out):
-    """Write from a sample of a series on, until all is written or `out` is full.
+    """Write from a sample of a series on, until everything is written or `out` is full.
 
-    Gives (series, sample, number of bytes): where to go on. A sample of `HEADER_DUE` says that the series' length and
-    labels are still to be written. `out` must have room for the longest labels, and for a header and a sample.
+    Returns (series, sample, number of bytes): where to continue. The sample is `HEADER_DUE` if the series' length and
+    labels are not written yet. `out` must have room for the longest labels, a header and a sample.
     """
     offsets, keys, first_sample, times, values = columns
     start = np.int64(out.ctypes.data)
     at, end = start, start + len(out)
     while series < len(sizes):
-        place = WORD * series
+        entry = WORD * series
         if sample == HEADER_DUE:
-            key, key_end = keys + load_i64(offsets + place), keys + load_i64(offsets + place + WORD)
+            key, key_end = keys + load_i64(offsets + entry), keys + load_i64(offsets + entry + WORD)
             if at + HEADER + labels_length(key, key_end) > end:
                 break
             store_u8(at, TAG_SERIES)
             at = put_labels(put_varint(at + 1, U64(sizes[series])), key, key_end)
-            sample = load_i64(first_sample + place)
-        behind = load_i64(first_sample + place + WORD)
-        fitting = min(behind, sample + max(0, end - at) // LONGEST)
+            sample = load_i64(first_sample + entry)
+        end_sample = load_i64(first_sample + entry + WORD)
+        fitting = min(end_sample, sample + max(0, end - at) // MAX_SAMPLE)
         while sample < fitting:
             at = _put_sample(at, load_u64(times + WORD * sample), load_u64(values + WORD * sample))
             sample += 1
-        if sample < behind:
+        if sample < end_sample:
             break
         series, sample = series + 1, HEADER_DUE
     return series, sample, at - start

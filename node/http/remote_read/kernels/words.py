@@ -1,7 +1,7 @@
-"""Words in memory: stores to an address, zeros counted, bytes moved; and protobuf's varints made of them.
+"""Operations on words in memory (stores, counting zeros, moving bytes), and protobuf's varints.
 
-As in `strandline.kernels.machine`, nothing checks bounds. A store of a word may touch eight bytes where fewer count:
-whoever writes leaves that much room behind.
+As in `strandline.kernels.machine`, nothing checks bounds. A store of a word may overwrite eight bytes where fewer are
+used, so callers leave that much room.
 """
 
 import numpy as np
@@ -59,7 +59,7 @@ def move_bytes(_typing, target, source, length):
 
 @intrinsic
 def leading_zeros(_typing, word):
-    """How many of a word's highest bits are 0. The word must not be."""
+    """The number of leading zero bits of a word, which must not be 0."""
 
     def generate(_context, builder, _signature, arguments):
         return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -69,7 +69,7 @@ def leading_zeros(_typing, word):
 
 @intrinsic
 def trailing_zeros(_typing, word):
-    """How many of a word's lowest bits are 0. The word must not be."""
+    """The number of trailing zero bits of a word, which must not be 0."""
 
     def generate(_context, builder, _signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -79,19 +79,19 @@ def trailing_zeros(_typing, word):
 
 @njit(cache=True)
 def load_i64(address):
-    """Eight bytes from an address on, as a number with a sign."""
+    """Eight bytes from an address on, as a signed integer."""
     return np.int64(load_u64(address))
 
 
 @njit(cache=True)
 def varint_length(number):
-    """How many bytes a word takes as a varint: seven bits a byte."""
+    """The size of a word as a varint, with seven bits per byte."""
     return np.int64((U64(70) - leading_zeros(number | U64(1))) // U64(7))
 
 
 @njit(cache=True)
 def put_varint(at, number):
-    """Write a word as a varint; the position behind it."""
+    """Write a word as a varint. Returns the position after it."""
     while number >= U64(0x80):
         store_u8(at, np.uint8((number & U64(0x7F)) | U64(0x80)))
         number >>= U64(7)
@@ -102,8 +102,8 @@ def put_varint(at, number):
 
 @njit(cache=True)
 def put_short_varint(at, number, length):
-    """The same without a loop, for a word that takes at most eight bytes, as many as is said. Writes eight."""
-    # Halves, quarters and at last single groups of seven bits move apart, each to a byte of its own.
+    """Like `put_varint` without a loop, for a word of `length` bytes, at most eight. Overwrites eight bytes."""
+    # Halves, then quarters, then groups of seven bits are moved apart, each group to its own byte.
     number = (number & U64(0x000000000FFFFFFF)) | ((number & U64(0x00FFFFFFF0000000)) << U64(4))
     number = (number & U64(0x00003FFF00003FFF)) | ((number & U64(0x0FFFC0000FFFC000)) << U64(2))
     number = (number & U64(0x007F007F007F007F)) | ((number & U64(0x3F803F803F803F80)) << U64(1))

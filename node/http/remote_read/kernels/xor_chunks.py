@@ -7,11 +7,11 @@ A chunk is: the number of samples as a big-endian u16, then, for
 - each other, how much the step in time has changed, and its value.
 
 A change of step is `0` for none; `10`, `110` or `1110` and 14, 17 or 20 bits where it fits those; `1111` and 64 bits
-otherwise. So many bits hold one number more above zero than below: from -(2^(n-1) - 1) up to 2^(n-1).
+otherwise. n bits hold the numbers from -(2^(n-1) - 1) to 2^(n-1).
 
-A value is compared with the one before it by XOR: `0` if they are equal; `10` and the bits in the window of the value
-before, if nothing differs outside of it; otherwise `11`, five bits for the number of leading zeros (31 at the most),
-six for the number of bits in the new window (0 stands for 64), and those bits.
+A value is compared with the previous one by XOR: `0` if they are equal; `10` and the bits in the previous window, if no
+bit differs outside of it; otherwise `11`, five bits for the number of leading zeros (at most 31), six for the number of
+bits in the new window (0 means 64), and these bits.
 """
 
 import numpy as np
@@ -29,26 +29,28 @@ from strandline.node.http.remote_read.kernels.words import (
 
 U64 = np.uint64
 CHUNK_SAMPLES = 120
-# The longest chunk: the count, two varints, a value, then the longest of everything; and a word that a store may touch.
-_LONGEST_SAMPLE_BITS = 4 + 64 + 2 + 5 + 6 + 64
-CHUNK_BYTES = 2 + 10 + 8 + 10 + (CHUNK_SAMPLES * _LONGEST_SAMPLE_BITS + 7) // 8 + WORD
+# The maximum size of a chunk: the count, two varints, a value, the longest samples, and a word that a store may
+# overwrite.
+_MAX_SAMPLE_BITS = 4 + 64 + 2 + 5 + 6 + 64
+CHUNK_BYTES = 2 + 10 + 8 + 10 + (CHUNK_SAMPLES * _MAX_SAMPLE_BITS + 7) // 8 + WORD
 
-# A window that nothing fits into, so that the first difference opens one.
+# An impossible window, so that the first difference opens one.
 NO_WINDOW = U64(64)
 
 
 @njit(cache=True)
 def _put_bits(at, held, used, bits, count):
-    """Append the lowest `count` bits of a word that has no others: (position, bits held back, how many those are).
+    """Append the lowest `count` bits of a word, whose other bits are 0. Returns (position, buffered bits, their
+    number).
 
-    Bits are held back, from the highest on, until there are 64 of them.
+    Bits are buffered, from the highest on, until there are 64.
     """
     free = U64(64) - used
     if count < free:
         return at, held | (bits << (free - count)), used + count
     left = count - free
     store_u64_big(at, held | (bits >> left))
-    # Two shifts, because one by 64 means nothing.
+    # Two shifts, because a shift by 64 is undefined.
     held = (bits << (U64(63) - left)) << U64(1)
     return at + WORD, held, left
 
@@ -70,7 +72,7 @@ def _put_step_change(at, held, used, change):
 
 @njit(cache=True)
 def put_chunk(at, times, values, count):
-    """Encode the samples that lie from two addresses on, at least one; the position behind the chunk."""
+    """Encode the samples from two addresses on, at least one. Returns the position after the chunk."""
     store_u8(at, np.uint8(count >> 8))
     store_u8(at + 1, np.uint8(count & 0xFF))
     time, value = load_i64(times), load_u64(values)
@@ -83,7 +85,7 @@ def put_chunk(at, times, values, count):
     for sample in range(1, count):
         time_before, value_before, step_before = time, value, step
         time, value = load_i64(times + WORD * sample), load_u64(values + WORD * sample)
-        # All of this is done modulo 2^64, here and where it is read: a step may be too long for an int64.
+        # Modulo 2^64, as in decoders: a step may exceed an int64.
         step = time - time_before
         if sample == 1:
             at = put_varint(at, U64(step))
@@ -93,11 +95,11 @@ def put_chunk(at, times, values, count):
         if different == U64(0):
             at, held, used = _put_bits(at, held, used, U64(0), U64(1))
             continue
-        zeros_before, zeros_behind = min(leading_zeros(different), U64(31)), trailing_zeros(different)
-        if zeros_before >= leading and zeros_behind >= trailing:
+        new_leading, new_trailing = min(leading_zeros(different), U64(31)), trailing_zeros(different)
+        if new_leading >= leading and new_trailing >= trailing:
             at, held, used = _put_bits(at, held, used, U64(0b10), U64(2))
         else:
-            leading, trailing = zeros_before, zeros_behind
+            leading, trailing = new_leading, new_trailing
             window = U64(64) - leading - trailing
             opening = (U64(0b11) << U64(11)) | (leading << U64(6)) | (window & U64(63))
             at, held, used = _put_bits(at, held, used, opening, U64(13))

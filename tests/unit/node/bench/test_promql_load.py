@@ -43,8 +43,8 @@ pytestmark = pytest.mark.unit
 
 BEGIN = 1_790_000_040_000
 FIRST_OFFSET = 500
-LIMIT = "the query took longer than 30 s. Ask for less; or raise query.timeout"
-FULL = "answers that clients have not taken yet fill the 1,024 bytes of query.answer_memory"
+LIMIT = "the query took longer than 30 s. Narrow the selector; or raise query.timeout"
+FULL = "answers that clients have not received yet use the 1,024 bytes of query.answer_memory"
 
 
 def asked(what: str, milliseconds: float, status: int = 200, error: str = "") -> QueryOutcome:
@@ -106,7 +106,7 @@ def test_only_answers_count_for_latencies() -> None:
         (503, LIMIT, True),
         (503, FULL, True),
         (422, "the query reads 9 samples, and 8 are allowed. Raise query.max_samples", True),
-        (503, "the query took longer than 1 s. Ask for less; or raise the timeout= of the request", True),
+        (503, "the query took longer than 1 s. Narrow the selector; or raise the timeout= of the request", True),
         (503, "shard 0 has ended and is started again", False),
         (500, "unexpected error; query.timeout is no reason", False),
         (0, "127.0.0.1:1 closed the connection in the middle of an answer", False),

@@ -15,8 +15,8 @@ from strandline.node.bench.query_fleet import RACKS, SLOTS, bodies, wider_labels
 from strandline.node.bench.query_lookups import LookupScope, lookups
 from strandline.node.bench.query_report import LookupCost, LookupFigures, QueryReport
 from strandline.node.bench.timed_connection import NotAnswered, TimedConnection
+from strandline.node.json_values import json_value
 from strandline.node.output import Table
-from strandline.node.plain import plain
 from strandline.wire.decode import Limits, decode_batch
 
 pytestmark = pytest.mark.unit
@@ -152,7 +152,7 @@ def test_without_a_peer_its_columns_are_missing() -> None:
 
 
 def test_the_report_is_json_too() -> None:
-    told = plain(report(LookupCost(3.0, 4.0, 5.0)))
+    told = json_value(report(LookupCost(3.0, 4.0, 5.0)))
     assert isinstance(told, dict)
     assert told["lookups"] == [
         {

@@ -89,12 +89,12 @@ def test_a_process_that_ended_is_reported_with_its_code_and_the_end_of_its_log(s
     assert caught.value.message == (
         f"strandline shard (process {process.pid}) ended with exit code 4 before it is active"
     )
-    assert caught.value.remedy.splitlines() == ["It said:", *(f"line {line}" for line in range(25, 40))]
+    assert caught.value.remedy.splitlines() == ["The end of its log:", *(f"line {line}" for line in range(25, 40))]
 
 
 def test_its_standard_error_is_in_its_log(start: Start) -> None:
     process = start("sys.exit('no such topic')")
-    with pytest.raises(CommandEnded, match=r"exit code 1 before it is active\. It said:\nno such topic"):
+    with pytest.raises(CommandEnded, match=r"exit code 1 before it is active\. The end of its log:\nno such topic"):
         process.wait_for("it is active", is_active)
 
 
@@ -103,7 +103,8 @@ def test_a_process_that_times_out_is_reported_with_its_status(start: Start) -> N
     process.wait_for("it replays", lambda one: one["phase"] == "replaying")
     assert wait_until(lambda: "still here" in process.log_text(), timeout=60, clock=SystemClock())
     process._clock = ManualClock()
-    with pytest.raises(CommandEnded, match=r"did not get so far in 5 s that it is active; it is replaying") as caught:
+    reason = 'has not reached the condition "it is active" within 5 s; it is replaying'
+    with pytest.raises(CommandEnded, match=reason) as caught:
         process.wait_for("it is active", is_active, timeout=5)
     assert "still here" in caught.value.remedy
 

@@ -58,8 +58,8 @@ def test_a_moment_is_written_in_any_of_these_ways(written: str, moment: int) -> 
         ("-3600", "a negative number; for a time before now, add a unit, such as -3600s"),
         ("2025-11-16T10:00", "a time without a zone; add Z"),
         ("2025-11-16 10:00:00", "a time without a zone"),
-        ("2025-02-30", "a day or a time of day that there is not"),
-        ("1x ago", "no duration"),
+        ("2025-02-30", "a date or a time of day that does not exist"),
+        ("1x ago", "not a duration"),
         ("-1h5", "not a valid time"),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_length_is_a_duration_or_seconds_above_zero() -> None:
     for written in ("0", "0s", "-5"):
         with pytest.raises(ValueError, match="not positive"):
             parse_length(written)
-    with pytest.raises(ValueError, match="no duration such as"):
+    with pytest.raises(ValueError, match="not a duration such as"):
         parse_length("often")
 
 

@@ -7,8 +7,8 @@ import pytest
 from strandline.node.client.answers import ListResult, Point, SampledSeries
 from strandline.node.client.node_client import Steps
 from strandline.node.client.reports import NamesReport, QueryReport, SeriesReport
+from strandline.node.json_values import json_value
 from strandline.node.output import Block, Table
-from strandline.node.plain import plain
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +33,7 @@ def test_series_are_lines_and_in_json_labels() -> None:
     report = SeriesReport.of(ListResult(({"__name__": "up", "a": "\x1b"}, {"b": "c"}), False, ("careful",)))
     assert lines(report.blocks()) == ['up{a="\\x1b"}', '{b="c"}']
     assert list(report.notes()) == ["careful"]
-    assert plain(report) == {
+    assert json_value(report) == {
         "data": [{"__name__": "up", "a": "\x1b"}, {"b": "c"}],
         "truncated": False,
         "warnings": ["careful"],
@@ -44,7 +44,7 @@ def test_names_are_lines() -> None:
     report = NamesReport.of(ListResult(("a", "b\nc"), True, ()), "values")
     assert lines(report.blocks()) == ["a", '"b\\nc"']
     assert list(report.notes()) == ["there are more values than these 2; --limit 0 lists all that the node returns"]
-    assert plain(report) == {"data": ["a", "b\nc"], "truncated": True, "warnings": []}
+    assert json_value(report) == {"data": ["a", "b\nc"], "truncated": True, "warnings": []}
 
 
 def test_many_lines_stay_in_order() -> None:
@@ -64,7 +64,7 @@ def test_a_query_is_a_table_of_times_and_values() -> None:
         ("series", "time", "value"),
         (("a", "2025-11-16T11:00:00Z", "1"), ("b", "2025-11-16T11:00:00.001Z", "NaN")),
     )
-    assert plain(report) == {
+    assert json_value(report) == {
         "data": [
             {"metric": {"__name__": "a"}, "values": [[T / 1000, "1"]]},
             {"metric": {"__name__": "b"}, "values": [[T / 1000 + 0.001, "NaN"]]},
@@ -79,7 +79,7 @@ def test_warnings_and_infos_of_a_query_are_told_and_stand_apart_in_json() -> Non
     found = ListResult((sampled("a", (T, "1")),), False, ("a shard is away",), ("metric might not be a counter",))
     report = QueryReport.of(found, 10)
     assert list(report.notes()) == ["a shard is away", "metric might not be a counter"]
-    shown = plain(report)
+    shown = json_value(report)
     assert isinstance(shown, dict)
     assert (shown["warnings"], shown["infos"]) == (["a shard is away"], ["metric might not be a counter"])
 

@@ -198,7 +198,7 @@ def test_one_that_can_t_serve_ends_with_the_reason_and_reports_nothing(world: Wo
 
 def test_new_settings_are_followed_as_far_as_they_can_be(world: World) -> None:
     world.read = lambda: Settings(query={"max_series": 7}, http={"connections": 9}, log={"level": "debug"})
-    asyncio.run(world.made().follow())
+    asyncio.run(world.made().reload())
     assert world.front.settings.query.max_series == 7
     assert world.front.settings.http.connections == 1000, "that one waits for a restart"
     assert world.applied == [world.front.settings]
@@ -208,11 +208,11 @@ def test_settings_that_can_t_be_taken_over_change_nothing(world: World) -> None:
     run = world.made()
     world.read = lambda: load_settings(Path("/nowhere.toml"), {})
     with pytest.raises(Exception, match=r"nowhere|wrong"):
-        asyncio.run(run.follow())
+        asyncio.run(run.reload())
     world.read = lambda: Settings(query={"max_series": 7})
     world.front.failure = Fatal("the certificate can't be used")
     with pytest.raises(Fatal):
-        asyncio.run(run.follow())
+        asyncio.run(run.reload())
     assert world.applied == []
 
 

@@ -78,13 +78,13 @@ class World:
 
 @pytest.fixture
 def made(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]:
-    monkeypatch.setattr(client_module, "_AGAIN_S", 0.001)
+    monkeypatch.setattr(client_module, "_RETRY_S", 0.001)
     return lambda: World(tmp_path_factory.mktemp("c"))
 
 
 @pytest.fixture
 def world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(client_module, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(client_module, "_RETRY_S", 0.01)
     return World(tmp_path_factory.mktemp("c"))
 
 
@@ -207,7 +207,7 @@ def test_a_fault_of_its_own_does_not_end_its_following(world: World) -> None:
         with structlog.testing.capture_logs() as logs:
             server.publish()
             await world.until(lambda: world.followed == 1)
-        assert any("could not be taken over" in line["event"] for line in logs)
+        assert any("could not be applied" in line["event"] for line in logs)
         await world.client.close()
         await server.close()
 

@@ -26,7 +26,7 @@ from support.http_servers import api_served, eventually, in_loop, served
 pytestmark = pytest.mark.unit
 
 # Looks often, and minds no rate that a test has.
-PATIENT = ConnectionLimits(10, request_timeout_s=60, min_rate=1, rate_window_s=60, look_s=0.01)
+PATIENT = ConnectionLimits(10, request_timeout_s=60, min_rate=1, rate_window_s=60, check_interval_s=0.01)
 PATHS = [
     "/api/v1/series?match[]=up",
     "/api/v1/labels",
@@ -85,7 +85,7 @@ def test_a_client_that_reads_well_is_cut_off_at_the_deadline_and_counted_as_time
 
 
 def test_a_client_that_reads_nothing_is_counted_as_a_slow_reader() -> None:
-    limits = ConnectionLimits(10, request_timeout_s=60, min_rate=1 << 20, rate_window_s=0.05, look_s=0.01)
+    limits = ConnectionLimits(10, request_timeout_s=60, min_rate=1 << 20, rate_window_s=0.05, check_interval_s=0.01)
     counts = cut_off(EndlessAnswers(limit_s=None), limits, reads=False).counts()
     assert counts.cut_off == {SLOW_READER: 1}
     assert counts.requests == {("/long", "499"): 1}
@@ -115,7 +115,7 @@ class RecordingQueries(FakeQueries):
         self.untils: list[float | None] = []
 
     async def _began(self, scope: QueryScope) -> None:
-        self.untils.append(scope.until)
+        self.untils.append(scope.deadline)
         await super()._began(scope)
 
 
@@ -149,7 +149,7 @@ def test_a_list_that_was_kept_has_the_same_deadline() -> None:
             return [request.deadline for request in requests]
 
     assert in_loop(test()) == [130.0, 230.0]
-    assert len(queries.answered_from_kept) == 1
+    assert len(queries.cached_answers) == 1
 
 
 def a_request(arrived_at: float) -> Request:

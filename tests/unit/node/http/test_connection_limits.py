@@ -12,7 +12,7 @@ import pytest
 
 from strandline.node.http import handshakes
 from strandline.node.http.connection_limits import Awaited, ConnectionLimits, OpenConnections, Waiting
-from strandline.node.http.handshakes import HANDSHAKES
+from strandline.node.http.handshakes import MAX_HANDSHAKES
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse, Response, StreamedResponse
 from strandline.node.http.routes import Access, Route
@@ -29,7 +29,7 @@ POST = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
 
 
 def limits(**changes: float) -> ConnectionLimits:
-    given = {"connections": 100, "request_timeout_s": 60, "min_rate": 1, "rate_window_s": 60, "look_s": 0.01}
+    given = {"connections": 100, "request_timeout_s": 60, "min_rate": 1, "rate_window_s": 60, "check_interval_s": 0.01}
     return ConnectionLimits(**(given | changes))  # type: ignore[arg-type]
 
 
@@ -335,7 +335,7 @@ class Member:
 
     stop = abort = close
 
-    def look(self, now: float) -> None: ...
+    def check_limits(self, now: float) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_clients_that_never_shake_hands_hold_few_sockets_and_keep_nobody_out(
     encrypted: HttpSettings, trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Those that are cut off have not just taken too long.
-    monkeypatch.setattr(handshakes, "_LONGEST_S", 600)
+    monkeypatch.setattr(handshakes, "_HANDSHAKE_TIMEOUT_S", 600)
 
     async def test() -> None:
         async with served(ROUTES, encrypted, limits=limits(connections=1)) as serving:
@@ -398,11 +398,11 @@ def test_clients_that_never_shake_hands_hold_few_sockets_and_keep_nobody_out(
             reply = await serving.get("/", ssl=trusting)
             assert (reply.status, reply.body) == (200, b"hello")
             cut_off = 0
-            for reader, _ in silent[: 300 - HANDSHAKES]:
+            for reader, _ in silent[: 300 - MAX_HANDSHAKES]:
                 with suppress(ConnectionError):
                     assert await reader.read() == b""
                 cut_off += 1
-            assert cut_off == 300 - HANDSHAKES
+            assert cut_off == 300 - MAX_HANDSHAKES
             for _, writer in silent:
                 writer.close()
 

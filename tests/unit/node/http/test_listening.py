@@ -184,7 +184,7 @@ def test_only_modern_tls_is_spoken(
 def test_a_client_that_does_not_shake_hands_is_cut_off(
     encrypted: HttpSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handshakes, "_LONGEST_S", 0.05)
+    monkeypatch.setattr(handshakes, "_HANDSHAKE_TIMEOUT_S", 0.05)
 
     async def test() -> bytes:
         async with served(ROUTES, encrypted) as serving:

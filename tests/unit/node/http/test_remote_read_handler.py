@@ -20,8 +20,8 @@ from strandline.node.http.routes import Access
 from strandline.node.masking import SecretMask
 from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.answers import LACKS_LATER_ONLY
-from strandline.node.query.asks import SamplesAsk, SeriesAsk
 from strandline.node.query.queries import QueryScope, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.node.query.shard_requests import SamplesRequest, SeriesRequest
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.node.workers import Workers
 from strandline.time_range import TimeRange
@@ -136,7 +136,7 @@ def test_queries_are_answered_in_their_order(accepted: int) -> None:
     got = read(held, packed_request(queries, [accepted]))
     results = read_streamed(got.body, 3) if accepted else read_sampled(got.body)
     assert results == [{UP_A: SERIES[UP_A][1:2]}, {}, {LOAD: SERIES[LOAD][:1]}]
-    assert isinstance(held.asks[2], SamplesAsk)
+    assert isinstance(held.asks[2], SamplesRequest)
     assert held.asks[2].selector == (
         Matcher("__name__", MatchOp.MATCH, "lo.*"),
         Matcher("job", MatchOp.NOT_MATCH, "b|c"),
@@ -165,7 +165,7 @@ def test_where_only_labels_are_wanted_no_sample_is_read(accepted: int) -> None:
     got = read(held, one_query(accepted, hints=ReadHints(func="series")))
     assert (read_streamed(got.body, 1) if accepted else read_sampled(got.body)) == [{UP_A: [], UP_B: []}]
     selector = (Matcher("__name__", MatchOp.EQUAL, "up"),)
-    assert held.asks == [SeriesAsk((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
+    assert held.asks == [SeriesRequest((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
 
 
 def test_more_labels_than_a_query_may_read_are_refused() -> None:
@@ -189,7 +189,7 @@ def test_the_queries_of_a_request_share_the_limits() -> None:
     for limits in ({"max_samples": 7}, {"max_series": 3}):
         refused = read(ReadQueries(SERIES), packed_request([query] * 2), **limits)
         assert refused.status == 422
-        assert refused.text.startswith("query 2 of 2, with what those before it left of the limits: exceeded")
+        assert refused.text.startswith("query 2 of 2, with what the earlier ones left of the limits: exceeded")
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
@@ -237,7 +237,7 @@ def test_a_node_of_several_is_read_by_clients_that_read_from_all() -> None:
 
 def test_a_word_that_says_neither_is_refused() -> None:
     got = read(ReadQueries(SERIES), one_query(), parameters="?partial=yes")
-    assert (got.status, got.text) == (400, "partial=yes means nothing here. Write allow, deny or node\n")
+    assert (got.status, got.text) == (400, "partial=yes is not a valid value. Use allow, deny or node\n")
 
 
 def test_a_warning_of_each_query_is_told_once() -> None:
@@ -280,7 +280,7 @@ def test_no_error_shows_a_secret() -> None:
 def test_a_broken_request_is_answered_with_400_and_the_reason() -> None:
     got = read(ReadQueries(SERIES), b"no snappy")
     assert got.status == 400
-    assert got.text.startswith("the read request can't be unpacked: ")
+    assert got.text.startswith("the read request can't be decompressed: ")
 
 
 def test_a_body_that_is_too_large_is_refused_however_it_is_sent() -> None:
@@ -301,7 +301,7 @@ def test_a_body_that_is_too_large_is_refused_however_it_is_sent() -> None:
 def test_a_body_that_is_packed_in_another_way_is_refused() -> None:
     got = read(ReadQueries(SERIES), gzip.compress(one_query()), encoding="gzip")
     assert got.status == 415
-    assert "packed with snappy, not 'gzip'" in got.text
+    assert "compressed with snappy, not 'gzip'" in got.text
 
 
 class Parts:

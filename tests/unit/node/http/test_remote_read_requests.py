@@ -118,7 +118,7 @@ HOSTILE = {
     "half a surrogate pair": (matcher_in_a_query(field(2, b"\xed\xa0\x80")), "not UTF-8"),
     "a matcher of an unknown type": (matcher_in_a_query(b"\x08\x04" + field(2, b"job")), "'job' has the type 4"),
     "a matcher of a negative type": (matcher_in_a_query(b"\x08" + b"\xff" * 9 + b"\x01" + field(2, b"a")), "type 1844"),
-    "a matcher without a label": (matcher_in_a_query(field(3, b"v")), "'v' names no label"),
+    "a matcher without a label": (matcher_in_a_query(field(3, b"v")), "'v' has no label"),
     "many queries": (packed(field(1, b"") * (MAX_QUERIES + 1)), f"queries, over the limit of {MAX_QUERIES}"),
     "many matchers": (
         packed_request([Query(matchers=[LabelMatcher(name="a")] * (MAX_MATCHERS // 2 + 1))] * 2),

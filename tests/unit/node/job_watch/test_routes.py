@@ -19,7 +19,7 @@ from strandline.jobs.worker import BulkWorker, RunningPart
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.job_watch.routes import jobs_routes
 from strandline.node.job_watch.watch import JobsWatch
-from strandline.node.plain import plain
+from strandline.node.json_values import json_value
 from strandline.node.settings.http_sections import HttpSettings
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
@@ -127,7 +127,7 @@ def test_a_job_is_answered_as_the_command_prints_it(jobs: Jobs) -> None:
     job = jobs.board.job("a")
     status, answer = jobs.ask("jobs/a")
     assert status == 200
-    assert answer["data"] == json.loads(json.dumps(plain(JobStatus.of(job, jobs.board.parts(job)))))
+    assert answer["data"] == json.loads(json.dumps(json_value(JobStatus.of(job, jobs.board.parts(job)))))
 
 
 @pytest.mark.parametrize("path", ["jobs/nothing", "jobs/%00", "jobs/%ff", f"jobs/{'a' * 101}"])

@@ -24,7 +24,6 @@ from strandline.node.metrics.front_figures import BOUNDS_S, FrontFigures
 from strandline.node.metrics.node_families import node_families
 from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, AnswerTooLarge
 from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk
 from strandline.node.query.index_version import IndexVersion
 from strandline.node.query.queries import (
     QueryScope,
@@ -32,6 +31,7 @@ from strandline.node.query.queries import (
     QueryTooLarge,
     QueryUnavailable,
 )
+from strandline.node.query.shard_requests import LabelNamesRequest, LabelValuesRequest
 from strandline.node.supervisor.node_state import NodeState
 from support.fake_queries import FakeQueries
 from support.http_servers import eventually, in_loop, served
@@ -267,7 +267,7 @@ def test_partitions_of_other_nodes_are_no_warning_of_this_one(figures: FrontFigu
     queries = FakeQueries(warnings=elsewhere)
     queries.unserved_partitions = elsewhere
     counted = CountedQueries(queries, figures)
-    scope, ask = QueryScope(1, AnswerMemory(0).lease()), LabelNamesAsk((), None, 10)
+    scope, ask = QueryScope(1, AnswerMemory(0).lease()), LabelNamesRequest((), None, 10)
     in_loop(counted.label_names(ask, scope))
     assert figures.counts().queries == {("label-names", "answered"): 1}
     assert counted.unserved() == elsewhere
@@ -300,11 +300,11 @@ def test_what_went_wrong_is_counted_and_raised(figures: FrontFigures, error: Bas
 def test_a_list_that_was_kept_is_counted_without_a_question(figures: FrontFigures) -> None:
     within = FakeQueries()
     queries = CountedQueries(within, figures)
-    queries.kept(LabelNamesAsk((), None, 10))
-    queries.kept(LabelValuesAsk("job", (), None, 10))
-    queries.kept(LabelValuesAsk("instance", (), None, 10))
+    queries.answered_from_cache(LabelNamesRequest((), None, 10))
+    queries.answered_from_cache(LabelValuesRequest("job", (), None, 10))
+    queries.answered_from_cache(LabelValuesRequest("instance", (), None, 10))
     assert figures.counts().queries == {("label-names", "kept"): 1, ("label-values", "kept"): 2}
-    assert len(within.answered_from_kept) == 3
+    assert len(within.cached_answers) == 3
 
 
 def test_the_version_of_lists_is_that_of_the_shards(figures: FrontFigures) -> None:

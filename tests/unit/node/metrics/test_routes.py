@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from strandline.clock import ManualClock
 from strandline.node.http.routes import Access, Route
+from strandline.node.json_values import json_value
 from strandline.node.metrics.exposition import expose
 from strandline.node.metrics.families import Families
 from strandline.node.metrics.metric import gauge
@@ -20,7 +21,6 @@ from strandline.node.metrics.readiness_watch import ReadinessWatch
 from strandline.node.metrics.routes import metrics_routes, readiness_routes
 from strandline.node.offsets.deployment import Deployment
 from strandline.node.offsets.hours import check_ready
-from strandline.node.plain import plain
 from strandline.node.settings import Settings
 from strandline.node.settings.units import Duration
 from strandline.node.workers import Workers
@@ -153,7 +153,7 @@ def test_an_hour_or_a_day_is_answered_as_the_command_tells_it(
     assert (code, headers["Content-Type"]) == (200, "application/json")
     told = orjson.loads(body)
     assert (told["status"], told["data"]["ready"]) == ("success", ready)
-    assert told["data"] == plain(check_ready(deployment, parse_period(period)))
+    assert told["data"] == json_value(check_ready(deployment, parse_period(period)))
     assert [route.access for route in routes] == [Access.READ]
 
 

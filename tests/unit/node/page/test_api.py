@@ -10,8 +10,8 @@ from strandline.clock import ManualClock
 from strandline.errors import Retryable
 from strandline.node.http.routes import Access
 from strandline.node.page.api import MAX_BUCKETS, MAX_DAYS, MAX_ENTRIES, page_routes
-from strandline.node.query.asks import BucketsAsk, CardinalityAsk
 from strandline.node.query.queries import QueryUnavailable
+from strandline.node.query.shard_requests import BucketsRequest, CardinalityRequest
 from strandline.node.settings import Settings
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.node.shard.report import ProcessFigures
@@ -147,7 +147,7 @@ def test_buckets_are_asked_for_within_a_time_and_a_limit() -> None:
     assert (status, answer["warnings"]) == (200, ["shard 0 is recovering"])
     [bucket] = answer["data"]
     assert (bucket["shard"], bucket["bucket"], bucket["active"], bucket["state"]) == (1, 480, 7, "stored")
-    assert asking.queries.asked == [BucketsAsk(TimeRange(10_000, 20_000), 51)], "one more than is told"
+    assert asking.queries.asked == [BucketsRequest(TimeRange(10_000, 20_000), 51)], "one more than is told"
 
 
 @pytest.mark.parametrize("written", ["", "?limit=0", "?limit=1000000"])
@@ -184,7 +184,7 @@ def test_cardinality_is_asked_for_series_time_and_label() -> None:
     assert told["label"] == "instance"
     assert [len(told[top]) for top in ("top_pairs", "top_values")] == [5, 5]
     [ask] = asking.queries.asked
-    assert isinstance(ask, CardinalityAsk)
+    assert isinstance(ask, CardinalityRequest)
     assert (ask.within, ask.limit, ask.label, ask.samples) == (TimeRange(0, 2000), 5, "instance", False)
     assert told["samples"] is None
 
@@ -193,7 +193,7 @@ def test_samples_are_estimated_if_they_are_asked_for() -> None:
     asking = Asking()
     asking.data("cardinality?match[]=up&samples=true")
     [ask] = asking.queries.asked
-    assert isinstance(ask, CardinalityAsk)
+    assert isinstance(ask, CardinalityRequest)
     assert ask.samples
 
 

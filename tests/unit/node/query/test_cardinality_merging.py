@@ -142,7 +142,7 @@ def test_below_all_bounds_every_hash_counts_once(shards: list[tuple[set[int], in
         samples.append(HashSample(kept, len(hashes) <= most))
     share = distinct_share(samples)
     assert 0 < share <= 1
-    if all(sample.is_whole for sample in samples) and any(hashes for hashes, _ in shards):
+    if all(sample.is_complete for sample in samples) and any(hashes for hashes, _ in shards):
         union = set[int]().union(*(hashes for hashes, _ in shards))
         assert share == len(union) / sum(len(hashes) for hashes, _ in shards)
     if not set.intersection(*(hashes for hashes, _ in shards)) and len(shards) == 2:

@@ -17,6 +17,7 @@ from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import InvalidMatcher, Matcher, MatcherTooCostly, MatchOp
 from strandline.index.pylucene.failures import RegexTooCostly
 from strandline.index.selectors import InvalidSelector
+from strandline.node.query.answer_messages import QueryFailed, answer_message, answer_of, error_message
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
@@ -27,17 +28,6 @@ from strandline.node.query.answers import (
     SeriesAnswer,
     SeriesHashesAnswer,
     TermsAnswer,
-)
-from strandline.node.query.asks import (
-    Ask,
-    BucketsAsk,
-    CardinalityAsk,
-    KeyPageAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    SeriesAsk,
-    SeriesHashesAsk,
 )
 from strandline.node.query.frames import (
     PREFIX,
@@ -50,8 +40,19 @@ from strandline.node.query.frames import (
     encode_joined,
     lengths_of,
 )
-from strandline.node.query.messages import QueryFailed, answer_message, answer_of, ask_message, ask_of, error_message
 from strandline.node.query.queries import QueryTooLarge, QueryUnavailable, TooManySamples, TooManySeries
+from strandline.node.query.request_messages import request_message, request_of
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    KeyPageRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    SeriesHashesRequest,
+    SeriesRequest,
+    ShardRequest,
+)
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.store.protocol import StoreUnavailable
 from strandline.time_range import TimeRange
@@ -67,15 +68,15 @@ SEVERAL = st.lists(SELECTORS, max_size=3).map(tuple)
 MAYBE = st.none() | RANGES
 PART_IDS = st.lists(st.integers(0, 2**32 - 1), max_size=3).map(lambda ids: np.array(ids, dtype="<u4").tobytes())
 HASHES = st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
-ASKS: st.SearchStrategy[Ask] = st.one_of(
-    st.builds(SeriesAsk, SEVERAL, MAYBE, COUNTS),
-    st.builds(LabelNamesAsk, SEVERAL, MAYBE, COUNTS),
-    st.builds(LabelValuesAsk, TEXTS, SEVERAL, MAYBE, COUNTS),
-    st.builds(SamplesAsk, SELECTORS, RANGES, COUNTS, COUNTS),
-    st.builds(SeriesHashesAsk, SEVERAL, MAYBE, COUNTS),
-    st.builds(KeyPageAsk, SEVERAL, RANGES, HASHES, HASHES, COUNTS, st.booleans(), COUNTS),
-    st.builds(CardinalityAsk, SEVERAL, MAYBE, COUNTS, st.none() | TEXTS, COUNTS, PART_IDS, st.booleans()),
-    st.builds(BucketsAsk, MAYBE, COUNTS),
+REQUESTS: st.SearchStrategy[ShardRequest] = st.one_of(
+    st.builds(SeriesRequest, SEVERAL, MAYBE, COUNTS),
+    st.builds(LabelNamesRequest, SEVERAL, MAYBE, COUNTS),
+    st.builds(LabelValuesRequest, TEXTS, SEVERAL, MAYBE, COUNTS),
+    st.builds(SamplesRequest, SELECTORS, RANGES, COUNTS, COUNTS),
+    st.builds(SeriesHashesRequest, SEVERAL, MAYBE, COUNTS),
+    st.builds(KeyPageRequest, SEVERAL, RANGES, HASHES, HASHES, COUNTS, st.booleans(), COUNTS),
+    st.builds(CardinalityRequest, SEVERAL, MAYBE, COUNTS, st.none() | TEXTS, COUNTS, PART_IDS, st.booleans()),
+    st.builds(BucketsRequest, MAYBE, COUNTS),
 )
 WARNINGS = st.lists(TEXTS, max_size=2).map(tuple)
 LABELS = st.dictionaries(TEXTS, TEXTS, max_size=3)
@@ -180,9 +181,9 @@ def same(one: object, other: object) -> bool:
     return one == other
 
 
-@given(ASKS, st.floats(0, 1e6))
-def test_a_question_arrives_as_it_was_sent(ask: Ask, seconds: float) -> None:
-    assert ask_of(message_of(frame_of(ask_message(ask, seconds)))) == (ask, seconds)
+@given(REQUESTS, st.floats(0, 1e6))
+def test_a_request_arrives_as_it_was_sent(sent: ShardRequest, seconds: float) -> None:
+    assert request_of(message_of(frame_of(request_message(sent, seconds)))) == (sent, seconds)
 
 
 @given(ANSWERS)
@@ -219,7 +220,7 @@ def test_a_column_of_any_length_order_and_layout_arrives(column: npt.NDArray[Any
     assert [one.tolist() for one in arrived] == [column.tolist(), [0, 1, 2], column.tolist()]
 
 
-@given(st.one_of(ASKS.map(lambda ask: ask_message(ask, 1.0)), ANSWERS.map(answer_message)))
+@given(st.one_of(REQUESTS.map(lambda request: request_message(request, 1.0)), ANSWERS.map(answer_message)))
 def test_header_body_and_columns_begin_where_words_may_be_read(message: Message) -> None:
     frame = bytearray(frame_of(message))
     header, body = lengths_of(frame[: PREFIX.size])
@@ -240,7 +241,8 @@ def test_columns_are_views_of_the_frame() -> None:
 @pytest.mark.parametrize("change", [-8, -1, 1, 8])
 def test_a_frame_of_another_length_than_it_says_is_refused(change: int) -> None:
     frame = frame_of(Message("any", {}, (np.arange(3),)))
-    with pytest.raises(FrameDamaged, match=f"a frame of {len(frame)} bytes came as {len(frame) + change}"):
+    expected = f"a frame of {len(frame)} bytes was received as {len(frame) + change} bytes"
+    with pytest.raises(FrameDamaged, match=expected):
         decode_frame(bytearray(frame[:change] if change < 0 else frame + bytes(change)))
 
 
@@ -286,7 +288,7 @@ def test_bytes_that_are_no_frame_are_refused(header: bytes, body: bytes) -> None
         decode(header, body)
 
 
-@given(st.one_of(ASKS.map(lambda ask: ask_message(ask, 1.0)), ANSWERS.map(answer_message)), st.data())
+@given(st.one_of(REQUESTS.map(lambda request: request_message(request, 1.0)), ANSWERS.map(answer_message)), st.data())
 def test_a_frame_with_damage_is_refused_or_still_sound(message: Message, data: st.DataObject) -> None:
     """Bytes may change into others that mean something. They never make anything but an answer or an error of ours."""
     frame = bytearray(frame_of(message))
@@ -294,7 +296,7 @@ def test_a_frame_with_damage_is_refused_or_still_sound(message: Message, data: s
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(frame)))
     for damaged in (bytes(frame), bytes(frame[:cut])):
-        for read in (ask_of, answer_of):
+        for read in (request_of, answer_of):
             try:
                 if len(damaged) >= PREFIX.size:
                     read(message_of(damaged))
@@ -356,9 +358,9 @@ def test_an_answer_whose_parts_do_not_fit_together_is_refused(message: Message) 
     ],
 )
 def test_a_question_whose_fields_are_none_is_refused(change: Callable[[dict[str, object]], dict[str, object]]) -> None:
-    message = ask_message(SamplesAsk((), TimeRange(), 1, 1), 1.0)
+    message = request_message(SamplesRequest((), TimeRange(), 1, 1), 1.0)
     with pytest.raises(FrameDamaged):
-        ask_of(Message(message.kind, change(dict(message.fields))))
+        request_of(Message(message.kind, change(dict(message.fields))))
 
 
 def test_another_version_and_too_large_a_frame_are_refused() -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.node.query.answers import LACKS_LATER_ONLY
-from strandline.node.query.asks import LabelNamesAsk, SamplesAsk
 from strandline.node.query.index_version import IndexVersionPage
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import LabelNamesRequest, SamplesRequest
 from strandline.node.shard.report import report_of
 from strandline.node.shard.status import Phase
 from strandline.time_range import ALL_TIMES, TimeRange
@@ -21,7 +21,7 @@ from support.shard_world import HOUR, MINUTE, produce_everywhere
 
 pytestmark = pytest.mark.unit
 
-ALL_SAMPLES = SamplesAsk(selector('{__name__=~".+"}'), ALL_TIMES, 1000, 100_000)
+ALL_SAMPLES = SamplesRequest(selector('{__name__=~".+"}'), ALL_TIMES, 1000, 100_000)
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def set_active_lag(world: LuceneWorld, records: int) -> None:
 
 
 def warnings(answers: ShardAnswers, within: TimeRange = ALL_TIMES) -> tuple[str, ...]:
-    ask = replace(ALL_SAMPLES, within=within)
-    return answers.answer(ask, Cancellation(SystemClock(), 60.0)).warnings
+    request = replace(ALL_SAMPLES, within=within)
+    return answers.answer(request, Cancellation(SystemClock(), 60.0)).warnings
 
 
 def since(world: LuceneWorld, complete_at: int) -> str:
@@ -142,7 +142,7 @@ def test_a_frozen_broker_makes_the_lag_unknown(active: LuceneWorld, answers: Sha
     assert active.status.lag is None
     assert warnings(answers) == (f"shard 0 can't reach Kafka (24 s): {since(active, complete_at)}",)
     active.log.hangs = False
-    turn(active, 1)  # The answer to a question of 20 s ago.
+    turn(active, 1)  # The answer to a request of 20 s ago.
     turn(active, 1)
     assert (active.status.lag, warnings(answers)) == (0, ())
 
@@ -168,7 +168,7 @@ def test_kafka_out_of_reach_or_very_many_records_are_told_at_once(active: Lucene
         assert warnings(answers) == told
 
 
-def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_question(
+def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_request(
     active: LuceneWorld, answers: ShardAnswers
 ) -> None:
     """A sender flushes what it has kept for an hour, behind a transaction of another producer."""
@@ -177,15 +177,15 @@ def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_qu
     an_hour_ago = active.clock.now_ms() - HOUR
     active.produce(("m", "late", an_hour_ago, 1.0))
     turn(active, 60)
-    question = TimeRange(an_hour_ago - MINUTE, an_hour_ago + MINUTE)
-    (warning,) = warnings(answers, question)
+    within = TimeRange(an_hour_ago - MINUTE, an_hour_ago + MINUTE)
+    (warning,) = warnings(answers, within)
     assert "an open transaction holds back" in warning
     assert warning.endswith(": the answer may lack samples that came late")
     transaction.abort()
     turn(active, 5)
     active.read_all()
     turn(active, 5)
-    assert warnings(answers, question) == ()
+    assert warnings(answers, within) == ()
 
 
 def test_a_warning_names_what_the_time_of_the_question_may_lack(active: LuceneWorld, answers: ShardAnswers) -> None:
@@ -246,7 +246,7 @@ def test_look_ups_beside_the_link_are_declined_while_there_is_something_to_warn_
     active: LuceneWorld, answers: ShardAnswers, tmp_path: Path
 ) -> None:
     """The JVM's threads know nothing of the log."""
-    answers.answer(LabelNamesAsk((), None, 10), Cancellation(SystemClock(), 60.0))
+    answers.answer(LabelNamesRequest((), None, 10), Cancellation(SystemClock(), 60.0))
     opened: list[bool] = []
 
     class Gate(LookupGate):

@@ -12,12 +12,12 @@ import pytest
 from strandline.errors import StrandlineError
 from strandline.node.query import link_connection, shard_link
 from strandline.node.query.answer_memory import AnswerMemoryFull, AnswerTooLarge
+from strandline.node.query.answer_messages import answer_message
 from strandline.node.query.answers import Answer, TermsAnswer
 from strandline.node.query.frames import MAX_BODY, PREFIX, Message, encode_joined
-from strandline.node.query.link_socket import SHORT
-from strandline.node.query.messages import answer_message
+from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.queries import QueryUnavailable
-from support.links import QUESTION, Linked, Loop, Service, answering, scripted, sending, spoken
+from support.links import REQUEST_FRAME, Linked, Loop, Service, answering, scripted, sending, spoken
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +30,7 @@ def claiming(prefix: bytes, seen: list[bytes]) -> Callable[[socket.socket], None
     """Send a prefix, and see what comes then."""
 
     def script(connection: socket.socket) -> None:
-        assert connection.recv(1 << 16) == QUESTION
+        assert connection.recv(1 << 16) == REQUEST_FRAME
         connection.sendall(prefix)
         seen.append(connection.recv(1))
 
@@ -38,7 +38,7 @@ def claiming(prefix: bytes, seen: list[bytes]) -> Callable[[socket.socket], None
 
 
 def ask_and_hold(linked: Linked, lease: object) -> Answer:
-    return linked.loop.run(linked.link.ask(QUESTION, lease))
+    return linked.loop.run(linked.link.request(REQUEST_FRAME, lease))
 
 
 @pytest.mark.parametrize("is_taken", [False, True], ids=["by one that is too large", "while others take it"])
@@ -78,7 +78,7 @@ def test_a_long_answer_takes_memory_until_it_is_released_and_a_short_one_none(se
 def test_an_answer_that_breaks_off_holds_nothing_once_it_is_released(path: Path, linked: Linked) -> None:
     frame = encode_joined(answer_message(LONG))
     lease = linked.memory.lease()
-    with scripted(path, sending(frame[: 2 * SHORT])), pytest.raises(QueryUnavailable):
+    with scripted(path, sending(frame[: 2 * SMALL_MESSAGE])), pytest.raises(QueryUnavailable):
         ask_and_hold(linked, lease)
     assert lease.held == SIZE
     lease.release()

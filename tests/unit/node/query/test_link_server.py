@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from strandline.node.query.answer_messages import answer_of
 from strandline.node.query.answers import Answer, TermsAnswer
-from strandline.node.query.asks import Ask
 from strandline.node.query.frames import PREFIX, Message, encode_joined
 from strandline.node.query.link_server import LinkServer, LinkUnusable
-from strandline.node.query.link_socket import receive, wait_for_ever
-from strandline.node.query.messages import answer_of
+from strandline.node.query.link_socket import receive, wait_forever
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryUnavailable
+from strandline.node.query.shard_requests import ShardRequest
 from strandline.node.shard.report import ShardReport
 from strandline.node.shard.status import Phase
-from support.links import ASK, CLOCK, QUESTION, WAIT_S, Service, send_in_pieces
+from support.links import CLOCK, REQUEST, REQUEST_FRAME, WAIT_S, Service, send_in_pieces
 
 pytestmark = pytest.mark.unit
 
@@ -36,7 +36,7 @@ def connected(path: Path) -> socket.socket:
 def received(connection: socket.socket) -> Message:
     connection.setblocking(False)
     try:
-        return receive(connection, wait_for_ever)
+        return receive(connection, wait_forever)
     finally:
         connection.settimeout(WAIT_S)
 
@@ -49,7 +49,7 @@ def answering_threads() -> list[threading.Thread]:
 def test_a_report_comes_while_questions_are_worked_on(service: Service, path: Path) -> None:
     service.answers = service.work_until_given_up
     with connected(path) as asking, connected(path) as other:
-        asking.sendall(QUESTION)
+        asking.sendall(REQUEST_FRAME)
         assert service.begun.wait(WAIT_S)
         other.sendall(REPORT)
         report = ShardReport.from_json(received(other).columns[0].tobytes())
@@ -65,13 +65,13 @@ def test_a_thread_that_answers_questions_gives_way_and_one_that_reports_does_not
     found = dict[str, int]()
     plain = service.answers
 
-    def answers(ask: Ask, cancellation: Cancellation) -> Answer:
+    def answers(request: ShardRequest, cancellation: Cancellation) -> Answer:
         found["answering"] = urgency()
-        return plain(ask, cancellation)
+        return plain(request, cancellation)
 
     service.answers = answers
     with connected(path) as asking, connected(path) as supervisor:
-        asking.sendall(QUESTION)
+        asking.sendall(REQUEST_FRAME)
         assert answer_of(received(asking)).warnings
         supervisor.sendall(REPORT)
         assert received(supervisor).kind == "report"
@@ -86,7 +86,7 @@ def test_a_thread_that_answers_questions_gives_way_and_one_that_reports_does_not
 def test_a_question_is_given_up_when_its_connection_is_closed(service: Service, path: Path) -> None:
     service.answers = service.work_until_given_up
     with connected(path) as asking:
-        asking.sendall(QUESTION)
+        asking.sendall(REQUEST_FRAME)
         assert service.begun.wait(WAIT_S)
     assert service.over.wait(WAIT_S)
     assert [type(error) for error in service.ended] == [QueryCancelled]
@@ -101,19 +101,19 @@ def test_a_question_is_given_up_when_its_connection_is_closed(service: Service, 
         PREFIX.pack(b"SLQ1", 2, 1 << 25),
         PREFIX.pack(b"SLP1", 0, 8) + bytes(8),
         encode_joined(Message("what", {})).replace(b'"version":3', b'"version":2'),
-        QUESTION + b"\0",
+        REQUEST_FRAME + b"\0",
     ],
 )
 def test_nonsense_ends_its_own_connection_only(path: Path, nonsense: bytes) -> None:
     with connected(path) as other:
-        other.sendall(QUESTION)
+        other.sendall(REQUEST_FRAME)
         assert answer_of(received(other)).warnings
         with connected(path) as stranger:
             stranger.sendall(nonsense)
             # A reset tells that something was thrown away unread.
             with suppress(ConnectionResetError):
                 assert stranger.recv(10) == b""
-        other.sendall(QUESTION)
+        other.sendall(REQUEST_FRAME)
         assert answer_of(received(other)).warnings
 
 
@@ -122,13 +122,13 @@ def test_what_is_no_question_is_answered_with_an_error(path: Path) -> None:
     with connected(path) as asking:
         asking.sendall(encode_joined(Message("edition", {})))
         assert received(asking).kind == "error"
-        asking.sendall(QUESTION)
+        asking.sendall(REQUEST_FRAME)
         assert answer_of(received(asking)).warnings
 
 
 def test_more_connections_than_are_taken_are_refused_with_a_reason(service: Service, path: Path) -> None:
-    with LinkServer(path, service, CLOCK, most_connections=1), connected(path) as asking:
-        asking.sendall(QUESTION)
+    with LinkServer(path, service, CLOCK, max_connections=1), connected(path) as asking:
+        asking.sendall(REQUEST_FRAME)
         assert answer_of(received(asking)).warnings
         with connected(path) as one_more, pytest.raises(QueryUnavailable, match="as many connections"):
             answer_of(received(one_more))
@@ -136,10 +136,10 @@ def test_more_connections_than_are_taken_are_refused_with_a_reason(service: Serv
 
 def test_closing_ends_threads_that_wait_for_a_question_or_for_the_rest_of_one(service: Service, path: Path) -> None:
     with LinkServer(path, service, CLOCK) as server, ExitStack() as stack:
-        for begun in (b"", QUESTION[:7], QUESTION[:20]):
+        for begun in (b"", REQUEST_FRAME[:7], REQUEST_FRAME[:20]):
             connection = stack.enter_context(connected(path))
             # Once it has answered, its thread is there and waits.
-            connection.sendall(QUESTION)
+            connection.sendall(REQUEST_FRAME)
             assert connection.recv(1 << 16)
             connection.sendall(begun)
         assert len(answering_threads()) == 3
@@ -152,7 +152,7 @@ def test_closing_ends_a_thread_whose_answer_nobody_fetches(service: Service, pat
     data = np.zeros(5_000_001, dtype=np.uint8)
     service.answers = lambda *_: TermsAnswer(np.array([0, len(data)]), data, np.array([7]), more=False)
     with LinkServer(path, service, CLOCK) as server, connected(path) as connection:
-        connection.sendall(QUESTION)
+        connection.sendall(REQUEST_FRAME)
         # Its first bytes are here, and the rest is more than the kernel holds.
         assert connection.recv(1)
         server.close()
@@ -163,8 +163,8 @@ def test_closing_ends_a_thread_whose_answer_nobody_fetches(service: Service, pat
 @pytest.mark.parametrize("piece", [1, 7, 16, 17, 60])
 def test_a_question_that_comes_in_pieces_is_answered(path: Path, piece: int) -> None:
     with connected(path) as connection:
-        send_in_pieces(connection, QUESTION, piece)
-        assert answer_of(received(connection)).warnings == (repr(ASK),)
+        send_in_pieces(connection, REQUEST_FRAME, piece)
+        assert answer_of(received(connection)).warnings == (repr(REQUEST),)
 
 
 def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: Service, path: Path) -> None:
@@ -177,8 +177,8 @@ def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: 
 def test_a_path_that_can_be_no_socket_is_refused(service: Service, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     for path, reason in (
-        (tmp_path / "file", "no socket"),
-        (tmp_path / "nowhere" / "socket", "can't be made"),
+        (tmp_path / "file", "is not a socket"),
+        (tmp_path / "nowhere" / "socket", "can't be created"),
         (tmp_path / ("long" * 30), "longer than"),
     ):
         with pytest.raises(LinkUnusable, match=reason):

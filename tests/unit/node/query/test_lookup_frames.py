@@ -8,24 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.index.matchers import Matcher, MatchOp
-from strandline.node.query.asks import (
-    LABEL_NAMES,
-    LABEL_VALUES,
-    SERIES,
-    Ask,
-    BucketsAsk,
-    CardinalityAsk,
-    LabelNamesAsk,
-    LabelValuesAsk,
-    SamplesAsk,
-    SeriesAsk,
-)
 from strandline.node.query.frames import Message, decode_frame, encode_joined
 from strandline.node.query.index_version import version_path
 from strandline.node.query.lookup_frames import MAX_LOOKUP, lookup_frame, lookups_path
+from strandline.node.query.shard_requests import (
+    LABEL_NAMES,
+    LABEL_VALUES,
+    SERIES,
+    BucketsRequest,
+    CardinalityRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    SeriesRequest,
+    ShardRequest,
+)
 from strandline.node.supervisor.socket_folder import socket_path
 from strandline.time_range import ALL_TIMES, EARLIEST, LATEST, TimeRange
-from support.lookup_questions import ALWAYS, LookupQuestion, framed
+from support.packed_lookups import ALWAYS, PackedLookup, framed
 
 pytestmark = pytest.mark.unit
 
@@ -58,15 +58,15 @@ def test_a_look_up_is_read_as_it_was_asked(
     said = [[one for _, one in selector] for selector in selectors]
     times = (within.first, within.last) if within is not None else ALWAYS
     most = min(limit, 2**31 - 1)
-    for ask, kind, of in (
-        (SeriesAsk(asked, within, limit), SERIES, ""),
-        (LabelNamesAsk(asked, within, limit), LABEL_NAMES, ""),
-        (LabelValuesAsk(label, asked, within, limit), LABEL_VALUES, label),
+    for request, kind, of in (
+        (SeriesRequest(asked, within, limit), SERIES, ""),
+        (LabelNamesRequest(asked, within, limit), LABEL_NAMES, ""),
+        (LabelValuesRequest(label, asked, within, limit), LABEL_VALUES, label),
     ):
-        frame = lookup_frame(ask)
+        frame = lookup_frame(request)
         assert frame is not None
-        assert LookupQuestion.of(frame) == LookupQuestion(kind, said, of, times, most)
-        assert frame == LookupQuestion(kind, said, of, times, most).frame()
+        assert PackedLookup.of(frame) == PackedLookup(kind, said, of, times, most)
+        assert frame == PackedLookup(kind, said, of, times, most).frame()
 
 
 @given(st.binary(max_size=40))
@@ -77,25 +77,25 @@ def test_a_look_up_is_a_frame_of_the_link(packed: bytes) -> None:
 
 
 def test_the_link_s_own_reader_takes_a_look_up() -> None:
-    frame = lookup_frame(SeriesAsk((JOB,), None, 5))
+    frame = lookup_frame(SeriesRequest((JOB,), None, 5))
     assert frame is not None
     message = decode_frame(bytearray(frame))
     assert (message.kind, len(message.columns)) == ("lookup", 1)
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "shard_request",
     [
-        SamplesAsk(JOB, ALL_TIMES, 1, 1),
-        CardinalityAsk((JOB,), None, 1),
-        BucketsAsk(None, 1),
-        SeriesAsk((), None, 1),
-        SeriesAsk(((),), None, 1),
-        SeriesAsk((JOB, ()), None, 1),
-        LabelNamesAsk((), None, 1),
-        LabelValuesAsk("job", (), None, 1),
-        SeriesAsk(((Matcher("job", MatchOp.NOT_EQUAL, "a"),),), None, 1),
-        SeriesAsk(
+        SamplesRequest(JOB, ALL_TIMES, 1, 1),
+        CardinalityRequest((JOB,), None, 1),
+        BucketsRequest(None, 1),
+        SeriesRequest((), None, 1),
+        SeriesRequest(((),), None, 1),
+        SeriesRequest((JOB, ()), None, 1),
+        LabelNamesRequest((), None, 1),
+        LabelValuesRequest("job", (), None, 1),
+        SeriesRequest(((Matcher("job", MatchOp.NOT_EQUAL, "a"),),), None, 1),
+        SeriesRequest(
             (
                 (
                     *JOB,
@@ -105,19 +105,19 @@ def test_the_link_s_own_reader_takes_a_look_up() -> None:
             None,
             1,
         ),
-        SeriesAsk(((Matcher("job", MatchOp.MATCH, "a.*"),),), None, 1),
-        SeriesAsk(((Matcher("job", MatchOp.MATCH, "a|"),),), None, 1),
-        SeriesAsk(((Matcher("job", MatchOp.EQUAL, ""),),), None, 1),
+        SeriesRequest(((Matcher("job", MatchOp.MATCH, "a.*"),),), None, 1),
+        SeriesRequest(((Matcher("job", MatchOp.MATCH, "a|"),),), None, 1),
+        SeriesRequest(((Matcher("job", MatchOp.EQUAL, ""),),), None, 1),
     ],
     ids=repr,
 )
-def test_what_is_more_than_the_values_of_labels_is_no_look_up(ask: Ask) -> None:
-    assert lookup_frame(ask) is None
+def test_what_is_more_than_the_values_of_labels_is_no_lookup(shard_request: ShardRequest) -> None:
+    assert lookup_frame(shard_request) is None
 
 
 def test_a_range_that_ends_before_it_begins_is_not_taken_for_all_times() -> None:
-    assert lookup_frame(SeriesAsk((JOB,), TimeRange(5, 5), 1)) is not None
-    assert lookup_frame(SeriesAsk((JOB,), TimeRange(5, 4), 1)) is None
+    assert lookup_frame(SeriesRequest((JOB,), TimeRange(5, 5), 1)) is not None
+    assert lookup_frame(SeriesRequest((JOB,), TimeRange(5, 4), 1)) is None
 
 
 @pytest.mark.parametrize("of_label", [0, 100, MAX_LOOKUP - 30, 20_000, 32_766])
@@ -126,7 +126,7 @@ def test_a_look_up_is_never_longer_than_the_jvm_takes(of_label: int) -> None:
     taken = set()
     for length in (1, 100, 1000, MAX_LOOKUP - 100 - 30, MAX_LOOKUP, 32_000):
         selectors = ((Matcher("job", MatchOp.EQUAL, "v" * length),),)
-        frame = lookup_frame(LabelValuesAsk("l" * of_label, selectors, None, 1))
+        frame = lookup_frame(LabelValuesRequest("l" * of_label, selectors, None, 1))
         assert frame is None or len(frame) <= LONGEST_OF_THE_JVM
         taken.add(frame is not None)
     assert taken == ({True, False} if of_label < MAX_LOOKUP else {False})

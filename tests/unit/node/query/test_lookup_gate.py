@@ -9,19 +9,19 @@ import pytest
 
 from strandline.clock import SystemClock
 from strandline.index.matchers import Matcher, MatchOp
-from strandline.node.query.asks import LABEL_NAMES, LabelNamesAsk
 from strandline.node.query.index_version import IndexVersionPage, IndexVersionReader
 from strandline.node.query.lookup_gate import LookupGate
 from strandline.node.query.queries import Cancellation
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import LABEL_NAMES, LabelNamesRequest
 from strandline.node.shard.status import Phase
-from support.lookup_questions import ALWAYS, Found, LookupQuestion, asked, connected
+from support.packed_lookups import ALWAYS, Found, PackedLookup, answer_to, connected
 from support.query_worlds import LuceneWorld
 from support.shard_world import START
 
 pytestmark = pytest.mark.unit
 
-ASK_FEW = LabelNamesAsk(((Matcher("__name__", MatchOp.EQUAL, "few"),),), None, 100)
+ASK_FEW = LabelNamesRequest(((Matcher("__name__", MatchOp.EQUAL, "few"),),), None, 100)
 FOUND = Found(["__name__", "name"], [2, 2])
 
 
@@ -44,8 +44,8 @@ class Published:
         if not self.path.exists():
             return None
         with connected(self.path) as connection:
-            question = LookupQuestion(LABEL_NAMES, [[("__name__", "few")]], within=within)
-            return asked(connection, question.frame())
+            lookup = PackedLookup(LABEL_NAMES, [[("__name__", "few")]], within=within)
+            return answer_to(connection, lookup.frame())
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from pyroaring import BitMap
 
 from strandline.index.key_bytes import KeyBytes
-from strandline.node.query.result_cache import KeptResult, ResultCache
+from strandline.node.query.result_cache import CachedResult, ResultCache
 from strandline.node.shard.pinned_content import PinnedContent
 from strandline.promql.evaluation.partials import Partial
 from strandline.promql.values import Grid, Vector
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.unit
 CONTENT = PinnedContent("reader", ALL_TIMES, frozenset(), (), 0)
 
 
-def result(steps: int) -> KeptResult:
+def result(steps: int) -> CachedResult:
     keys = KeyBytes(np.array([0, 3]), np.zeros(3, dtype=np.uint8))
-    return KeptResult(Grid(0, 1, steps), Partial(Vector(keys, np.zeros((1, steps)))), BitMap([1]), CONTENT)
+    return CachedResult(Grid(0, 1, steps), Partial(Vector(keys, np.zeros((1, steps)))), BitMap([1]), CONTENT)
 
 
 SIZE = result(1_000).size + 1
@@ -34,33 +34,33 @@ def test_a_result_is_counted_with_its_cells() -> None:
 def test_the_one_that_was_asked_for_longest_ago_goes_first() -> None:
     cache = ResultCache(5 * SIZE)
     for key in (b"a", b"b", b"c", b"d", b"e"):
-        cache.keep(key, result(1_000))
+        cache.put(key, result(1_000))
     assert cache.figures().bytes == 5 * SIZE
-    assert cache.find(b"a") is not None
-    cache.keep(b"f", result(1_000))
-    assert cache.find(b"b") is None
-    assert cache.find(b"a") is not None
+    assert cache.get(b"a") is not None
+    cache.put(b"f", result(1_000))
+    assert cache.get(b"b") is None
+    assert cache.get(b"a") is not None
     assert cache.figures().bytes == 5 * SIZE
 
 
 def test_a_newer_result_takes_the_place_of_the_one_before() -> None:
     cache = ResultCache(5 * SIZE)
-    cache.keep(b"a", result(1_000))
+    cache.put(b"a", result(1_000))
     newer = result(900)
-    cache.keep(b"a", newer)
-    assert cache.find(b"a") is newer
+    cache.put(b"a", newer)
+    assert cache.get(b"a") is newer
     assert cache.figures().bytes == newer.size + 1
     # One that does not fit leaves nothing older behind.
-    cache.keep(b"a", result(5_000))
-    assert cache.find(b"a") is None
+    cache.put(b"a", result(5_000))
+    assert cache.get(b"a") is None
     assert cache.figures().bytes == 0
 
 
 def test_nothing_is_left_of_what_is_cleared() -> None:
     cache = ResultCache(5 * SIZE)
-    cache.keep(b"a", result(1_000))
+    cache.put(b"a", result(1_000))
     cache.clear()
-    assert (cache.find(b"a"), cache.figures().bytes) == (None, 0)
+    assert (cache.get(b"a"), cache.figures().bytes) == (None, 0)
 
 
 def test_outcomes_are_counted() -> None:
@@ -77,8 +77,8 @@ def test_several_threads_may_keep_at_once() -> None:
     def work(number: int) -> None:
         for turn in range(500):
             key = bytes([(number + turn) % 11])
-            cache.find(key)
-            cache.keep(key, kept)
+            cache.get(key)
+            cache.put(key, kept)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:

@@ -11,9 +11,15 @@ from strandline.index.documents import decode_part_key
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.index.pylucene.queries import everything
 from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import BucketsAsk, LabelNamesAsk, LabelValuesAsk, SamplesAsk, SeriesAsk
 from strandline.node.query.queries import Cancellation, QueryCancelled, QueryTimedOut, QueryTooLarge, QueryUnavailable
 from strandline.node.query.shard_answers import ShardAnswers
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    LabelNamesRequest,
+    LabelValuesRequest,
+    SamplesRequest,
+    SeriesRequest,
+)
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Phase
 from strandline.node.shard.store_health import StoreHealth
@@ -25,7 +31,7 @@ from support.shard_world import HOUR, METRICS, MINUTE, StoreCall, produce_everyw
 pytestmark = pytest.mark.unit
 
 EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
-ALL_SAMPLES = SamplesAsk(EVERY, ALL_TIMES, 1000, 100_000)
+ALL_SAMPLES = SamplesRequest(EVERY, ALL_TIMES, 1000, 100_000)
 
 
 @pytest.fixture
@@ -43,8 +49,8 @@ def give() -> Cancellation:
     return Cancellation(SystemClock(), 60.0)
 
 
-def read(answers: ShardAnswers, ask: SamplesAsk = ALL_SAMPLES) -> SamplesAnswer:
-    answer = answers.answer(ask, give())
+def read(answers: ShardAnswers, request: SamplesRequest = ALL_SAMPLES) -> SamplesAnswer:
+    answer = answers.answer(request, give())
     assert isinstance(answer, SamplesAnswer)
     return answer
 
@@ -109,10 +115,10 @@ def test_before_the_index_is_loaded_nothing_is_answered(stored: LuceneWorld, ans
     for phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.ACTIVE):
         stored.status.phase, stored.status.fraction = phase, 0.25
         with pytest.raises(QueryUnavailable, match="shard 0 "):
-            answers.answer(LabelNamesAsk((), None, 10), give())
+            answers.answer(LabelNamesRequest((), None, 10), give())
     stored.status.phase = Phase.RECOVERING_INDEX
     with pytest.raises(QueryUnavailable, match=r"shard 0 is loading its index \(25 %\)"):
-        answers.answer(BucketsAsk(None, 10), give())
+        answers.answer(BucketsRequest(None, 10), give())
 
 
 def test_keys_that_were_loaded_from_the_store_are_found_though_nothing_new_comes(stored: LuceneWorld) -> None:
@@ -151,7 +157,7 @@ def test_a_question_is_given_up_between_segments(
 
 def test_segments_are_read_only_of_groups_with_a_wanted_series(stored: LuceneWorld, answers: ShardAnswers) -> None:
     calls = at_first_segment(stored, None)
-    answer = read(answers, SamplesAsk(selector(METRICS[0]), ALL_TIMES, 10, 100))
+    answer = read(answers, SamplesRequest(selector(METRICS[0]), ALL_TIMES, 10, 100))
     assert samples_of(answer) == expected_samples([stored], names={(METRICS[0], "a"): None})
     assert len({call.arguments[0].group for call in calls}) == 1
     assert len(calls) == 2, "one for each stored bucket"
@@ -277,7 +283,7 @@ def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
     batch = lucene.part_keys(everything())
     keys = [decode_part_key(batch.part_key(place)) for place in range(len(batch))]
     gone = next(place for place, labels in enumerate(keys) if labels["__name__"] == METRICS[3])
-    answers.answer(BucketsAsk(None, 1), give())
+    answers.answer(BucketsRequest(None, 1), give())
 
     def purge() -> None:
         stored.running.index._documents.delete(catalogues.to_bitmap(batch.part_ids[gone : gone + 1]))
@@ -294,12 +300,12 @@ def test_keys_are_fetched_in_pieces(
     stored: LuceneWorld, answers: ShardAnswers, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalogues, "_KEYS_PER_FETCH", at_once)
-    for ask in (
-        SeriesAsk((), None, 100),
-        SeriesAsk((EVERY,), None, 100),
-        SeriesAsk((selector('{name="a"}'),), None, 100),
+    for request in (
+        SeriesRequest((), None, 100),
+        SeriesRequest((EVERY,), None, 100),
+        SeriesRequest((selector('{name="a"}'),), None, 100),
     ):
-        answer = answers.answer(ask, give())
+        answer = answers.answer(request, give())
         assert isinstance(answer, SeriesAnswer)
         assert set(names_of(answer.keys)) == {(metric, "a") for metric in METRICS}
     assert samples_of(read(answers)) == expected_samples([stored])
@@ -317,7 +323,7 @@ def test_series_that_ended_before_the_range_are_left_out_however_many_they_are(
         world.produce(*((metric, "a", now, 2.0) for metric in METRICS[:live]))
         world.settle()
     within = TimeRange(world.clock.now_ms() - MINUTE, world.clock.now_ms())
-    answer = answers.answer(SeriesAsk((selector('{name="a"}'),), within, 100), give())
+    answer = answers.answer(SeriesRequest((selector('{name="a"}'),), within, 100), give())
     assert isinstance(answer, SeriesAnswer)
     assert sorted(names_of(answer.keys)) == sorted((metric, "a") for metric in METRICS[:live])
 
@@ -326,7 +332,7 @@ def test_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers: Shar
     names = ["a", "straße", "\U0001f600", "日本", "z"]
     world.produce(*(("m", name, world.clock.now_ms(), 1.0) for name in names))
     world.settle()
-    answer = answers.answer(LabelValuesAsk("name", (), None, 10), give())
+    answer = answers.answer(LabelValuesRequest("name", (), None, 10), give())
     assert isinstance(answer, TermsAnswer)
     assert answer.terms() == sorted(names, key=str.encode)
 
@@ -334,7 +340,7 @@ def test_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers: Shar
 def test_buckets_tell_what_waits_and_what_is_stored(stored: LuceneWorld, answers: ShardAnswers) -> None:
     stored.pass_time(HOUR)
     stored.read_all()
-    answer = answers.answer(BucketsAsk(None, 3), give())
+    answer = answers.answer(BucketsRequest(None, 3), give())
     assert isinstance(answer, BucketsAnswer)
     first, closed, opened = answer.buckets
     assert (first.state, first.samples, first.bytes, first.active) == ("stored", 12, 0, 12)

@@ -12,12 +12,11 @@ import pytest
 
 from strandline.clock import wait_until
 from strandline.index.part_columns import Span
+from strandline.node.query.answer_messages import QueryFailed, answer_message
 from strandline.node.query.answers import Answer, BucketsAnswer, TermsAnswer
-from strandline.node.query.asks import Ask, LabelValuesAsk
 from strandline.node.query.frames import encode_joined
 from strandline.node.query.link_server import LinkServer
-from strandline.node.query.link_socket import SHORT
-from strandline.node.query.messages import QueryFailed, answer_message
+from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.queries import (
     Cancellation,
     QueryCancelled,
@@ -27,10 +26,11 @@ from strandline.node.query.queries import (
     QueryUnavailable,
 )
 from strandline.node.query.shard_queries import ShardQueries
+from strandline.node.query.shard_requests import LabelValuesRequest, ShardRequest
 from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from support.links import (
-    ASK,
     CLOCK,
+    REQUEST,
     WAIT_S,
     Linked,
     Loop,
@@ -60,8 +60,8 @@ def terms_of_size(size: int) -> TermsAnswer:
 
 
 @pytest.mark.usefixtures("server")
-def test_each_of_many_tasks_gets_the_answer_to_its_own_question(linked: Linked) -> None:
-    asks = [LabelValuesAsk(f"label {number}", (), None, number) for number in range(200)]
+def test_each_of_many_tasks_gets_the_answer_to_its_own_request(linked: Linked) -> None:
+    asks = [LabelValuesRequest(f"label {number}", (), None, number) for number in range(200)]
 
     async def all_at_once() -> list[Answer]:
         return await asyncio.gather(*map(linked.asked, asks))
@@ -73,7 +73,7 @@ def test_each_of_many_tasks_gets_the_answer_to_its_own_question(linked: Linked) 
 def test_a_connection_is_used_again(service: Service, linked: Linked) -> None:
     threads = set[int]()
 
-    def answer(_ask: Ask, _cancellation: Cancellation) -> BucketsAnswer:
+    def answer(_request: ShardRequest, _cancellation: Cancellation) -> BucketsAnswer:
         threads.add(threading.get_ident())
         return BucketsAnswer(())
 
@@ -93,7 +93,7 @@ def test_no_more_connections_are_kept_than_are_likely_to_be_used(server: LinkSer
 
 
 @pytest.mark.usefixtures("server")
-@pytest.mark.parametrize("size", [SHORT - 8, SHORT, SHORT + 8, 5_000_000])
+@pytest.mark.parametrize("size", [SMALL_MESSAGE - 8, SMALL_MESSAGE, SMALL_MESSAGE + 8, 5_000_000])
 def test_an_answer_of_any_size_arrives_whole(service: Service, linked: Linked, size: int) -> None:
     sent = terms_of_size(size)
     service.answers = lambda *_: sent
@@ -109,7 +109,7 @@ def test_an_answer_of_any_size_arrives_whole(service: Service, linked: Linked, s
 
 
 @pytest.mark.usefixtures("server")
-@pytest.mark.parametrize("size", [1000, SHORT + 8])
+@pytest.mark.parametrize("size", [1000, SMALL_MESSAGE + 8])
 def test_an_answer_that_was_received_is_not_written_over_by_the_next_one(
     service: Service, linked: Linked, size: int
 ) -> None:
@@ -189,7 +189,7 @@ def test_a_query_that_takes_too_long_ends_on_both_sides(service: Service, linked
     status = FixedShards({3: ShardProcessStatus(3, ProcessState.RUNNING)})
     queries = ShardQueries(lambda: {3: linked.link}, status, linked.workers, concurrency=1)
     with pytest.raises(QueryTimedOut, match=r"took longer than 0\.1 s"):
-        linked.loop.run(queries.buckets(ASK, QueryScope(0.1, linked.memory.lease())))
+        linked.loop.run(queries.buckets(REQUEST, QueryScope(0.1, linked.memory.lease())))
     assert service.over.wait(WAIT_S)
 
 
@@ -199,7 +199,7 @@ def test_where_nobody_listens_the_shard_is_not_running(linked: Linked) -> None:
 
 
 def test_questions_go_on_after_the_shard_was_started_again(service: Service, path: Path, linked: Linked) -> None:
-    """The loop stands still meanwhile: what was kept breaks only as the question is sent."""
+    """The loop stands still meanwhile: the idle connection breaks only when the request is sent."""
     for _ in range(3):
         with LinkServer(path, service, CLOCK):
             assert linked.ask().warnings
@@ -209,7 +209,7 @@ def test_questions_go_on_after_the_shard_was_started_again(service: Service, pat
 
 
 def test_a_question_that_a_kept_connection_swallowed_is_asked_again(path: Path, linked: Linked) -> None:
-    """The process ends between the last look at the connection and its reading of the question."""
+    """The process ends after the last check of the connection, and before it reads the request."""
     with scripted(path, answering("first"), answering("second")):
         assert linked.ask().warnings == ("first",)
         assert linked.ask().warnings == ("second",)
@@ -239,7 +239,7 @@ def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, li
 
 def test_an_answer_that_has_begun_is_not_asked_for_again(path: Path, linked: Linked) -> None:
     def begins_a_second_one(connection: object) -> None:
-        answering("first")(connection)  # reads the second question, too
+        answering("first")(connection)  # reads the second request, too
         connection.sendall(FRAME[:20])
 
     with scripted(path, begins_a_second_one) as listener:
@@ -290,7 +290,7 @@ def test_closing_the_server_gives_up_what_is_worked_on(service: Service, path: P
 
 
 def test_a_shard_with_too_many_connections_is_unavailable(service: Service, path: Path, linked: Linked) -> None:
-    with LinkServer(path, service, CLOCK, most_connections=0), pytest.raises(QueryUnavailable, match="shard"):
+    with LinkServer(path, service, CLOCK, max_connections=0), pytest.raises(QueryUnavailable, match="shard"):
         linked.ask()
 
 
@@ -374,7 +374,7 @@ class TestIndexVersion:
 
     def test_where_a_process_publishes_nothing_nothing_is_known(self, path: Path, linked: Linked) -> None:
         with LinkServer(path, Service(), CLOCK):
-            assert linked.ask(ASK).warnings
+            assert linked.ask(REQUEST).warnings
             assert linked.link.index_version() is None
 
     @pytest.mark.usefixtures("server")

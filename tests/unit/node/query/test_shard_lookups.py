@@ -11,14 +11,14 @@ import pytest
 from strandline.clock import wait_until
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.node.query.answers import Answer
-from strandline.node.query.asks import SeriesAsk
 from strandline.node.query.frames import Message, encode_joined
 from strandline.node.query.lookup_frames import lookup_frame, lookups_path
+from strandline.node.query.shard_requests import SeriesRequest
 from support.links import CLOCK, WAIT_S, Linked, answering, nobody_waits, scripted, sending, spoken
 
 pytestmark = pytest.mark.unit
 
-FRAME = lookup_frame(SeriesAsk(((Matcher("job", MatchOp.EQUAL, "a"),),), None, 5)) or b""
+FRAME = lookup_frame(SeriesRequest(((Matcher("job", MatchOp.EQUAL, "a"),),), None, 5)) or b""
 DECLINED = encode_joined(Message("declined", {}))
 MOST = 16
 PAUSE_S = 1.0

@@ -15,6 +15,7 @@ from strandline.index.documents import encode_part_key
 from strandline.index.key_bytes import KeyBytes
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
 from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, MemoryLease
+from strandline.node.query.answer_messages import QueryFailed
 from strandline.node.query.answers import (
     Answer,
     BucketsAnswer,
@@ -23,19 +24,9 @@ from strandline.node.query.answers import (
     SeriesHashesAnswer,
     TermsAnswer,
 )
-from strandline.node.query.asks import (
-    Ask,
-    BucketsAsk,
-    CardinalityAsk,
-    LabelNamesAsk,
-    SamplesAsk,
-    SeriesAsk,
-    SeriesHashesAsk,
-)
 from strandline.node.query.frames import decode_frame
 from strandline.node.query.index_version import IndexVersion
-from strandline.node.query.link_socket import SHORT
-from strandline.node.query.messages import QueryFailed, ask_of
+from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.queries import (
     QueryScope,
     QueryTimedOut,
@@ -44,8 +35,18 @@ from strandline.node.query.queries import (
     TooManySamples,
     TooManySeries,
 )
+from strandline.node.query.request_messages import request_of
 from strandline.node.query.shard_queries import ShardQueries
-from strandline.node.query.store_trouble import store_trouble
+from strandline.node.query.shard_requests import (
+    BucketsRequest,
+    CardinalityRequest,
+    LabelNamesRequest,
+    SamplesRequest,
+    SeriesHashesRequest,
+    SeriesRequest,
+    ShardRequest,
+)
+from strandline.node.query.unresponsive_store import unresponsive_store_error
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Status
 from strandline.node.shard.store_health import StoreFigures
@@ -53,15 +54,15 @@ from strandline.node.status.processes import ProcessState, ShardProcessStatus
 from strandline.node.workers import Workers
 from strandline.time_range import TimeRange
 from support.links import Loop
-from support.lookup_questions import LookupQuestion
+from support.packed_lookups import PackedLookup
 from support.query_worlds import labels_of
 
 pytestmark = pytest.mark.unit
 
-BUCKETS = BucketsAsk(None, 5)
-LOOKUP = SeriesAsk(((Matcher("job", MatchOp.EQUAL, "a"),),), None, 5)
-EVERY = SeriesAsk(((Matcher("job", MatchOp.MATCH, ".+"),),), None, 5)
-Asked = Callable[[Ask, MemoryLease], Awaitable[Answer]]
+BUCKETS = BucketsRequest(None, 5)
+LOOKUP = SeriesRequest(((Matcher("job", MatchOp.EQUAL, "a"),),), None, 5)
+EVERY = SeriesRequest(((Matcher("job", MatchOp.MATCH, ".+"),),), None, 5)
+Asked = Callable[[ShardRequest, MemoryLease], Awaitable[Answer]]
 
 
 def series(*values: str) -> SeriesAnswer:
@@ -76,14 +77,14 @@ def jobs(answer: Answer) -> list[str]:
 
 
 def saying(answer: Answer) -> Asked:
-    async def asked(_ask: Ask, _memory: MemoryLease) -> Answer:
+    async def asked(_request: ShardRequest, _memory: MemoryLease) -> Answer:
         return answer
 
     return asked
 
 
 def raising(error: Exception) -> Asked:
-    async def asked(_ask: Ask, _memory: MemoryLease) -> Answer:
+    async def asked(_request: ShardRequest, _memory: MemoryLease) -> Answer:
         raise error
 
     return asked
@@ -100,7 +101,7 @@ class Held:
     def __init__(self, answer: Answer) -> None:
         self.answer, self.begun, self.over, self.cancelled = answer, asyncio.Event(), asyncio.Event(), 0
 
-    async def __call__(self, _ask: Ask, _memory: MemoryLease) -> Answer:
+    async def __call__(self, _request: ShardRequest, _memory: MemoryLease) -> Answer:
         self.begun.set()
         try:
             await self.over.wait()
@@ -115,15 +116,15 @@ class Client:
 
     def __init__(self, asked: Asked, looked_up: Answer | None = None, version: IndexVersion | None = None) -> None:
         self.asked, self.looked_up, self.version = asked, looked_up, version
-        self.asks: list[tuple[Ask, float]] = []
-        self.lookups: list[LookupQuestion] = []
+        self.asks: list[tuple[ShardRequest, float]] = []
+        self.lookups: list[PackedLookup] = []
 
     async def look_up(self, frame: bytes, _memory: MemoryLease) -> Answer | None:
-        self.lookups.append(LookupQuestion.of(frame))
+        self.lookups.append(PackedLookup.of(frame))
         return self.looked_up
 
-    async def ask(self, frame: bytes, memory: MemoryLease) -> Answer:
-        self.asks.append(ask_of(decode_frame(bytearray(frame))))
+    async def request(self, frame: bytes, memory: MemoryLease) -> Answer:
+        self.asks.append(request_of(decode_frame(bytearray(frame))))
         return await self.asked(self.asks[-1][0], memory)
 
     def index_version(self) -> IndexVersion | None:
@@ -149,7 +150,7 @@ class Node:
     def scope(self, seconds: float = 30.0) -> QueryScope:
         return QueryScope(seconds, self.memory.lease())
 
-    def series(self, ask: SeriesAsk = EVERY, seconds: float = 30.0) -> SeriesAnswer:
+    def series(self, ask: SeriesRequest = EVERY, seconds: float = 30.0) -> SeriesAnswer:
         return self.loop.run(self.queries.series(ask, self.scope(seconds)))
 
     def buckets(self, seconds: float = 30.0) -> BucketsAnswer:
@@ -174,7 +175,7 @@ def test_what_a_jvm_declines_is_asked_of_its_process_only(loop: Loop) -> None:
     node = Node(loop, looks, declines)
     assert jobs(node.series(LOOKUP)) == ["a", "b"]
     assert (looks.asks, declines.asks) == ([], [(LOOKUP, about(30.0))])
-    assert looks.lookups == declines.lookups == [LookupQuestion("series", [[("job", "a")]], limit=5)]
+    assert looks.lookups == declines.lookups == [PackedLookup("series", [[("job", "a")]], limit=5)]
 
 
 def test_heavy_queries_at_the_limit_do_not_hold_up_look_ups(loop: Loop) -> None:
@@ -282,7 +283,7 @@ def test_what_is_wrong_with_the_query_ends_it_in_all_shards(loop: Loop, error: E
     async def run() -> None:
         held = Held(series("a"))
 
-        async def fails(_ask: Ask, _memory: MemoryLease) -> Answer:
+        async def fails(_request: ShardRequest, _memory: MemoryLease) -> Answer:
             await held.begun.wait()
             raise error
 
@@ -297,7 +298,7 @@ def test_what_is_wrong_with_the_query_ends_it_in_all_shards(loop: Loop, error: E
 
 def test_an_answer_to_something_else_is_trouble(loop: Loop) -> None:
     node = Node(loop, Client(saying(series("a"))), Client(saying(BucketsAnswer(()))))
-    assert node.series().warnings == ("shard 1 answered something else than was asked: the answer lacks its series",)
+    assert node.series().warnings == ("shard 1 sent an answer of the wrong kind: the answer lacks its series",)
 
 
 def test_a_node_without_shards_says_so(loop: Loop) -> None:
@@ -349,7 +350,7 @@ class TestStoreThatDoesNotAnswer:
         assert error.message == (
             "shard 1 had no answer within 0.02 s, because its store (Cassandra at db:9042) has not answered for 12 s"
         )
-        assert "Ask for less" not in str(error)
+        assert "Narrow" not in str(error)
 
     def test_a_short_wait_for_the_store_does_not_explain_it(self, loop: Loop) -> None:
         assert isinstance(self.late(loop, 0.9, 0.02), QueryTimedOut)
@@ -358,7 +359,7 @@ class TestStoreThatDoesNotAnswer:
     def test_the_store_has_to_have_kept_it_waiting_for_half_of_its_time(
         self, unanswered_s: float, is_named: bool
     ) -> None:
-        trouble = store_trouble(3, StoreFigures("SQLite", unanswered_s), 30.0)
+        trouble = unresponsive_store_error(3, StoreFigures("SQLite", unanswered_s), 30.0)
         assert (trouble is not None) is is_named
 
 
@@ -371,14 +372,14 @@ class TestCardinality:
     TOP = tuple(ValueCardinality("job", str(number), 10 - number) for number in range(3))
 
     def client(self, found: SeriesHashesAnswer) -> Client:
-        async def asked(ask: Ask, _memory: MemoryLease) -> Answer:
-            return found if isinstance(ask, SeriesHashesAsk) else CardinalityAnswer(5, (), *(self.TOP,) * 3)
+        async def asked(ask: ShardRequest, _memory: MemoryLease) -> Answer:
+            return found if isinstance(ask, SeriesHashesRequest) else CardinalityAnswer(5, (), *(self.TOP,) * 3)
 
         return Client(asked)
 
     def ask(self, loop: Loop, *clients: Client, memory: int = 1 << 30) -> CardinalityAnswer:
         node = Node(loop, *clients, memory=memory)
-        return loop.run(node.queries.cardinality(CardinalityAsk((), None, 2), node.scope()))
+        return loop.run(node.queries.cardinality(CardinalityRequest((), None, 2), node.scope()))
 
     def test_each_shard_leaves_out_the_series_that_a_higher_one_counts(self, loop: Loop) -> None:
         one, two = self.client(hashes(7, 8, 9)), self.client(hashes(1, 8, 9))
@@ -387,7 +388,7 @@ class TestCardinality:
             ValueCardinality("job", "1", 18),
         )
         asks = [[asked for asked, _ in client.asks] for client in (one, two)]
-        assert [kind for some in asks for kind in map(type, some)] == [SeriesHashesAsk, CardinalityAsk] * 2
+        assert [kind for some in asks for kind in map(type, some)] == [SeriesHashesRequest, CardinalityRequest] * 2
         left_out = [np.frombuffer(some[1].without, dtype="<u4").tolist() for some in asks]  # type: ignore[union-attr]
         assert left_out == [[1, 2], []]
         assert [some[1].limit for some in asks] == [20, 20]  # type: ignore[union-attr]
@@ -395,14 +396,14 @@ class TestCardinality:
     def test_a_shard_alone_is_asked_once_and_lists_nothing(self, loop: Loop) -> None:
         alone = self.client(hashes())
         self.ask(loop, alone)
-        assert [asked for asked, _ in alone.asks] == [CardinalityAsk((), None, 2)]
+        assert [asked for asked, _ in alone.asks] == [CardinalityRequest((), None, 2)]
 
     def test_shards_share_a_part_of_the_memory_for_what_they_list(self, loop: Loop) -> None:
         one, two = self.client(hashes(7)), self.client(hashes(7))
         self.ask(loop, one, two, memory=1600)
         (first, _), (second, _) = one.asks
-        assert isinstance(first, SeriesHashesAsk)
-        assert isinstance(second, CardinalityAsk)
+        assert isinstance(first, SeriesHashesRequest)
+        assert isinstance(second, CardinalityRequest)
         assert (first.limit, second.listed_bytes) == (5, 100)
 
     def test_more_series_than_can_be_compared_are_estimated(self, loop: Loop) -> None:
@@ -413,11 +414,11 @@ class TestCardinality:
 class TestRefusedSeries:
     """A shard that has too many series of its own refuses, and the refusal names those of all shards."""
 
-    ASK = SamplesAsk(EVERY.selectors[0], TimeRange(0, 9), 3, 9)
+    REQUEST = SamplesRequest(EVERY.selectors[0], TimeRange(0, 9), 3, 9)
 
     def client(self, refusal: Exception, counted: Exception | Answer) -> Client:
-        async def asked(ask: Ask, _memory: MemoryLease) -> Answer:
-            outcome = counted if isinstance(ask, SeriesHashesAsk) else refusal
+        async def asked(ask: ShardRequest, _memory: MemoryLease) -> Answer:
+            outcome = counted if isinstance(ask, SeriesHashesRequest) else refusal
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome
@@ -427,7 +428,7 @@ class TestRefusedSeries:
     def refusal(self, loop: Loop, *clients: Client) -> str:
         node = Node(loop, *clients)
         with pytest.raises(QueryTooLarge) as caught:
-            loop.run(node.queries.samples(self.ASK, node.scope()))
+            loop.run(node.queries.samples(self.REQUEST, node.scope()))
         return caught.value.message
 
     def test_the_series_of_all_shards_are_counted_once(self, loop: Loop) -> None:
@@ -455,7 +456,7 @@ class TestRefusedSeries:
 
 
 def long_terms(prefix: str) -> TermsAnswer:
-    texts = [f"{prefix}{number:06}".encode() for number in range(SHORT // 4)]
+    texts = [f"{prefix}{number:06}".encode() for number in range(SMALL_MESSAGE // 4)]
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     data = np.frombuffer(b"".join(texts), dtype=np.uint8)
     return TermsAnswer(offsets, data, np.ones(len(texts), dtype=np.int64), more=False)
@@ -467,14 +468,14 @@ class TestMemoryOfMerging:
     SIZE = 1 << 20
 
     def counted(self, answer: Answer) -> Asked:
-        async def asked(_ask: Ask, memory: MemoryLease) -> Answer:
+        async def asked(_request: ShardRequest, memory: MemoryLease) -> Answer:
             memory.grow(self.SIZE)
             return answer
 
         return asked
 
     def ask(self, node: Node, scope: QueryScope) -> TermsAnswer:
-        return node.loop.run(node.queries.label_names(LabelNamesAsk((), None, 10**6), scope))
+        return node.loop.run(node.queries.label_names(LabelNamesRequest((), None, 10**6), scope))
 
     def test_they_are_merged_beside_the_loop_and_only_one_is_left(
         self, loop: Loop, monkeypatch: pytest.MonkeyPatch
@@ -489,7 +490,7 @@ class TestMemoryOfMerging:
 
         monkeypatch.setattr(node.workers, "run", watched)
         scope = node.scope()
-        assert len(self.ask(node, scope)) == 2 * (SHORT // 4)
+        assert len(self.ask(node, scope)) == 2 * (SMALL_MESSAGE // 4)
         assert seen == [4 * self.SIZE]
         assert node.memory.used == scope.memory.held == 2 * self.SIZE
         scope.memory.release()
@@ -504,7 +505,7 @@ class TestMemoryOfMerging:
             self.ask(node, scope)
         scope.memory.release()
         other.release()
-        assert len(self.ask(node, node.scope())) == 2 * (SHORT // 4)
+        assert len(self.ask(node, node.scope())) == 2 * (SMALL_MESSAGE // 4)
 
     def test_one_answer_alone_is_taken_as_it_is(self, loop: Loop) -> None:
         answer = long_terms("a")

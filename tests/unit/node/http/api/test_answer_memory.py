@@ -9,8 +9,8 @@ import pytest
 
 from strandline.node.http.connection_limits import ConnectionLimits
 from strandline.node.query.answer_memory import AnswerMemory
-from strandline.node.query.asks import Ask
 from strandline.node.query.queries import QueryScope
+from strandline.node.query.shard_requests import ShardRequest
 from support.fake_queries import FakeQueries
 from support.http_servers import Served, api_served, eventually, in_loop
 
@@ -132,7 +132,7 @@ def test_slow_clients_never_take_more_than_the_limit() -> None:
     most = 0
 
     class Watched(FakeQueries):
-        async def _begin(self, ask: Ask, scope: QueryScope) -> None:
+        async def _begin(self, ask: ShardRequest, scope: QueryScope) -> None:
             nonlocal most
             most = max(most, memory.used)
             await super()._begin(ask, scope)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from strandline.index.documents import encode_part_key
 from strandline.index.key_bytes import KeyBytes
-from strandline.node.http.api import pieces
-from strandline.node.http.api.pieces import Points, matrix_json, scalar_json, series_json, terms_json, vector_json
+from strandline.node.http.api import json_pieces
+from strandline.node.http.api.json_pieces import Points, matrix_json, scalar_json, series_json, terms_json, vector_json
 from strandline.node.query.answers import TermsAnswer
 
 pytestmark = pytest.mark.unit
@@ -144,7 +144,7 @@ def test_where_a_list_is_divided_makes_no_difference(room: int, monkeypatch: pyt
     labels = [{"n": str(number), "long": '"' * number} for number in range(40)]
     samples = [[(time, float(time)) for time in range(number % 5 + 1)] for number in range(40)]
     points = points_of(labels, samples)
-    monkeypatch.setattr(pieces, "_ROOM", room)
+    monkeypatch.setattr(json_pieces, "_PIECE_BYTES", room)
     divided = list(matrix_json(points))
     assert (len(divided) > 3) == (room < 10**6)
     read = orjson.loads(b"".join(divided))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from strandline.index.key_bytes import KeyBytes
+from strandline.node.http.api.json_pieces import Points, matrix_json, series_json, terms_json, vector_json
 from strandline.node.http.api.kernel_loading import load_kernels
 from strandline.node.http.api.kernels import json_text
-from strandline.node.http.api.pieces import Points, matrix_json, series_json, terms_json, vector_json
 from strandline.node.query.answers import TermsAnswer
 
 pytestmark = pytest.mark.unit

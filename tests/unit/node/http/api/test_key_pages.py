@@ -15,8 +15,8 @@ from strandline.node.client.errors import QuestionWrong
 from strandline.node.client.node_client import NodeClient
 from strandline.node.client.series_source import AnswerIncomplete, NodeAccess, NodeSeries
 from strandline.node.query.answers import NO_SAMPLE, KeyPageAnswer
-from strandline.node.query.asks import KeyPageAsk
 from strandline.node.query.queries import QueryScope
+from strandline.node.query.shard_requests import KeyPageRequest
 from strandline.time_range import TimeRange
 from support.fake_queries import FakeQueries
 from support.http_servers import api_served, in_loop
@@ -31,7 +31,7 @@ QUERY = SeriesQuery('up{a="b"}', TimeRange(1_000, 2_500), 7, (1 << 128) - 1, 500
 class Paged(FakeQueries):
     missing: tuple[int, ...] = ()
 
-    async def key_page(self, ask: KeyPageAsk, scope: QueryScope) -> KeyPageAnswer:
+    async def key_page(self, ask: KeyPageRequest, scope: QueryScope) -> KeyPageAnswer:
         await self._begin(ask, scope)
         keys = [encode_part_key(labels) for labels in LABELS]
         offsets = np.cumsum([0, *map(len, keys)])
@@ -69,7 +69,7 @@ def test_a_page_comes_through_http_as_it_is() -> None:
 
     in_loop(asked())
     (ask,) = queries.asked
-    assert isinstance(ask, KeyPageAsk)
+    assert isinstance(ask, KeyPageRequest)
     assert (ask.within, ask.limit, ask.newest) == (TimeRange(1_000, 2_500), 500, True)
     assert (ask.first, ask.last) == ((0, 7), (2**64 - 1, 2**64 - 1))
 
@@ -103,12 +103,12 @@ def test_each_partition_must_be_served_by_one_of_the_nodes() -> None:
     ("parameters", "fault"),
     [
         ("match[]=up", 'neither "start" nor "end" is given'),
-        ("match[]=up&end=3&first=xyz", 'the parameter "first" is no hash'),
-        ("match[]=up&end=3&last=1" + "0" * 32, 'the parameter "last" is no hash'),
+        ("match[]=up&end=3&first=xyz", 'the parameter "first" is not a hash'),
+        ("match[]=up&end=3&last=1" + "0" * 32, 'the parameter "last" is not a hash'),
         ("end=3", 'no "match[]" is given'),
     ],
 )
-def test_what_is_wrong_with_a_question_is_named(parameters: str, fault: str) -> None:
+def test_what_is_wrong_with_a_request_is_named(parameters: str, fault: str) -> None:
     def ask(url: str) -> None:
         with closing(NodeClient(parse_url(url))) as client:
             client._ask(f"/api/v1/strandline/series?{parameters}", [])

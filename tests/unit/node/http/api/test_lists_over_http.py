@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk
 from strandline.node.query.index_version import IndexVersion
+from strandline.node.query.shard_requests import LabelNamesRequest, LabelValuesRequest
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.time_range import TimeRange
 from support.fake_queries import FakeQueries
@@ -39,14 +39,14 @@ def test_a_list_of_all_series_is_asked_for_once_and_counted_when_it_is_given_aga
     first, second, third = asked(queries, path, path, f"{path}?limit=0")
     assert first.body == second.body == third.body
     assert len(queries.asked) == 1
-    assert queries.answered_from_kept == queries.asked * 2
+    assert queries.cached_answers == queries.asked * 2
 
 
 def test_lists_of_other_labels_limits_and_encodings_are_other_lists() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     asked(queries, LABELS, VALUES, "/api/v1/label/__name__/values", f"{LABELS}?limit=5", f"{VALUES}?limit=5")
     assert len(queries.asked) == 5
-    assert queries.answered_from_kept == []
+    assert queries.cached_answers == []
 
 
 def test_a_list_is_kept_packed_for_those_who_take_it_so() -> None:
@@ -60,7 +60,7 @@ def test_a_list_is_kept_packed_for_those_who_take_it_so() -> None:
     replies = in_loop(test())
     assert [reply.headers.get("Content-Encoding") for reply in replies] == ["gzip", None, "gzip", None]
     assert len({reply.body for reply in replies}) == 1
-    assert (len(queries.asked), len(queries.answered_from_kept)) == (2, 2)
+    assert (len(queries.asked), len(queries.cached_answers)) == (2, 2)
 
 
 def test_with_another_version_of_the_index_the_list_is_asked_for_anew() -> None:
@@ -80,7 +80,7 @@ def test_with_another_version_of_the_index_the_list_is_asked_for_anew() -> None:
     before, same_version, after, back = in_loop(test())
     assert before.body == same_version.body == b'{"status":"success","data":["a","b"]}'
     assert after.body == back.body == b'{"status":"success","data":["a","b","c"]}'
-    assert (len(queries.asked), len(queries.answered_from_kept)) == (3, 1)
+    assert (len(queries.asked), len(queries.cached_answers)) == (3, 1)
 
 
 def test_without_a_version_nothing_is_kept() -> None:
@@ -97,17 +97,17 @@ def test_without_a_version_nothing_is_kept() -> None:
 
     in_loop(test())
     assert len(queries.asked) == 3
-    assert queries.answered_from_kept == []
+    assert queries.cached_answers == []
 
 
 def test_a_list_over_a_time_in_which_all_series_were_there_is_that_of_all() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     asked(queries, VALUES, f"{VALUES}?start=1&end=9", f"{VALUES}?start=9&end=20", f"{VALUES}?end=1")
     assert len(queries.asked) == 1
-    assert [ask.within for ask in queries.answered_from_kept] == [
+    assert [ask.within for ask in queries.cached_answers] == [
         TimeRange(1000, 9000),
         TimeRange(9000, 20_000),
-        queries.answered_from_kept[2].within,
+        queries.cached_answers[2].within,
     ]
 
 
@@ -116,7 +116,7 @@ def test_a_list_of_some_series_is_asked_for_each_time(parameters: str) -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     asked(queries, VALUES, f"{VALUES}?{parameters}", f"{VALUES}?{parameters}")
     assert len(queries.asked) == 3
-    assert queries.answered_from_kept == []
+    assert queries.cached_answers == []
 
 
 def test_a_list_with_a_warning_an_empty_one_and_one_that_is_not_of_all_are_not_kept() -> None:
@@ -127,7 +127,7 @@ def test_a_list_with_a_warning_an_empty_one_and_one_that_is_not_of_all_are_not_k
     ):
         asked(queries, path, path)
         assert len(queries.asked) == 2, path
-        assert queries.answered_from_kept == []
+        assert queries.cached_answers == []
 
 
 def test_the_list_of_a_node_that_serves_a_part_is_kept_with_its_warning() -> None:
@@ -137,7 +137,7 @@ def test_the_list_of_a_node_that_serves_a_part_is_kept_with_its_warning() -> Non
     first, second = asked(queries, LABELS, LABELS)
     assert first.body == second.body
     assert b"does not serve partition 1" in first.body
-    assert (len(queries.asked), len(queries.answered_from_kept)) == (1, 1)
+    assert (len(queries.asked), len(queries.cached_answers)) == (1, 1)
 
 
 def test_a_head_is_answered_from_a_list_that_was_kept() -> None:
@@ -150,7 +150,7 @@ def test_a_head_is_answered_from_a_list_that_was_kept() -> None:
     whole, head = in_loop(test())
     assert (head.status, head.body) == (200, b"")
     assert int(head.headers["Content-Length"]) == len(whole.body)
-    assert queries.answered_from_kept == [LabelValuesAsk("job", (), None, MOST)]
+    assert queries.cached_answers == [LabelValuesRequest("job", (), None, MOST)]
 
 
 def test_the_same_form_posted_is_answered_from_the_list_of_the_url() -> None:
@@ -162,4 +162,4 @@ def test_the_same_form_posted_is_answered_from_the_list_of_the_url() -> None:
 
     by_url, by_form = in_loop(test())
     assert by_url.body == by_form.body
-    assert queries.answered_from_kept == [LabelNamesAsk((), None, MOST)]
+    assert queries.cached_answers == [LabelNamesRequest((), None, MOST)]

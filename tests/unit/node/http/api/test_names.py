@@ -10,8 +10,8 @@ import pytest
 
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
 from strandline.index.pylucene.failures import RegexTooCostly
-from strandline.node.query.asks import LabelNamesAsk, LabelValuesAsk, SeriesAsk
 from strandline.node.query.queries import QueryCancelled, QueryTimedOut, QueryTooLarge, QueryUnavailable
+from strandline.node.query.shard_requests import LabelNamesRequest, LabelValuesRequest, SeriesRequest
 from strandline.node.settings.http_sections import QuerySettings
 from strandline.time_range import TimeRange
 from support.fake_queries import FakeQueries
@@ -66,9 +66,9 @@ def test_selectors_time_and_limit_are_passed_on() -> None:
     get(queries, "/api/v1/labels")
     get(queries, "/api/v1/label/job/values?match[]=up&limit=0")
     assert queries.asked == [
-        SeriesAsk((UP,), TimeRange(1500, 2000), 7),
-        LabelNamesAsk((), None, 1_000_000),
-        LabelValuesAsk("job", (UP,), None, 1_000_000),
+        SeriesRequest((UP,), TimeRange(1500, 2000), 7),
+        LabelNamesRequest((), None, 1_000_000),
+        LabelValuesRequest("job", (UP,), None, 1_000_000),
     ]
 
 

@@ -141,7 +141,7 @@ def test_a_query_that_does_not_parse_is_bad_data_with_its_place(path: str) -> No
         ({"query": "up", "start": "0", "end": "1", "step": "0"}, '"step": zero or negative query resolution'),
         ({"query": "up", "start": "0", "end": "1", "step": "-1"}, '"step": zero or negative query resolution'),
         ({"query": "up", "start": "0", "end": "1", "step": "0.0001"}, '"step" is shorter than a millisecond'),
-        ({"query": "up", "start": "0", "end": "1", "step": "x"}, '"step" is no duration'),
+        ({"query": "up", "start": "0", "end": "1", "step": "x"}, '"step" is not a duration'),
         ({"query": "up", "start": "1", "end": "0", "step": "1"}, '"end": end timestamp must not be before start'),
         (
             {"query": "up[5m]", "start": "0", "end": "1", "step": "1"},

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from strandline.clock import ManualClock
-from strandline.node.query.asks import CardinalityAsk
+from strandline.node.query.shard_requests import CardinalityRequest
 from strandline.node.shard.bucket_report import BucketFigures
 from strandline.time_range import TimeRange
 from support.fake_queries import FakeQueries
@@ -74,8 +74,8 @@ def test_ten_entries_are_the_default_and_selectors_and_times_are_passed_on() -> 
     queries = FakeQueries(SERIES)
     get("status/tsdb", queries)
     get("status/tsdb?start=1&end=2&match[]=up&limit=3", queries)
-    first, second = [ask for ask in queries.asked if isinstance(ask, CardinalityAsk)]
-    assert first == CardinalityAsk((), None, 10)
+    first, second = [ask for ask in queries.asked if isinstance(ask, CardinalityRequest)]
+    assert first == CardinalityRequest((), None, 10)
     assert (second.within, second.limit, str(second.selectors[0][0])) == (TimeRange(1000, 2000), 3, '__name__="up"')
 
 

@@ -7,8 +7,8 @@ import org.apache.lucene.util.BitUtil;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * What a look-up asks of a handful of part keys, as the columns of a frame: texts one behind the other with their
- * offsets; and, for names and values, in how many of the keys each is.
+ * The result of a lookup over a few part keys, as the columns of a frame: concatenated texts with their offsets, and, for
+ * names and values, the number of keys with each.
  */
 final class LookupColumns {
     static final int SERIES = 0;
@@ -23,30 +23,30 @@ final class LookupColumns {
     private int textBytes = 0;
 
     /**
-     * @param packed what {@link PartKeyColumns#fewPartKeys} gives
-     * @param asked whether the keys are asked for, in the order of their labels, or the names that labels have in them,
-     *     or the values of one label, each once and in the order of their bytes
+     * @param packed the result of {@link PartKeyColumns#fewPartKeys}
+     * @param kind SERIES: the keys, in the order of their labels; NAMES: their label names; VALUES: the values of one
+     *     label. Names and values are distinct and in the order of their bytes
      */
-    LookupColumns(byte[] packed, int asked, BytesRef label) {
+    LookupColumns(byte[] packed, int kind, BytesRef label) {
         this.packed = packed;
         keys = (int) (long) BitUtil.VH_LE_LONG.get(packed, 0);
-        isCounted = asked != SERIES;
+        isCounted = kind != SERIES;
         if (isCounted) {
-            takeTexts(asked == NAMES ? null : label);
+            collectTexts(kind == NAMES ? null : label);
         } else {
-            takeKeys();
+            collectKeys();
         }
         for (BytesRef text : texts) {
             textBytes += text.length;
         }
     }
 
-    /** How many keys there are. */
+    /** The number of keys. */
     int keys() {
         return keys;
     }
 
-    /** How many results there are. */
+    /** The number of results. */
     int results() {
         return texts.size();
     }
@@ -56,13 +56,13 @@ final class LookupColumns {
         return (int) BitUtil.VH_LE_INT.get(packed, (keys + 2) * Long.BYTES + key * Integer.BYTES);
     }
 
-    /** The columns as the header of a frame names them: the type and the length of each. */
+    /** The columns in the header of a frame: the type and the length of each. */
     String described() {
-        String told = "[\"<i8\"," + (texts.size() + 1) + "],[\"|u1\"," + textBytes + "]";
-        return isCounted ? told + ",[\"<i8\"," + counts.size() + "]" : told;
+        String columns = "[\"<i8\"," + (texts.size() + 1) + "],[\"|u1\"," + textBytes + "]";
+        return isCounted ? columns + ",[\"<i8\"," + counts.size() + "]" : columns;
     }
 
-    /** What all columns take in the body of a frame, in which each begins at a multiple of eight bytes. */
+    /** The size of the columns in the body of a frame, where each begins at a multiple of eight bytes. */
     int size() {
         return Long.BYTES * (texts.size() + 1) + LookupFrames.padded(textBytes) + Long.BYTES * counts.size();
     }
@@ -78,13 +78,13 @@ final class LookupColumns {
         for (BytesRef text : texts) {
             body.put(text.bytes, text.offset, text.length);
         }
-        for (int place = textBytes; place < LookupFrames.padded(textBytes); place++) {
+        for (int i = textBytes; i < LookupFrames.padded(textBytes); i++) {
             body.put((byte) 0);
         }
         counts.forEach(body::putLong);
     }
 
-    private void takeKeys() {
+    private void collectKeys() {
         List<Integer> order = new ArrayList<>(keys);
         for (int key = 0; key < keys; key++) {
             order.add(key);
@@ -97,7 +97,7 @@ final class LookupColumns {
         }
     }
 
-    private void takeTexts(BytesRef label) {
+    private void collectTexts(BytesRef label) {
         List<BytesRef> all = new ArrayList<>();
         for (int key = 0; key < keys; key++) {
             PartKeyCursor labels = cursor(key);
@@ -145,7 +145,7 @@ final class LookupColumns {
         return cursor;
     }
 
-    /** Where a key begins, and the one before it ends. */
+    /** Where a key starts, and the one before it ends. */
     private int start(int key) {
         int first = (keys + 2) * Long.BYTES + keys * Integer.BYTES;
         return first + (int) (long) BitUtil.VH_LE_LONG.get(packed, (key + 1) * Long.BYTES);

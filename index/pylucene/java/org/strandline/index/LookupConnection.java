@@ -8,16 +8,16 @@ import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 
 /**
- * One connection over which a look-up at a time is asked.
+ * A connection for one lookup at a time.
  *
- * <p>It waits by a selector. A thread that waits in a read of a socket of the machine is woken up as well when the other
- * side takes what was sent last: after each answer, for nothing, and on the time of whoever takes it.
+ * <p>It waits with a selector. A thread that blocks in a read of a Unix socket is also woken up, for nothing, when the
+ * other side reads the last answer, and this delays the reader.
  */
 final class LookupConnection {
     private final SocketChannel channel;
     private final Selector selector;
 
-    /** Takes the channel over; it is closed if this fails. */
+    /** Takes ownership of the channel, which is closed if this fails. */
     LookupConnection(SocketChannel channel) throws IOException {
         this.channel = channel;
         Selector opened = null;
@@ -37,33 +37,33 @@ final class LookupConnection {
         selector = opened;
     }
 
-    /** Answer by a server until the other side is gone, or says what it should not, or this is closed. */
+    /** Answer with a server until the other side closes the connection or sends an invalid frame, or this is closed. */
     void serve(LookupServer server) {
         try {
-            ByteBuffer question = LookupServer.buffer();
+            ByteBuffer request = LookupServer.buffer();
             ByteBuffer answer = LookupServer.buffer();
-            while (received(question.clear())) {
-                server.reply(question, answer);
+            while (received(request.clear())) {
+                server.reply(request, answer);
                 channel.write(answer);
                 if (answer.hasRemaining()) {
-                    // One answer always fits: whoever has no room for it asks without taking what it asked for.
+                    // The socket's buffer always has room for one answer, unless the other side does not read answers.
                     return;
                 }
             }
         } catch (IOException | ClosedSelectorException | MalformedBatchException | OutOfMemoryError error) {
-            // It was closed, here or there; or who asks is none that should be here, or there is no memory for one more.
+            // One side has closed the connection, the frame is invalid, or there is no memory for another connection.
         } finally {
             close();
         }
     }
 
-    private boolean received(ByteBuffer question) throws IOException {
-        while (!LookupFrames.isWhole(question)) {
-            int came = channel.read(question);
-            if (came < 0) {
+    private boolean received(ByteBuffer request) throws IOException {
+        while (!LookupFrames.isComplete(request)) {
+            int read = channel.read(request);
+            if (read < 0) {
                 return false;
             }
-            if (came == 0) {
+            if (read == 0) {
                 selector.select();
                 selector.selectedKeys().clear();
             }
@@ -71,13 +71,13 @@ final class LookupConnection {
         return true;
     }
 
-    /** End it, from any thread. Closing twice does nothing. */
+    /** Close the connection, from any thread. Idempotent. */
     void close() {
-        // The selector last: that wakes up whoever waits, and only with it the socket is let go of.
+        // The selector is closed last: this wakes up the waiting thread, and releases the socket.
         try (selector; channel) {
             return;
         } catch (IOException error) {
-            // Nothing was to come any more.
+            // The connection is no longer used.
         }
     }
 }

@@ -18,28 +18,29 @@ import jdk.net.ExtendedSocketOptions;
 import org.apache.lucene.search.SearcherManager;
 
 /**
- * Answers look-ups of single series, or of a handful, over a socket of the machine: with threads of the JVM, which need
- * not wait until the shard's own work lets go of Python.
+ * Answers lookups of a few series over a Unix socket, with threads of the JVM, which need not wait for Python's GIL while
+ * the shard works.
  *
- * <p>It knows nothing of how the shard is. Whoever does opens it while answers from the index have nothing lacking, and
- * shuts it otherwise; then, and for whatever it does not know, it says that somebody else has to be asked.
+ * <p>It does not know the shard's state. The shard opens it while answers from the index are complete, and shuts it
+ * otherwise. While it is shut, and for requests that it can't answer, it declines, and the request goes to the shard's
+ * process.
  */
 public final class LookupServer {
-    private static final int MOST_CONNECTIONS = 64;
+    private static final int MAX_CONNECTIONS = 64;
     private static final int BACKLOG = 128;
-    private static final long PAUSE_NS = 20_000_000;
+    private static final long RETRY_NS = 20_000_000;
 
     private final Path path;
     private final UserPrincipal owner;
     private final ServerSocketChannel listener;
     private final Set<LookupConnection> connections = ConcurrentHashMap.newKeySet();
-    private final LookupRehearsal rehearsal;
+    private final LookupWarmUp warmUp;
     private volatile LookupView view;
 
     /**
-     * Listen, for processes of the same user only, and answer nothing yet.
+     * Listen, for processes of the same user only. The server is shut at first.
      *
-     * @param path where nothing is
+     * @param path a path that does not exist
      */
     public LookupServer(String path) throws IOException {
         this.path = Path.of(path);
@@ -52,30 +53,30 @@ public final class LookupServer {
             listener.close();
             throw error;
         }
-        rehearsal = new LookupRehearsal(this, UnixDomainSocketAddress.of(this.path));
+        warmUp = new LookupWarmUp(this, UnixDomainSocketAddress.of(this.path));
         start("lookups", this::accept);
     }
 
     /**
      * Answer from now on.
      *
-     * @param file with the memory of the shard's columns, as {@link KeyTimes} reads it, and room for so many rows
+     * @param file the shared memory of the shard's columns, as {@link KeyTimes} reads it, with room for {@code rows}
      */
     public void open(SearcherManager searchers, String file, int rows) throws IOException {
         LookupView opened = new LookupView(searchers, new KeyTimes(file, rows));
-        boolean isRehearsed = !rehearsal.isDue(searchers);
+        boolean isWarmUpDue = warmUp.isDue(searchers);
         view = opened;
-        if (!isRehearsed) {
-            start("lookup-rehearsal", rehearsal);
+        if (isWarmUpDue) {
+            start("lookup-warm-up", warmUp);
         }
     }
 
-    /** Answer no more. What is being answered just now is not told either. */
+    /** Decline from now on, including lookups in progress. */
     public void shut() {
         view = null;
     }
 
-    /** Shut it and let go of the socket and all connections. Closing twice does nothing. */
+    /** Shut the server, and close the socket and all connections. Idempotent. */
     public void close() throws IOException {
         shut();
         listener.close();
@@ -85,30 +86,30 @@ public final class LookupServer {
         }
     }
 
-    /** What answers are made of now; null while it is shut. */
+    /** What lookups are answered from; null while the server is shut. */
     LookupView view() {
         return view;
     }
 
-    /** Answer a question that is here as a whole. */
-    void reply(ByteBuffer question, ByteBuffer answer) {
+    /** Answer a complete lookup. */
+    void reply(ByteBuffer request, ByteBuffer answer) {
         LookupView before = view;
         try {
             if (before != null) {
-                LookupFrames.answer(before, question, answer);
-                // A shard that belongs to somebody else by now says nothing any more.
+                LookupFrames.answer(before, request, answer);
+                // A shard that has another owner by now must not answer.
                 if (view == before) {
                     return;
                 }
             }
         } catch (IOException | RuntimeException error) {
-            // Whoever is asked next meets it again, and tells it.
+            // The shard's process will meet the same error and report it.
         }
         LookupFrames.declined(answer);
     }
 
     static ByteBuffer buffer() {
-        return ByteBuffer.allocateDirect(LookupFrames.LONGEST).order(ByteOrder.LITTLE_ENDIAN);
+        return ByteBuffer.allocateDirect(LookupFrames.MAX_FRAME).order(ByteOrder.LITTLE_ENDIAN);
     }
 
     private void accept() {
@@ -116,14 +117,14 @@ public final class LookupServer {
             try {
                 take(listener.accept());
             } catch (IOException | RuntimeException | OutOfMemoryError error) {
-                // There are no files left, or no threads.
-                LockSupport.parkNanos(PAUSE_NS);
+                // Too many open files or threads.
+                LockSupport.parkNanos(RETRY_NS);
             }
         }
     }
 
     private void take(SocketChannel channel) throws IOException {
-        if (!mayAsk(channel)) {
+        if (!isAllowed(channel)) {
             channel.close();
             return;
         }
@@ -132,7 +133,7 @@ public final class LookupServer {
         boolean isServed = false;
         try {
             start("lookup", () -> serve(connection));
-            // Whoever closes the server may have looked at its connections just before.
+            // The server may have been closed meanwhile, without this connection.
             isServed = listener.isOpen();
         } finally {
             if (!isServed) {
@@ -142,12 +143,12 @@ public final class LookupServer {
         }
     }
 
-    private boolean mayAsk(SocketChannel channel) {
+    private boolean isAllowed(SocketChannel channel) {
         try {
             UserPrincipal user = channel.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
-            return user.equals(owner) && connections.size() < MOST_CONNECTIONS;
+            return user.equals(owner) && connections.size() < MAX_CONNECTIONS;
         } catch (IOException error) {
-            // It has gone again.
+            // The other side has closed the connection.
             return false;
         }
     }

@@ -2,5 +2,5 @@ package org.strandline.index;
 
 import org.apache.lucene.search.SearcherManager;
 
-/** What look-ups are answered from. */
+/** What lookups are answered from. */
 record LookupView(SearcherManager searchers, KeyTimes times) {}

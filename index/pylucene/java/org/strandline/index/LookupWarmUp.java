@@ -18,40 +18,40 @@ import org.apache.lucene.util.ArrayUtil;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Asks a new server for keys that it has, a little at a time. A JVM compiles what has run some thousands of times;
- * until then a look-up takes several times as long, which would be those of the first people to come after a restart.
+ * Warms up a new server with lookups of keys that it has, at a low rate. The JVM compiles code that has run some thousands
+ * of times. Until then, lookups take several times as long, and the first clients after a restart would wait.
  */
-final class LookupRehearsal implements Runnable {
-    /** After so many the compiler has done what it will. */
-    private static final int QUESTIONS = 20_000;
-    /** So many in a row, then a pause: others want the processor, too. */
-    private static final int AT_ONCE = 25;
+final class LookupWarmUp implements Runnable {
+    /** After this many lookups the JVM has compiled everything. */
+    private static final int LOOKUPS = 20_000;
+    /** Lookups between pauses, which leave processor time to others. */
+    private static final int BURST = 25;
     private static final int PAUSE_MS = 2;
     private static final int KINDS = 3;
-    /** After so many it is looked again which label says the most. */
-    private static final int LOOK_AGAIN = 100;
-    /** Below this the index is not like the one that it will be. */
-    private static final int FEWEST_KEYS = 1000;
+    /** Lookups after which the most selective label is determined again. */
+    private static final int LABEL_INTERVAL = 100;
+    /** With fewer keys, the index is too small to be representative. */
+    private static final int MIN_KEYS = 1000;
 
     private final LookupServer server;
     private final UnixDomainSocketAddress address;
-    private final AtomicBoolean begun = new AtomicBoolean();
+    private final AtomicBoolean started = new AtomicBoolean();
     private final SplittableRandom random = new SplittableRandom(1);
     private BytesRef rarest;
 
-    LookupRehearsal(LookupServer server, UnixDomainSocketAddress address) {
+    LookupWarmUp(LookupServer server, UnixDomainSocketAddress address) {
         this.server = server;
         this.address = address;
     }
 
-    /** Whether it should be run now: once, when there is an index to speak of. */
+    /** Whether it must run now: once, when the index has enough keys. */
     boolean isDue(SearcherManager searchers) throws IOException {
-        if (begun.get()) {
+        if (started.get()) {
             return false;
         }
         IndexSearcher searcher = searchers.acquire();
         try {
-            return searcher.getIndexReader().numDocs() >= FEWEST_KEYS && begun.compareAndSet(false, true);
+            return searcher.getIndexReader().numDocs() >= MIN_KEYS && started.compareAndSet(false, true);
         } finally {
             searchers.release(searcher);
         }
@@ -59,35 +59,35 @@ final class LookupRehearsal implements Runnable {
 
     @Override
     public void run() {
-        ByteBuffer question = LookupServer.buffer();
+        ByteBuffer request = LookupServer.buffer();
         ByteBuffer answer = LookupServer.buffer();
         try (SocketChannel connection = SocketChannel.open(address)) {
-            for (int turn = 0; turn < QUESTIONS; turn++) {
+            for (int number = 0; number < LOOKUPS; number++) {
                 LookupView view = server.view();
                 if (view == null) {
                     return;
                 }
-                ask(turn, view.searchers(), question);
-                connection.write(question.flip());
+                prepare(number, view.searchers(), request);
+                connection.write(request.flip());
                 connection.read(answer.clear());
-                if (turn % AT_ONCE == AT_ONCE - 1) {
+                if (number % BURST == BURST - 1) {
                     Thread.sleep(PAUSE_MS);
                 }
             }
         } catch (IOException | RuntimeException | InterruptedException error) {
-            // The index is being closed, or something is amiss that whoever asks in earnest meets, too.
+            // The index is being closed, or there is an error that real lookups will report.
         }
     }
 
-    /** For some key: by all of its labels, or by the one that the fewest keys share. Of each kind in turn. */
-    private void ask(int turn, SearcherManager searchers, ByteBuffer question) throws IOException {
+    /** A lookup of a random key, by all of its labels or by the rarest one. The kinds alternate. */
+    private void prepare(int number, SearcherManager searchers, ByteBuffer request) throws IOException {
         IndexSearcher searcher = searchers.acquire();
         try {
-            byte[] key = someKey(searcher);
-            if (turn % LOOK_AGAIN == 0) {
+            byte[] key = randomKey(searcher);
+            if (number % LABEL_INTERVAL == 0) {
                 rarest = rarestLabel(searcher, key);
             }
-            write(question, turn % KINDS, key, turn % 2 == 0 ? null : rarest);
+            write(request, number % KINDS, key, number % 2 == 0 ? null : rarest);
         } finally {
             searchers.release(searcher);
         }
@@ -108,14 +108,14 @@ final class LookupRehearsal implements Runnable {
         return rarest;
     }
 
-    /** A question by one label of a key, or by all if that one is null or not there. */
-    private static void write(ByteBuffer question, int kind, byte[] key, BytesRef only) {
+    /** A lookup by one label of a key, or by all of them if that one is null or the key does not have it. */
+    private static void write(ByteBuffer request, int kind, byte[] key, BytesRef onlyLabel) {
         ByteBuffer selector = ByteBuffer.allocate(Short.BYTES + 2 * key.length).order(ByteOrder.LITTLE_ENDIAN).putShort((short) 0);
         int count = 0;
         byte[] label = {};
         PartKeyCursor labels = new PartKeyCursor();
         for (labels.reset(key, 0, key.length); labels.next();) {
-            if (only == null || only.bytesEquals(labels.name)) {
+            if (onlyLabel == null || onlyLabel.bytesEquals(labels.name)) {
                 label = ArrayUtil.copyOfSubArray(key, labels.name.offset, labels.name.offset + labels.name.length);
                 put(selector, labels.name);
                 put(selector.putShort((short) 1), labels.value);
@@ -123,19 +123,19 @@ final class LookupRehearsal implements Runnable {
             }
         }
         if (count == 0) {
-            write(question, kind, key, null);
+            write(request, kind, key, null);
             return;
         }
         selector.putShort(0, (short) count);
         byte[] packed = ArrayUtil.copyOfSubArray(selector.array(), 0, selector.position());
-        LookupFrames.question(question, kind, label, packed);
+        LookupFrames.lookup(request, kind, label, packed);
     }
 
     private static void put(ByteBuffer selector, BytesRef text) {
         selector.putShort((short) text.length).put(text.bytes, text.offset, text.length);
     }
 
-    private byte[] someKey(IndexSearcher searcher) throws IOException {
+    private byte[] randomKey(IndexSearcher searcher) throws IOException {
         List<LeafReaderContext> leaves = searcher.getIndexReader().leaves();
         LeafReaderContext leaf = leaves.get(random.nextInt(leaves.size()));
         BinaryDocValues keys = DocValues.getBinary(leaf.reader(), Fields.PART_KEY);

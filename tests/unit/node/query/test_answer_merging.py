@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from strandline.index.documents import encode_part_key
 from strandline.index.key_bytes import KeyBytes
-from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.merging import (
+from strandline.node.query.answer_merging import (
     merge_buckets,
     merge_samples_answers,
     merge_series,
     merge_terms,
 )
+from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
 from strandline.node.shard.bucket_report import BucketFigures
 
 pytestmark = pytest.mark.unit

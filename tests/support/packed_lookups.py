@@ -1,5 +1,5 @@
-"""Look-ups as `strandline.node.query.lookup_frames` lays them out, and their answers: made and read the slow way, with
-none of the code that does so elsewhere.
+"""Lookups in the layout of `strandline.node.query.lookup_frames`, and their answers: encoded and decoded independently
+of the code under test.
 """
 
 import json
@@ -12,19 +12,19 @@ from pathlib import Path
 
 from strandline.index.documents import decode_part_key
 from strandline.node.query.answers import Answer, SeriesAnswer, TermsAnswer
-from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
+from strandline.node.query.shard_requests import LABEL_NAMES, LABEL_VALUES, SERIES
 
 KINDS = (SERIES, LABEL_NAMES, LABEL_VALUES)
-"""What is asked for, by its number."""
+"""The kinds, by their numbers."""
 ALWAYS = (1, 0)
 PREFIX = struct.Struct("<4sIQ")
 MAGIC, VERSION = b"SLQ1", 3
 HEAD = struct.Struct("<BqqIH")
-"""Of a look-up, with the length of the label."""
+"""Of a lookup, with the length of the label."""
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 _WAIT_S = 60.0
 Value = str | tuple[str, ...]
-"""That a label has to have; of several, one."""
+"""The value that a label must have, or several values of which it must have one."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Found:
 
     @classmethod
     def of(cls, answer: Answer) -> "Found":
-        """What an answer that lacks nothing says."""
+        """The content of a complete answer."""
         assert not answer.warnings
         if isinstance(answer, SeriesAnswer):
             assert not answer.more
@@ -47,8 +47,8 @@ class Found:
 
 
 @dataclass(frozen=True)
-class LookupQuestion:
-    """One question; each selector is a list of labels with the value or values of each."""
+class PackedLookup:
+    """A lookup. Each selector is a list of labels with the value or values of each."""
 
     kind: str
     selectors: Sequence[Sequence[tuple[str, Value]]]
@@ -62,8 +62,8 @@ class LookupQuestion:
         return framed(head + label + _U32.pack(len(selectors)) + selectors)
 
     @classmethod
-    def of(cls, frame: bytes) -> "LookupQuestion":
-        """What a sound frame asks for."""
+    def of(cls, frame: bytes) -> "PackedLookup":
+        """The lookup of a valid frame."""
         kind, fields, ((column, length),), body = _read(frame)
         assert (kind, fields, column) == ("lookup", {}, "|u1")
         assert body[length:] == bytes(-length % 8)
@@ -80,7 +80,7 @@ class LookupQuestion:
 
 
 def framed(packed: bytes) -> bytes:
-    """A frame of the link whose only column is this."""
+    """A frame of the link with one column."""
     header = b'{"version":3,"kind":"lookup","fields":{},"columns":[["|u1",%d]]}' % len(packed)
     header += b" " * (-len(header) % 8)
     body = packed + bytes(-len(packed) % 8)
@@ -88,28 +88,28 @@ def framed(packed: bytes) -> bytes:
 
 
 def connected(path: Path) -> socket.socket:
-    """A connection to a server of look-ups."""
+    """A connection to a lookup server."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(_WAIT_S)
     connection.connect(str(path))
     return connection
 
 
-def asked(connection: socket.socket, question: bytes) -> Found | None:
-    """The answer to a question; None if it was declined. The other side hanging up is a `ConnectionError`."""
-    return read_answer(asked_for_frame(connection, question))
+def answer_to(connection: socket.socket, lookup: bytes) -> Found | None:
+    """The answer to a lookup; None if it was declined. Raises `ConnectionError` if the server closes the connection."""
+    return read_answer(answer_frame(connection, lookup))
 
 
-def asked_for_frame(connection: socket.socket, question: bytes) -> bytes:
-    """The same, as it came."""
-    connection.sendall(question)
+def answer_frame(connection: socket.socket, lookup: bytes) -> bytes:
+    """The frame of the answer to a lookup."""
+    connection.sendall(lookup)
     prefix = _received(connection, PREFIX.size)
     _, header, body = PREFIX.unpack(prefix)
     return prefix + _received(connection, header + body)
 
 
 def read_answer(frame: bytes) -> Found | None:
-    """What a sound frame answers."""
+    """The answer of a valid frame; None if it is `declined`."""
     kind, fields, columns, body = _read(frame)
     if kind == "declined":
         assert (fields, columns, body) == ({}, [], b"")
@@ -135,15 +135,15 @@ def _read(frame: bytes) -> tuple[str, dict[str, object], list[list[object]], byt
     assert magic == MAGIC
     assert header % 8 == body % 8 == 0
     assert len(frame) == PREFIX.size + header + body
-    told = json.loads(frame[PREFIX.size : PREFIX.size + header])
-    assert told["version"] == VERSION
-    return told["kind"], told["fields"], told["columns"], frame[PREFIX.size + header :]
+    decoded = json.loads(frame[PREFIX.size : PREFIX.size + header])
+    assert decoded["version"] == VERSION
+    return decoded["kind"], decoded["fields"], decoded["columns"], frame[PREFIX.size + header :]
 
 
-def _column(told: list[object], kind: str, body: bytes) -> tuple[tuple[int, ...] | bytes, bytes]:
-    """One column, and what is behind it."""
-    assert told[0] == kind
-    length = int(str(told[1]))
+def _column(described: list[object], kind: str, body: bytes) -> tuple[tuple[int, ...] | bytes, bytes]:
+    """The first column, and the bytes after it."""
+    assert described[0] == kind
+    length = int(str(described[1]))
     size = length if kind == "|u1" else 8 * length
     end = size + -size % 8
     assert body[size:end] == bytes(end - size)
@@ -157,7 +157,7 @@ def _received(connection: socket.socket, size: int) -> bytes:
     while len(data) < size:
         part = connection.recv(size - len(data))
         if not part:
-            raise ConnectionError("the other side has hung up")
+            raise ConnectionError("the server has closed the connection")
         data += part
     return data
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from strandline.node.plain import plain
+from strandline.node.json_values import json_value
 
 pytestmark = pytest.mark.unit
 
@@ -58,17 +58,17 @@ class Report:
     ],
 )
 def test_a_value_is_shown_in_the_types_of_json(value: object, shown: object) -> None:
-    assert plain(value) == shown
-    assert type(plain(value)) is type(shown)
-    json.dumps(plain(value), allow_nan=False)
+    assert json_value(value) == shown
+    assert type(json_value(value)) is type(shown)
+    json.dumps(json_value(value), allow_nan=False)
 
 
 def test_what_holds_itself_is_cut_short_where_it_begins_again() -> None:
     again: list[object] = [1]
     again += [again, {"again": again}]
-    assert plain(again) == [1, "...", {"again": "..."}]
+    assert json_value(again) == [1, "...", {"again": "..."}]
 
 
 def test_what_is_only_there_twice_is_shown_twice() -> None:
     shared = ["x"]
-    assert plain([shared, shared]) == [["x"], ["x"]]
+    assert json_value([shared, shared]) == [["x"], ["x"]]

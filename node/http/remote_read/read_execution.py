@@ -1,7 +1,7 @@
-"""What is asked of the node for a read request, and which answers may be passed on.
+"""Executes the queries of a read request, and checks whether the answers are complete.
 
-A request is answered as a whole or not at all: all of its queries are asked before the first byte goes out, and they
-share the limits on series and samples that a single query has.
+All queries are executed before the first byte of the answer is sent. Together they are subject to the limits on series
+and samples of a single query.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from strandline.index.key_bytes import KeyBytes
 from strandline.node.http.remote_read.columns import AnswerColumns
 from strandline.node.http.remote_read.requests import ReadQuery, ReadRequest
 from strandline.node.query.answers import LACKS_LATER_ONLY, SamplesAnswer
-from strandline.node.query.asks import SamplesAsk, SeriesAsk
 from strandline.node.query.queries import NodeQueries, PartialAnswer, QueryScope, QueryTooLarge
+from strandline.node.query.shard_requests import SamplesRequest, SeriesRequest
 from strandline.node.settings.http_sections import QuerySettings
 
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswer:
-    """The answers to a request's queries in their order, and what they may lack."""
+    """The answers to the queries of a request, in their order, and the warnings."""
 
     columns: tuple[AnswerColumns, ...]
     warnings: tuple[str, ...]
@@ -27,7 +27,7 @@ class ReadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """What a request may still read."""
+    """What remains of the limits of a request."""
 
     series: int
     samples: int
@@ -36,30 +36,32 @@ class _Limits:
         return _Limits(self.series - len(answer.keys), self.samples - len(answer.time))
 
 
-async def ask(request: ReadRequest, queries: NodeQueries, settings: QuerySettings, scope: QueryScope) -> ReadAnswer:
-    """Ask each of the queries. Raises what `NodeQueries` raises."""
+async def execute(
+    read_request: ReadRequest, queries: NodeQueries, settings: QuerySettings, scope: QueryScope
+) -> ReadAnswer:
+    """Execute the queries one after the other. Raises what `NodeQueries` raises."""
     limits = _Limits(settings.max_series, settings.max_samples)
     columns: list[AnswerColumns] = []
-    # A shard that is away is so for each query: one warning is enough.
+    # An unavailable shard causes the same warning for each query.
     warnings: dict[str, None] = {}
-    for place, query in enumerate(request.queries):
+    for index, query in enumerate(read_request.queries):
         try:
             answer = await _answer(query, queries, limits, scope)
         except QueryTooLarge as error:
-            if place == 0:
+            if index == 0:
                 raise
-            before = f"query {place + 1} of {len(request.queries)}, with what those before it left of the limits"
-            raise QueryTooLarge(f"{before}: {error.message}", remedy=error.remedy) from error
+            which = f"query {index + 1} of {len(read_request.queries)}, with what the earlier ones left of the limits"
+            raise QueryTooLarge(f"{which}: {error.message}", remedy=error.remedy) from error
         limits = limits.without(answer)
         columns.append(AnswerColumns.of(answer))
         warnings.update(dict.fromkeys(answer.warnings))
     return ReadAnswer(tuple(columns), tuple(warnings))
 
 
-def require_whole(answer: ReadAnswer, unserved: tuple[str, ...], *, of_dataset: bool) -> None:
-    """Raises `PartialAnswer` for an answer with a warning. `unserved` is the one about other nodes' partitions, which
-    is left out of account for a client that does not ask for the whole dataset. Samples that would be later than
-    `shard.late_by` are no reason: reads of old times would be refused for as long as Kafka is away.
+def require_complete(answer: ReadAnswer, unserved: tuple[str, ...], *, of_dataset: bool) -> None:
+    """Raises `PartialAnswer` for an answer with a warning. `unserved` is the warning about partitions of other nodes,
+    which is ignored for a client that does not require the whole dataset. Warnings about samples later than
+    `shard.late_by` are ignored: otherwise, reads of old times would be refused for as long as Kafka is unavailable.
     """
     lacking = [
         warning
@@ -71,27 +73,27 @@ def require_whole(answer: ReadAnswer, unserved: tuple[str, ...], *, of_dataset: 
     if all(warning in unserved for warning in lacking):
         remedy = "Read from every node of the dataset, each with ?partial=node"
     else:
-        remedy = "Try again when the node is ready, or ask for what there is with ?partial=allow"
+        remedy = "Try again when the node is ready, or accept a partial answer with ?partial=allow"
     raise PartialAnswer(f"the answer may be partial: {'; '.join(lacking)}", remedy=remedy)
 
 
 async def _answer(query: ReadQuery, queries: NodeQueries, limits: _Limits, scope: QueryScope) -> SamplesAnswer:
     if query.within.first > query.within.last:
-        return _series_alone(KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)))
+        return _without_samples(KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)))
     if not query.labels_only:
-        ask = SamplesAsk(query.matchers, query.within, limits.series, limits.samples)
-        return await queries.samples(ask, scope)
-    found = await queries.series(SeriesAsk((query.matchers,), query.within, limits.series), scope)
+        request = SamplesRequest(query.matchers, query.within, limits.series, limits.samples)
+        return await queries.samples(request, scope)
+    found = await queries.series(SeriesRequest((query.matchers,), query.within, limits.series), scope)
     if found.more:
         count = await queries.count_series((query.matchers,), query.within, scope)
         raise QueryTooLarge(
             f"exceeded series limit ({limits.series}): the selector matches "
             f"{'' if count.is_exact else 'about '}{count.series:,} series",
-            remedy="Ask for less: a narrower selector or time range; or raise query.max_series",
+            remedy="Narrow the selector or the time range, or raise query.max_series",
         )
-    return _series_alone(found.keys, found.warnings)
+    return _without_samples(found.keys, found.warnings)
 
 
-def _series_alone(keys: KeyBytes, warnings: tuple[str, ...] = ()) -> SamplesAnswer:
+def _without_samples(keys: KeyBytes, warnings: tuple[str, ...] = ()) -> SamplesAnswer:
     first_sample = np.zeros(len(keys) + 1, dtype=np.int64)
     return SamplesAnswer(keys, first_sample, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64), warnings)

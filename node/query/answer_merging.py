@@ -1,4 +1,4 @@
-"""Answers of several shards as one. Given in the order of the shards' numbers; one that is alone comes back itself."""
+"""Merges the answers of several shards, given in the order of their numbers. A single answer is returned as it is."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,40 +10,40 @@ import numpy.typing as npt
 from strandline.arrays import I64s, Rows
 from strandline.index.key_bytes import KeyBytes
 from strandline.node.query.answers import BucketsAnswer, SamplesAnswer, SeriesAnswer, TermsAnswer
-from strandline.node.query.kernels.merging import gather_joined, join_keys, join_texts, merge_samples
+from strandline.node.query.kernels.joining import gather_joined, join_keys, join_texts, merge_samples
 
 Merged = TypeVar("Merged", SeriesAnswer, TermsAnswer, SamplesAnswer)
 
 
 def merge_series(answers: Sequence[SeriesAnswer], limit: int) -> SeriesAnswer:
-    """Every series once, at most so many."""
-    whole = _by_pairs(answers, _two_series)
-    if len(whole.keys) <= limit:
-        return whole
-    offsets = whole.keys.offsets[: limit + 1]
-    return SeriesAnswer(KeyBytes(offsets, whole.keys.data[: offsets[-1]]), more=True, warnings=whole.warnings)
+    """Every series once, at most `limit`."""
+    merged = _by_pairs(answers, _two_series)
+    if len(merged.keys) <= limit:
+        return merged
+    offsets = merged.keys.offsets[: limit + 1]
+    return SeriesAnswer(KeyBytes(offsets, merged.keys.data[: offsets[-1]]), more=True, warnings=merged.warnings)
 
 
 def merge_terms(answers: Sequence[TermsAnswer], limit: int) -> TermsAnswer:
-    """Every term once, at most so many, with the series of all shards counted together.
+    """Every term once, at most `limit`, with the sum of the shards' counts.
 
-    Each shard gave at most as many, the first ones that it has. So whatever is among the first of all is in the list of
-    every shard that has it, and its count is whole.
+    Each shard lists its first `limit` terms. So a term of the result is in the list of every shard that has it, and its
+    count is complete.
     """
-    whole = _by_pairs(answers, _two_terms)
-    if len(whole) <= limit:
-        return whole
-    offsets = whole.offsets[: limit + 1]
-    return replace(whole, offsets=offsets, data=whole.data[: offsets[-1]], counts=whole.counts[:limit], more=True)
+    merged = _by_pairs(answers, _two_terms)
+    if len(merged) <= limit:
+        return merged
+    offsets = merged.offsets[: limit + 1]
+    return replace(merged, offsets=offsets, data=merged.data[: offsets[-1]], counts=merged.counts[:limit], more=True)
 
 
 def merge_samples_answers(answers: Sequence[SamplesAnswer]) -> SamplesAnswer:
-    """Every series once, with the samples of all shards; the higher shard wins where two have a sample at one time."""
+    """Every series once, with the samples of all shards. If two have a sample of the same time, the higher shard's."""
     return _by_pairs(answers, _two_samples)
 
 
 def merge_buckets(answers: Sequence[BucketsAnswer], limit: int) -> BucketsAnswer:
-    """The newest buckets of all shards, at most so many times of them."""
+    """The newest buckets of all shards: those of the newest `limit` bucket numbers."""
     found = sorted((one for answer in answers for one in answer.buckets), key=lambda one: (one.bucket, one.shard))
     kept = set(sorted({one.bucket for one in found})[-limit:] if limit else ())
     warnings = tuple(warning for answer in answers for warning in answer.warnings)
@@ -52,7 +52,7 @@ def merge_buckets(answers: Sequence[BucketsAnswer], limit: int) -> BucketsAnswer
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """Texts or keys of two lists, each once, and the place of each in either list, -1 where it is not."""
+    """The distinct texts or keys of two lists, and the position of each in either list, -1 if it is not in it."""
 
     offsets: I64s
     data: npt.NDArray[np.uint8]
@@ -61,8 +61,8 @@ class _Joined:
 
 
 def _joined(join: Callable[..., int], old: KeyBytes, new: KeyBytes) -> _Joined:
-    most = len(old) + len(new)
-    one, other = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    total = len(old) + len(new)
+    one, other = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
     found = join(old.data, old.offsets, new.data, new.offsets, one, other)
     one, other = one[:found], other[:found]
     offsets, data = np.empty(found + 1, dtype=np.int64), np.empty(len(old.data) + len(new.data), dtype=np.uint8)
@@ -71,12 +71,12 @@ def _joined(join: Callable[..., int], old: KeyBytes, new: KeyBytes) -> _Joined:
 
 
 def _by_pairs(answers: Sequence[Merged], merge: Callable[[Merged, Merged], Merged]) -> Merged:
-    """Only neighbours are merged, so that the higher shard stays the higher one."""
-    left = list(answers)
-    while len(left) > 1:
-        pairs = [left[at : at + 2] for at in range(0, len(left), 2)]
-        left = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return left[0]
+    """Merge neighbours repeatedly. The second of two answers is always that of the higher shards."""
+    remaining = list(answers)
+    while len(remaining) > 1:
+        pairs = [remaining[at : at + 2] for at in range(0, len(remaining), 2)]
+        remaining = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return remaining[0]
 
 
 def _two_series(old: SeriesAnswer, new: SeriesAnswer) -> SeriesAnswer:
@@ -91,9 +91,9 @@ def _two_series(old: SeriesAnswer, new: SeriesAnswer) -> SeriesAnswer:
 def _two_terms(old: TermsAnswer, new: TermsAnswer) -> TermsAnswer:
     joined = _joined(join_texts, KeyBytes(old.offsets, old.data), KeyBytes(new.offsets, new.data))
     counts = np.zeros(len(joined.one), dtype=np.int64)
-    for places, of_shard in ((joined.one, old.counts), (joined.other, new.counts)):
-        there = places >= 0
-        counts[there] += of_shard[places[there]]
+    for positions, of_shard in ((joined.one, old.counts), (joined.other, new.counts)):
+        has_term = positions >= 0
+        counts[has_term] += of_shard[positions[has_term]]
     return TermsAnswer(
         joined.offsets,
         joined.data,

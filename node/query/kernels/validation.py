@@ -1,4 +1,4 @@
-"""Whether offsets lead through bytes, and whether these are part keys."""
+"""Checks of columns that a process has received: offsets and part keys."""
 
 import numpy as np
 from numba import njit
@@ -7,9 +7,9 @@ from strandline.kernels.machine import load_u8
 
 
 @njit(cache=True, nogil=True)
-def first_unsound_key(data, offsets):
-    """The first of the keys `data[offsets[i] : offsets[i + 1]]` whose lengths do not lead to its end, by pairs of a
-    name and a value; -1 if all do. The offsets have been checked.
+def first_invalid_key(data, offsets):
+    """The first of the keys `data[offsets[i] : offsets[i + 1]]` that is not a sequence of names and values with their
+    lengths; -1 if all are. The offsets must be valid.
     """
     base = np.int64(data.ctypes.data)
     for key in range(len(offsets) - 1):
@@ -25,12 +25,12 @@ def first_unsound_key(data, offsets):
 
 
 @njit(cache=True, nogil=True)
-def lead_to(offsets, behind):
-    """Whether offsets lead from 0 to this, and never back."""
+def are_offsets(offsets, end):
+    """Whether offsets ascend from 0 to `end`."""
     n = len(offsets)
-    if n == 0 or offsets[0] != 0 or offsets[n - 1] != behind:
+    if n == 0 or offsets[0] != 0 or offsets[n - 1] != end:
         return False
-    back = False
-    for place in range(1, n):
-        back |= offsets[place] < offsets[place - 1]
-    return not back
+    descends = False
+    for i in range(1, n):
+        descends |= offsets[i] < offsets[i - 1]
+    return not descends

@@ -1,4 +1,4 @@
-"""Lists of all labels, and of all values of one, as they were sent last: kept as long as the shards say they hold."""
+"""Caches the responses with all label names, and with all values of a label, for as long as the index version lasts."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -6,51 +6,51 @@ from dataclasses import dataclass
 from strandline.node.http.responses import Response
 from strandline.node.query.index_version import IndexVersion
 
-# In bytes, of all lists and of one.
-_MOST = 32 << 20
-_LONGEST = 4 << 20
-# About what a list takes beside its body.
+# Bytes of all lists, and of one list.
+_MAX_BYTES = 32 << 20
+_MAX_LIST_BYTES = 4 << 20
+# The approximate size of a list besides its body.
 _OVERHEAD = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class ListKey:
-    """A list: the values of a label, or without one the names of labels; so many of them, for some clients packed."""
+    """A list: the values of `label`, or the label names if it is None; with a limit, and compressed or not."""
 
     label: str | None
     limit: int
     gzip: bool
 
 
-class KeptLists:
-    """Lists of one version of the index. It belongs to one event loop."""
+class CachedLists:
+    """An LRU cache of the lists of one index version. For one event loop."""
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._version: tuple[int, ...] = ()
         self._lists: OrderedDict[ListKey, Response] = OrderedDict()
         self._size = 0
 
     def get(self, version: IndexVersion, key: ListKey) -> Response | None:
-        """The list, if it was kept and is of this version."""
-        self._move_on(version)
+        """The cached list of this version; None if there is none."""
+        self._follow_version(version)
         found = self._lists.get(key)
         if found is not None:
             self._lists.move_to_end(key)
         return found
 
-    def keep(self, version: IndexVersion, key: ListKey, response: Response) -> None:
-        """Keep a list, and let go of those that were not asked for the longest."""
-        self._move_on(version)
+    def add(self, version: IndexVersion, key: ListKey, response: Response) -> None:
+        """Cache a list, and evict the least recently used ones."""
+        self._follow_version(version)
         size = _size(key, response)
-        if size > min(_LONGEST, self._most) or key in self._lists:
+        if size > min(_MAX_LIST_BYTES, self._max_bytes) or key in self._lists:
             return
         self._lists[key] = response
         self._size += size
-        while self._size > self._most:
+        while self._size > self._max_bytes:
             self._size -= _size(*self._lists.popitem(last=False))
 
-    def _move_on(self, version: IndexVersion) -> None:
+    def _follow_version(self, version: IndexVersion) -> None:
         if version.numbers != self._version:
             self._version = version.numbers
             self._lists.clear()

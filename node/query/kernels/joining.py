@@ -1,4 +1,4 @@
-"""Two sorted lists into one: which rows of either go where."""
+"""Joins two sorted lists into one, and merges the samples of joined series."""
 
 import numpy as np
 from numba import njit
@@ -7,10 +7,10 @@ from strandline.index.kernels.key_order import compare_keys, compare_texts
 
 
 @njit(cache=True, nogil=True)
-def places_in(metric, key_high, key_low, in_metric, in_key_high, in_key_low, places):
-    """The place of each series in a list that has all of them; both rise by (metric, key_high, key_low).
+def positions_in(metric, key_high, key_low, in_metric, in_key_high, in_key_low, positions):
+    """The position of each series in a list that has all of them. Both are ascending by (metric, key_high, key_low).
 
-    From one on that the list does not have, the place is behind its end.
+    From the first series on that the list does not have, the position is the length of the list.
     """
     at, end = 0, len(in_metric)
     for i in range(len(metric)):
@@ -18,7 +18,7 @@ def places_in(metric, key_high, key_low, in_metric, in_key_high, in_key_low, pla
             in_metric[at] != metric[i] or in_key_high[at] != key_high[i] or in_key_low[at] != key_low[i]
         ):
             at += 1
-        places[i] = at
+        positions[i] = at
 
 
 @njit(cache=True, nogil=True)
@@ -55,48 +55,48 @@ def _joined(data, offsets, other_data, other_offsets, are_keys, one, other):
 
 @njit(cache=True, nogil=True)
 def join_keys(data, offsets, other_data, other_offsets, one, other):
-    """Walk two lists of part keys, each in the order of labels and each key once: the place of every key of both in the
-    one and in the other, -1 where it is not. How many there are.
+    """Join two lists of distinct part keys, each in the order of labels. Writes the position of every key in either
+    list, -1 where a list does not have it, and returns the number of distinct keys.
     """
     return _joined(data, offsets, other_data, other_offsets, True, one, other)
 
 
 @njit(cache=True, nogil=True)
 def join_texts(data, offsets, other_data, other_offsets, one, other):
-    """The same for texts in the order of their bytes."""
+    """Like `join_keys`, for texts in the order of their bytes."""
     return _joined(data, offsets, other_data, other_offsets, False, one, other)
 
 
 @njit(cache=True, nogil=True)
 def gather_joined(data, offsets, other_data, other_offsets, one, other, out, out_offsets):
-    """Copy the texts or keys that were joined one behind the other into `out`; where it ends."""
+    """Copy the joined texts or keys into `out`, one after the other. Returns the end."""
     at = 0
     out_offsets[0] = 0
-    for place in range(len(one)):
-        if one[place] >= 0:
-            start, end = offsets[one[place]], offsets[one[place] + 1]
+    for row in range(len(one)):
+        if one[row] >= 0:
+            start, end = offsets[one[row]], offsets[one[row] + 1]
             out[at : at + end - start] = data[start:end]
         else:
-            start, end = other_offsets[other[place]], other_offsets[other[place] + 1]
+            start, end = other_offsets[other[row]], other_offsets[other[row] + 1]
             out[at : at + end - start] = other_data[start:end]
         at += end - start
-        out_offsets[place + 1] = at
+        out_offsets[row + 1] = at
     return at
 
 
 @njit(cache=True, nogil=True)
 def merge_samples(first, time, value, new_first, new_time, new_value, one, other, to_first, to_time, to_value):
-    """The samples of series that were joined, into columns as long as both together; where both have a time the new one
-    counts. Values are given as their bits. How many there are.
+    """Merge the samples of joined series into columns that have room for both. If both have a sample of the same time,
+    the new one is taken. Values are given as their bits. Returns the number of samples.
     """
     at = 0
-    for place in range(len(one)):
-        to_first[place] = at
+    for row in range(len(one)):
+        to_first[row] = at
         i = i_end = j = j_end = np.int64(0)
-        if one[place] >= 0:
-            i, i_end = first[one[place]], first[one[place] + 1]
-        if other[place] >= 0:
-            j, j_end = new_first[other[place]], new_first[other[place] + 1]
+        if one[row] >= 0:
+            i, i_end = first[one[row]], first[one[row] + 1]
+        if other[row] >= 0:
+            j, j_end = new_first[other[row]], new_first[other[row] + 1]
         while i < i_end or j < j_end:
             if j == j_end or (i < i_end and time[i] < new_time[j]):
                 to_time[at], to_value[at] = time[i], value[i]

@@ -1,0 +1,150 @@
+"""The warm-up of the lookup server: its lookups are valid and find keys, and it does not disturb other lookups.
+
+It connects to the path of its server. A test that puts its own socket there receives all lookups of the warm-up, and
+controls its speed.
+"""
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from strandline.index.lookup_server import LookupServer
+from strandline.index.part_columns import PartColumns
+from strandline.index.part_key_index import PartKeyIndex
+from strandline.node.query.frames import Message, encode_joined
+from strandline.node.query.shard_requests import LABEL_NAMES, LABEL_VALUES, SERIES
+from support.lookup_keys import add_keys, live_columns
+from support.packed_lookups import (
+    ALWAYS,
+    KINDS,
+    Found,
+    PackedLookup,
+    answer_frame,
+    answer_to,
+    connected,
+    read_answer,
+)
+
+pytestmark = pytest.mark.unit
+
+KEYS = 1000
+"""The smallest number of keys with a warm-up."""
+LABELS = [{"n": str(one), "tenth": str(one % 100), "é": f"{one // 4}\n"} for one in range(KEYS)]
+# The labels of a selector: the one that distinguishes the key from all others, or all of the key.
+RAREST, ALL = ("n",), ("n", "tenth", "é")
+DECLINED = encode_joined(Message("declined", {}))
+_WAIT_S = 60.0
+
+
+@dataclass
+class WarmUpServer:
+    """A server whose warm-up connects to `listener` instead, and a connection to the server itself."""
+
+    server: LookupServer
+    index: PartKeyIndex
+    columns: PartColumns
+    listener: socket.socket
+    asker: socket.socket
+
+    def begin(self) -> socket.socket:
+        """Start the warm-up, and return its connection."""
+        add_keys(self.index, {KEYS - 1: LABELS[-1]})
+        self.server.open(self.index, self.columns)
+        warm_up, _ = self.listener.accept()
+        warm_up.settimeout(_WAIT_S)
+        return warm_up
+
+
+@pytest.fixture
+def warming(tmp_path: Path, index: PartKeyIndex) -> Iterator[WarmUpServer]:
+    path = tmp_path / "look"
+    server = LookupServer(path)
+    columns = live_columns(range(KEYS))
+    add_keys(index, dict(enumerate(LABELS[:-1])))
+    # With one key fewer there is no warm-up.
+    server.open(index, columns)
+    with connected(path) as asker, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        path.unlink()
+        listener.bind(str(path))
+        listener.listen()
+        listener.settimeout(_WAIT_S)
+        assert answer_to(asker, series_of(3)) == series_answer(3)
+        server.shut()
+        yield WarmUpServer(server, index, columns, listener, asker)
+    server.close()
+
+
+def series_of(one: int) -> bytes:
+    return PackedLookup(SERIES, [[("n", str(one))]]).frame()
+
+
+def series_answer(one: int) -> Found:
+    return Found([LABELS[one]])
+
+
+def lookups(warm_up: socket.socket) -> Iterator[PackedLookup]:
+    """The lookups of the warm-up, until it ends. The next one comes only after an answer."""
+    while frame := warm_up.recv(1 << 16):
+        yield PackedLookup.of(frame)
+
+
+def test_all_lookups_of_the_warm_up_find_keys_until_it_ends_by_itself(warming: WarmUpServer) -> None:
+    seen = []
+    with warming.begin() as warm_up:
+        for lookup in lookups(warm_up):
+            assert lookup.within == ALWAYS
+            (selector,) = lookup.selectors
+            answer = answer_frame(warming.asker, lookup.frame())
+            found = read_answer(answer)
+            assert found is not None
+            assert found.results
+            assert found.counts in (None, [1] * len(found.results)), "one key"
+            seen.append((lookup.kind, tuple(name for name, _ in selector)))
+            warm_up.sendall(answer)
+    # The kinds alternate, both by one label and by all.
+    assert all({kind for kind, _ in seen[turn : turn + 3]} == set(KINDS) for turn in range(len(seen) - 2))
+    assert set(seen) == set(product(KINDS, (RAREST, ALL)))
+
+
+def test_answers_are_correct_during_and_after_the_warm_up(warming: WarmUpServer) -> None:
+    with warming.begin() as warm_up:
+        for turn, _ in zip(range(300), lookups(warm_up), strict=False):
+            assert answer_to(warming.asker, series_of(turn)) == series_answer(turn)
+            warm_up.sendall(DECLINED)
+    names = PackedLookup(LABEL_NAMES, [[("é", "7\n")]]).frame()
+    assert answer_to(warming.asker, names) == Found(sorted(LABELS[0]), [4] * 3)
+    for one in range(KEYS):
+        assert answer_to(warming.asker, series_of(one)) == series_answer(one)
+
+
+def test_the_warm_up_ends_when_the_server_is_shut_and_does_not_start_again(warming: WarmUpServer) -> None:
+    with warming.begin() as warm_up:
+        asking = lookups(warm_up)
+        for _, _ in zip(range(30), asking, strict=False):
+            warm_up.sendall(DECLINED)
+        next(asking)
+        warming.server.shut()
+        warm_up.sendall(DECLINED)
+        assert list(asking) == []
+    warming.server.open(warming.index, warming.columns)
+    with connected(Path(warming.listener.getsockname())) as mine:
+        other, _ = warming.listener.accept()
+        mine.sendall(b"mine")
+        assert other.recv(4) == b"mine"
+        other.close()
+    assert answer_to(warming.asker, series_of(5)) == series_answer(5)
+
+
+def test_answers_are_correct_with_a_warm_up_at_the_servers_own_socket(tmp_path: Path, index: PartKeyIndex) -> None:
+    add_keys(index, dict(enumerate(LABELS)))
+    server = LookupServer(tmp_path / "look")
+    server.open(index, live_columns(range(KEYS)))
+    with connected(tmp_path / "look") as asker:
+        for one in range(KEYS):
+            values = PackedLookup(LABEL_VALUES, [[("n", str(one))]], "é").frame()
+            assert answer_to(asker, values) == Found([LABELS[one]["é"]], [1])
+    server.close()
