@@ -99,7 +99,7 @@ def test_a_day_is_asked_about_in_the_same_way(commands: Commands) -> None:
     assert code == ExitCode.NOT_READY
     assert out.splitlines()[:2] == [
         "1970-02-11 is not ready.",
-        "2 of 24 hours are ready, 1970-02-11T00 is the first that is not",
+        "2 of 24 hours are ready; first that is not: 1970-02-11T00",
     ]
 
 
@@ -110,7 +110,7 @@ def test_what_is_before_the_beginning_or_the_history_is_unknown_and_never_ready(
     assert code == ExitCode.NOT_READY
     assert out.splitlines() == [
         "1970-02-11T03 is unknown: no partition was read yet.",
-        "Partitions that were first read later, and do not count: 0",
+        "Partitions that were first read later and do not count: 0",
     ]
     world.pass_time(400 * 24 * HOUR)
     code, out, _ = commands.text("ready", "1970-02-11T03")
@@ -128,7 +128,7 @@ def test_an_accepted_loss_is_told(world: World, commands: Commands) -> None:
     world.pass_hours(2)
     code, out, _ = commands.text("ready", HOURS[2])
     assert code == ExitCode.OK
-    assert f"Partition 0: offsets from 2 up to 3 were lost (deleted), in bucket {FIRST + 2}; that was accepted." in out
+    assert f"Partition 0: accepted loss of offsets from 2 up to 3 (deleted), in bucket {FIRST + 2}." in out
 
 
 def test_a_partition_that_nobody_has_taken_is_behind(world: World, commands: Commands) -> None:
@@ -148,7 +148,7 @@ def test_late_samples_that_a_rewind_has_taken_back_are_told(world: World, comman
     assert code == ExitCode.OK
     assert out.splitlines() == [
         f"{HOURS[0]} is ready, revision 1, late samples: 1",
-        "Late samples that are read again after a rewind, and can't be found now: 1",
+        "Late samples that are unavailable until a rewind has read them again: 1",
     ]
 
 

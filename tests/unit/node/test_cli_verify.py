@@ -202,7 +202,7 @@ def test_partitions_of_the_topic_that_no_node_reads_are_named(
     assert report["sound"] is True
     Damage(world).execute("DELETE FROM segments WHERE bucket = ?", FIRST + 1)
     assert verify(settings) == ExitCode.VERIFY_FAILED
-    assert "wrong, and partitions 1-2 have never been read by a node: nothing of them is stored:" in (
+    assert "findings, and partitions 1-2 have never been read by a node: nothing of them is stored:" in (
         capsys.readouterr().out
     )
 

@@ -89,13 +89,13 @@ def test_a_shard_s_owner_and_checkpoints_are_told(store: Store, clock: ManualClo
 def test_a_shard_that_nobody_took_and_one_whose_owner_left_are_told_apart(store: Store, clock: ManualClock) -> None:
     never = looked(store, clock)
     assert (never.owner, never.checkpoint, never.newest_bucket) == ("", None, None)
-    assert "never taken" in shown(RecoverStatus("metrics", (never,)))
+    assert "never owned" in shown(RecoverStatus("metrics", (never,)))
     ownership = store.take(SHARD, "somebody", None, now=clock.now_ms(), topic_id="topic-1")
     assert ownership is not None
     store.touch(ownership, None, 0)
     left = looked(store, clock)
     assert (left.owner, left.seen_seconds_ago) == ("somebody", None)
-    assert "left" in shown(RecoverStatus("metrics", (left,)))
+    assert "released" in shown(RecoverStatus("metrics", (left,)))
 
 
 def test_jobs_are_told_with_state_epoch_worker_lease_failures_and_reason(
@@ -146,7 +146,7 @@ def test_a_replay_that_stopped_is_told_with_its_reason_and_gives_the_exit_code(
 def test_many_jobs_are_cut_short_in_a_table_only(store: Store, clock: ManualClock, jobs: list[Job]) -> None:
     JobBoard(store, clock).adopt(SHARD, [replace(jobs[0], bucket=number) for number in range(60)])
     report = RecoverStatus("metrics", (looked(store, clock),))
-    assert "and 10 more, which --output json shows." in shown(report)
+    assert "and 10 more, see --output json." in shown(report)
     assert len(json.loads(shown(report, "json"))["shards"][0]["jobs"]) == 60
 
 
@@ -180,7 +180,7 @@ def test_the_command_tells_what_is_in_the_store(
     assert [shard["shard"] for shard in told["shards"]] == [0, 1]
     assert told["shards"][0]["checkpoint"] == 150
     assert main(["recover", "status", "--config", str(sqlite_settings), "--shard", "1"]) == ExitCode.OK
-    assert "never taken" in capsys.readouterr().out
+    assert "never owned" in capsys.readouterr().out
 
 
 def test_the_command_says_if_there_is_no_such_dataset(

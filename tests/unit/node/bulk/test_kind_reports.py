@@ -49,4 +49,4 @@ def test_an_import_says_of_how_many_series_it_is_at_most() -> None:
     parts = [BulkPart("metrics", "1", at, '{"uri": "a"}', 1, outcome=outcome.to_json()) for at in range(2)]
     status = JobStatus.of(BulkJob("metrics", "1", IMPORT, "{}", "", 2, 1, 0), parts)
     assert status.series == 14
-    assert any("at most 14 series" in str(block) for block in status.blocks())
+    assert any("At most 14 series" in str(block) for block in status.blocks())

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.errors import ExitCode
 from strandline.node.cli import main as cli
-from strandline.node.client.errors import marked
+from strandline.node.client.errors import with_caret
 from support.fake_node import fake_node
 
 pytestmark = pytest.mark.unit
@@ -78,12 +78,12 @@ def test_what_is_no_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[st
 
 
 def test_a_long_line_is_cut_around_the_place() -> None:
-    line, caret = marked("a" * 300 + "!" + "b" * 300, 1, 301)
+    line, caret = with_caret("a" * 300 + "!" + "b" * 300, 1, 301)
     assert line.startswith("  ...aaa")
     assert line.endswith("bbb...")
     assert line[len(caret) - 1] == "!"
-    assert marked("up", 1, 3) == ["  up", "    ^"], "the place may be the end"
-    assert marked("up", 7, 1) == [], "a position of another text"
+    assert with_caret("up", 1, 3) == ["  up", "    ^"], "the place may be the end"
+    assert with_caret("up", 7, 1) == [], "a position of another text"
 
 
 def test_a_plan_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def test_what_is_no_list_of_texts_is_refused(data: object) -> None:
 
 @pytest.mark.parametrize("data", [[1], ["a"], [{"a": 1}], [{"a": None}]])
 def test_what_is_no_list_of_series_is_refused(data: object) -> None:
-    with pytest.raises(NotANode, match="where labels should be"):
+    with pytest.raises(NotANode, match="expected labels"):
         label_sets(Envelope(data, ()), 9)
 
 

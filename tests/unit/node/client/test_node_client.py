@@ -222,7 +222,7 @@ class TestTls:
 
     def test_a_file_without_certificates_is_refused(self, secure: FakeNode, tmp_path: Path) -> None:
         (tmp_path / "empty").write_text("nothing")
-        for path, reason in ((tmp_path / "empty", "holds no certificate"), (tmp_path / "none", "No such file")):
+        for path, reason in ((tmp_path / "empty", "contains no certificate"), (tmp_path / "none", "No such file")):
             with pytest.raises(BadCaFile, match=reason):
                 self.ask(secure, TlsVerification(path))
 

@@ -148,7 +148,7 @@ def test_a_worker_that_finds_a_disk_full_is_started_again_once_there_is_room(
             assert not was_started(service), "there is no room yet"
         full.clear()
         ends(service, clock)
-    said = [line for line in lines if "has ended" in line["event"]]
+    said = [line for line in lines if "has failed" in line["event"]]
     assert str(tmp_path / "scratch") in said[0]["said"]
     assert said[0]["remedy"].startswith("Free space")
 
