@@ -92,7 +92,7 @@ class PageApi:
         )
 
     async def buckets(self, request: Request) -> Response:
-        """`start`, `end`, `limit`: the newest buckets of a range, with the number of series that had a sample in each."""
+        """`start`, `end`, `limit`: the newest buckets of a range, with their numbers of active series."""
         given = await parameters_of(request)
         limit = given.limit(MAX_BUCKETS, default=_DEFAULT_BUCKETS)
         # One more than the limit, to see whether there are more.

@@ -23,7 +23,7 @@ export class Explore {
 
     constructor() {
         this.view = readView();
-        this.box = new QueryBox({box: byId("query"), backdrop: byId("query-backdrop"), list: byId("completions"), status: byId("completions-told")}, () => timesOf(this.view));
+        this.box = new QueryBox({box: byId("query"), backdrop: byId("query-backdrop"), list: byId("completions"), status: byId("completions-status")}, () => timesOf(this.view));
         this.results = new Results();
         this.tops = new Tops(
             {metrics: byId("top-metrics"), labels: byId("top-labels"), pairs: byId("top-pairs"), title: byId("third-title"), all: byId("all-pairs"), bounds: byId("bounds")},
