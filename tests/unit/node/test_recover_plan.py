@@ -226,7 +226,7 @@ def test_a_report_as_json_has_all_jobs(world: World) -> None:
     assert "and 10 more, see --output json." in text
 
 
-def test_a_shard_that_lost_data_is_told_with_the_others_and_gives_the_exit_code(world: World) -> None:
+def test_a_shard_that_lost_data_is_reported_with_the_others_and_has_an_exit_code(world: World) -> None:
     crashed_behind(world, 1)
     good = planned(world, found(world)).shards[0]
     lost = PlannedShard.refused(1, DataLost("partition metrics/1", 5, 9))
@@ -239,7 +239,7 @@ def test_a_shard_that_lost_data_is_told_with_the_others_and_gives_the_exit_code(
     assert PlanReport.of("m", "t", urgency_of(world), RATES, [good, other]).exit_code == ExitCode.FAILED
 
 
-def test_of_an_unknown_size_only_the_records_are_told(world: World) -> None:
+def test_without_a_size_only_the_number_of_records_is_shown(world: World) -> None:
     crashed_behind(world, 1)
     report = planned(world, replace(found(world), bytes_per_record=None))
     assert (report.records, report.bytes, report.seconds) == (1, None, None)

@@ -117,7 +117,7 @@ def test_a_plan_names_files_sizes_and_parts(plan: ImportPlan) -> None:
     assert "Nothing was written" in text
 
 
-def test_a_plan_can_be_told_without_a_limit_on_times_ahead(plan: ImportPlan) -> None:
+def test_a_plan_without_a_limit_on_future_times_is_reported(plan: ImportPlan) -> None:
     unlimited = replace(plan, spec=replace(plan.spec, times=TimeRange(plan.spec.times.first, LATEST)))
     text = "\n".join(str(block) for block in PlanReport.of(unlimited, None).blocks())
     assert "Samples before 2027-01-14 08:00:00Z would be bad records." in text

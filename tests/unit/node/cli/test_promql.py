@@ -70,7 +70,7 @@ def test_a_query_is_formatted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out) == {"query": "1 + 2"}
 
 
-def test_what_is_no_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["promql", "format", "up and\nsum(up) + 'a'"]) == ExitCode.USAGE
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -154,7 +154,7 @@ def test_a_plan_is_there_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["series"] is None
 
 
-def test_a_node_is_asked_for_the_number_of_series_and_estimates_their_samples(
+def test_the_node_reports_the_number_of_series_and_estimates_their_samples(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with fake_node() as node:
@@ -173,7 +173,7 @@ def test_a_node_is_asked_for_the_number_of_series_and_estimates_their_samples(
     assert (told["series"], told["estimated_samples"]) == ({"1": 1234}, {"1": 24_680})
 
 
-def test_a_node_that_does_not_estimate_samples_still_tells_the_number_of_series(
+def test_a_node_that_does_not_estimate_samples_still_reports_the_number_of_series(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with fake_node() as node:
