@@ -82,7 +82,7 @@ class Group(click.Group):
 take_option = click.option(
     "--take",
     is_flag=True,
-    help="Take over shards from live owners, which then stop. [default: fail if there is a live owner]",
+    help="Take over shards from live owners, which then stop. [default: leave live owners alone]",
 )
 """For commands that take ownership of shards."""
 

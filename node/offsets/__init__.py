@@ -1,5 +1,6 @@
-"""Questions about a dataset's offsets and hours, and the one answer that changes something: a rewind.
+"""Checkpoints, bucket history and readiness of a dataset, and rewinds.
 
-In come manifests from the store and facts about the topic from the brokers; out go reports, as values, for commands and
-for whoever shows them otherwise. The decisions are `strandline.recovery`'s. Nothing here runs a shard.
+In: manifests from the store, and facts about the topic from the brokers. Out: reports as values, for commands, HTTP and
+metrics. A rewind is the only operation that changes anything. Decisions are made by `strandline.recovery`. It must not
+know how a shard runs.
 """

@@ -1,4 +1,4 @@
-"""A dataset as commands meet it: its store and its topic, open, and what is known of its shape."""
+"""An opened dataset: its store, its topic, and its shape."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -21,7 +21,7 @@ from strandline.store.rows import ManifestRows, ShardId
 
 
 class NoSuchDataset(Fatal):
-    """Nothing is stored under the dataset's name."""
+    """The store does not have the dataset."""
 
 
 class NoSuchShard(Fatal):
@@ -30,7 +30,7 @@ class NoSuchShard(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """One dataset. Flush interval and groups are those that it was made with, whatever the settings say now."""
+    """One dataset. Flush interval and groups are those with which it was created, not those of the settings."""
 
     name: str
     groups: int
@@ -43,7 +43,7 @@ class Deployment:
 
     @classmethod
     def of(cls, settings: DatasetSettings, store: Store, topic: Topic, clock: Clock) -> "Deployment":
-        """Raises `NoSuchDataset` if no shard of it was ever started."""
+        """Raises `NoSuchDataset` if none of its shards was ever started."""
         shape = store.dataset(settings.name)
         if shape is None:
             raise NoSuchDataset(
@@ -59,25 +59,27 @@ class Deployment:
         if number >= topic.partitions:
             raise NoSuchShard(
                 f"there is no shard {number}: topic {self.settings.topic_name} has {topic.partitions} partitions",
-                remedy=f"Name one from 0 to {topic.partitions - 1}",
+                remedy=f"Give a number from 0 to {topic.partitions - 1}",
             )
         return ShardId(self.name, number)
 
     def stored(self, topic: TopicNow, first: int | None = None) -> StoredDataset:
-        """The manifests of all partitions: from bucket `first` on where they reach back to it, or whole."""
+        """The manifests of all partitions: the rows from bucket `first` on, or all rows of manifests that have no cut
+        at `first`.
+        """
         manifests = [self._manifest(ShardId(self.name, number), first) for number in range(topic.partitions)]
         present = self.present.now_ms()
         return StoredDataset(self.name, self.cutting, self.groups, manifests, present - self._row_life(topic), present)
 
     def manifest(self, shard: ShardId, first: int | None = None) -> ManifestRows | None:
-        """The rows of a shard, from bucket `first` on, that have not expired."""
+        """The unexpired rows of a shard from bucket `first` on."""
         found = self.store.manifest(shard, first=first)
         self.present.poll_store_clock()
         return found.unexpired(self.present.now_ms() + EXPIRY_SKEW_MS) if found is not None else None
 
     def _manifest(self, shard: ShardId, first: int | None) -> ManifestRows | None:
         found = self.manifest(shard, first)
-        # Without a row for that bucket it is the rows before it that tell how far the shard has come.
+        # Without a cut at that bucket, earlier rows show how far the shard is stored.
         if found is None or first is None or any(cut.bucket == first for cut in found.cuts):
             return found
         return self.manifest(shard)
@@ -92,11 +94,11 @@ class Deployment:
 
 @contextmanager
 def open_deployment(settings: Settings, environment: Mapping[str, str], clock: Clock) -> Iterator[Deployment]:
-    """The dataset that the settings name."""
+    """Open the dataset of the settings."""
     data_folder = settings.shard.data_folder(environment)
     if settings.store.kind == "sqlite" and not (path := settings.store.sqlite_path(data_folder)).exists():
         raise NoSuchDataset(
-            f"there is no store in {path}: no shard was ever started with these settings",
+            f"the store {path} does not exist: no shard was ever started with these settings",
             remedy="Check shard.data_dir and store.sqlite_file in the settings",
         )
     topic = KafkaTopic(librdkafka_options(settings.kafka), settings.dataset.topic_name)

@@ -1,4 +1,4 @@
-"""What was cut and stored of a shard, bucket by bucket."""
+"""The history of a shard by bucket: its cuts, and what is stored."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from strandline.store.rows import CutRow, GroupRow, ManifestRows, ShardId
 
 @dataclass(frozen=True, slots=True)
 class BucketHistory:
-    """One bucket: the offsets `[start, end)`, the `samples` that are stored of it, and who stored them.
+    """One bucket: its offsets `[start, end)`, its stored `samples`, and the owners that wrote them.
 
-    `records` counts offsets, and so no fewer than there are records. `stored_groups` and `superseded_groups` are how
-    many have a row, and how many one that a rewind has taken back.
+    `records` counts offsets, which is an upper bound of the records. `stored_groups` counts groups with a valid row,
+    `superseded_groups` groups whose row a rewind has invalidated.
     """
 
     bucket: int
@@ -35,7 +35,7 @@ class BucketHistory:
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """A shard's buckets, newest first; whether there are older ones."""
+    """A shard's buckets, newest first. `more`: there are older ones."""
 
     shard: int
     groups: int
@@ -43,14 +43,14 @@ class HistoryReport:
     buckets: tuple[BucketHistory, ...]
 
     def blocks(self) -> Iterator[Block]:
-        """One table."""
+        """A table."""
         if not self.buckets:
             yield f"Shard {self.shard} was never read."
             return
         columns = ("bucket", "time", "from", "up to", "records", "samples", "groups", "written by", "remarks")
         yield Table(columns, tuple(self._row(one) for one in self.buckets))
         if self.more:
-            yield "There are older ones: --limit shows more."
+            yield "There are older buckets: raise --limit to show more."
 
     def _row(self, one: BucketHistory) -> tuple[str, ...]:
         groups = "-" if one.reset else f"{one.stored_groups}/{self.groups}"
@@ -69,12 +69,12 @@ def history(deployment: Deployment, number_of_shard: int, limit: int) -> History
         rows.setdefault(row.bucket, []).append(row)
     cuts = sorted(manifest.cuts, key=lambda cut: -cut.bucket)
     interval = deployment.cutting.flush_interval
-    told = tuple(_bucket(cut, rows.get(cut.bucket, ()), interval) for cut in cuts[:limit])
-    return HistoryReport(shard.shard, deployment.groups, more=len(cuts) > limit, buckets=told)
+    buckets = tuple(_bucket(cut, rows.get(cut.bucket, ()), interval) for cut in cuts[:limit])
+    return HistoryReport(shard.shard, deployment.groups, more=len(cuts) > limit, buckets=buckets)
 
 
 def _newest(deployment: Deployment, shard: ShardId, limit: int) -> ManifestRows | None:
-    """The rows of more than `limit` buckets, or all: of a shard that keeps up only the newest need be read."""
+    """The rows of more than `limit` buckets, or all rows. If the shard is not behind, the newest rows suffice."""
     first = deployment.clock.now_ms() // deployment.cutting.flush_interval - limit - 2
     found = deployment.manifest(shard, first)
     if found is None or len(found.cuts) > limit:

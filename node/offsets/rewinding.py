@@ -1,4 +1,4 @@
-"""A rewind as a command does it: shown first, and done only if somebody says so."""
+"""Rewinds of the command line: shows the plan, and performs it if confirmed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from strandline.store.rows import ManifestRows, Ownership, ShardId
 
 
 class RewindFenced(Fatal):
-    """Somebody else has taken the shard in the middle of a rewind."""
+    """Another owner has taken over the shard during the rewind."""
 
     exit_code = ExitCode.FENCED
 
 
 @dataclass(frozen=True, slots=True)
 class RewindReport:
-    """What a rewind does, or has done: buckets from `bucket` to `last_bucket`, the offsets `[offset, behind)`.
+    """A planned or completed rewind: buckets `bucket` to `last_bucket`, offsets `[offset, behind)`.
 
-    `records` counts offsets, and so no fewer than there are records; `samples` and `rows` are those that are superseded
-    by it, and not by one before.
+    `records` counts offsets, which is an upper bound of the records. `samples` and `rows` are those that this rewind
+    supersedes, without those of earlier rewinds.
     """
 
     shard: str
@@ -42,33 +42,33 @@ class RewindReport:
     done: bool
 
     def blocks(self) -> Iterator[Block]:
-        """What is read again, and whether it will be."""
-        yield f"Shard {self.shard} reads again from offset {self.offset} on, where bucket {self.bucket} begins:"
+        """What is read again, and whether the rewind was done."""
+        yield f"Shard {self.shard} reads again from offset {self.offset}, the start of bucket {self.bucket}:"
         yield Table(
             ("what", "from", "up to", "how many"),
             (
-                ("offsets", str(self.offset), str(self.behind), f"{self.records:,} records at the most"),
+                ("offsets", str(self.offset), str(self.behind), f"at most {self.records:,} records"),
                 ("buckets", str(self.bucket), str(self.last_bucket), f"{self.buckets:,} buckets"),
                 ("time", self.time, self.until, f"{self.samples:,} stored samples"),
             ),
         )
         if not self.rows:
-            yield "Nothing is left to be done: all of that is marked to be read again."
+            yield "Nothing to do: all of this is already superseded."
         elif self.done:
-            yield f"{self.rows:,} manifest rows are superseded. The next start of the shard reads all of that again."
+            yield f"{self.rows:,} manifest rows are superseded. The next start of the shard reads this again."
         else:
             yield f"{self.rows:,} manifest rows would be superseded. Nothing was changed: add --yes to do it."
 
 
 def show_rewind(deployment: Deployment, number: int, target: Target) -> RewindReport:
-    """What a rewind would do. Raises what keeps it from being possible."""
+    """What a rewind would do. Raises `RewindRefused` if it is not possible."""
     shard = deployment.shard(number, deployment.topic.now())
     return _report(deployment, _planned(deployment, shard, target), done=False)
 
 
 def do_rewind(deployment: Deployment, number: int, target: Target, *, by_force: bool) -> RewindReport:
-    """Do it; `by_force` takes the shard from an owner that lives. Raises `StillOwned`, `RewindFenced`, and what keeps
-    a rewind from being possible, which is found out before anything is taken from anybody.
+    """Perform a rewind. `by_force` takes over the shard from a live owner. Raises `StillOwned`, `RewindFenced`, and
+    `RewindRefused` if it is not possible, which is checked before ownership is taken.
     """
     shard = deployment.shard(number, deployment.topic.now())
     planned = _planned(deployment, shard, target)
@@ -79,16 +79,16 @@ def do_rewind(deployment: Deployment, number: int, target: Target, *, by_force: 
         return take_shard(deployment.store, shard, deployment.topic.now().topic_id, deployment.clock, by_force=by_force)
 
     def plan_of(manifest: ManifestRows) -> RewindPlan:
-        # The same cut, though the owner may have closed further buckets since it was shown.
+        # The same cut: the owner may have closed further buckets since it was planned.
         return _plan(deployment, shard, manifest, ToBucket(planned.bucket))
 
     try:
         done = rewind(deployment.store, take, plan_of, deployment.clock, deployment.present)
     except Fenced as error:
         raise RewindFenced(
-            f"shard {shard} was taken by another owner in the middle of its rewind: {error.message}",
-            remedy="What was superseded by then is read again. Stop that owner, see `strandline offsets history`, and"
-            " rewind again",
+            f"another owner has taken over shard {shard} during the rewind: {error.message}",
+            remedy="Rows that are already superseded are read again. Stop that owner, check `strandline offsets"
+            " history`, and rewind again",
         ) from error
     return _report(deployment, done, done=True)
 

@@ -1,4 +1,4 @@
-"""Where each shard stands: who has it, how far it is stored, how far the log goes, and how long there is time."""
+"""The report of `strandline offsets show`: owners, checkpoints, log ends, and the retention margin of each shard."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,9 @@ from strandline.store.rows import ManifestRows, ShardId
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """Up to which offsets a shard is stored, by its groups, and its index; and the time up to which all of that is."""
+    """A shard's checkpoints: the lowest and highest of its groups, and that of the index. `stored_until` is the time up
+    to which all of them are stored.
+    """
 
     lowest: int
     highest: int
@@ -30,11 +32,11 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True)
 class ShardOffsets:
-    """One shard. What it has of a manifest is None where there is none.
+    """One shard. Fields from the manifest are None without one.
 
-    `seen_ms_ago` is None once the owner has left. `lag` is how many offsets are not stored, `deleted_records` how many
-    of these the log no longer has, and `deleted_in_ms` how long it takes at the least until its retention by time
-    deletes the next; None if nothing waits or the log keeps all for ever. A lag across two topics would mean nothing.
+    `seen_ms_ago` is None once the owner has released the shard. `lag` counts offsets that are not stored; None
+    if they are of another topic. `deleted_records` counts those that the log no longer has. `deleted_in_ms` is the
+    minimum time until retention deletes the next; None if all are stored or the retention is unlimited.
     """
 
     shard: int
@@ -54,7 +56,7 @@ class ShardOffsets:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsReport:
-    """The shards of a dataset. `newest_ready_hour` is told if all of them are."""
+    """The shards of a dataset. `newest_ready_hour` is only set if all shards are included."""
 
     dataset: str
     topic_id: str
@@ -63,28 +65,28 @@ class OffsetsReport:
     shards: tuple[ShardOffsets, ...]
 
     def blocks(self) -> Iterator[Block]:
-        """Two tables, since one would be too wide to read, and a line for each thing that is wrong."""
+        """Two tables, because one would be too wide, and a line per problem."""
         yield f"Dataset {self.dataset}, topic id {self.topic_id}, partitions: {self.partitions}"
         if len(self.shards) == self.partitions:
-            yield f"Newest hour that is ready: {self.newest_ready_hour or 'none'}"
+            yield f"Newest ready hour: {self.newest_ready_hour or 'none'}"
         yield ""
-        yield Table(("shard", "epoch", "owner", "seen", "stored until", "behind"), tuple(map(_standing, self.shards)))
+        yield Table(("shard", "epoch", "owner", "seen", "stored until", "behind"), tuple(map(_owner_row, self.shards)))
         yield ""
         columns = ("shard", "lowest", "highest", "index", "log start", "log end", "lag", "deleted in")
-        yield Table(columns, tuple(map(_offsets, self.shards)))
+        yield Table(columns, tuple(map(_offsets_row, self.shards)))
         for one in self.shards:
             yield from _remarks(one)
 
 
 def show(deployment: Deployment, only: int | None = None) -> OffsetsReport:
-    """All shards, or one of them. Raises `NoSuchShard`."""
+    """The report of all shards, or of one. Raises `NoSuchShard`."""
     topic = deployment.topic.now()
     if only is not None:
         shard = deployment.shard(only, topic)
         shown, newest = [(shard, deployment.manifest(shard))], None
     else:
         stored = deployment.stored(topic)
-        shown = [(ShardId(deployment.name, place), manifest) for place, manifest in enumerate(stored.manifests)]
+        shown = [(ShardId(deployment.name, number), manifest) for number, manifest in enumerate(stored.manifests)]
         hour = newest_ready_hour(stored)
         newest = str(Period(hour)) if hour is not None else None
     offsets = tuple(_shard_offsets(deployment, topic, shard, manifest) for shard, manifest in shown)
@@ -138,16 +140,16 @@ def _losses(shard: ShardId, manifest: ManifestRows | None) -> tuple[AcceptedLoss
     )
 
 
-def _standing(one: ShardOffsets) -> tuple[str, ...]:
+def _owner_row(one: ShardOffsets) -> tuple[str, ...]:
     if one.epoch is None:
-        return (str(one.shard), "-", "nobody yet", "-", "never read", "-")
-    seen = f"{span(one.seen_ms_ago)} ago" if one.seen_ms_ago is not None else "has left"
+        return (str(one.shard), "-", "none yet", "-", "never read", "-")
+    seen = f"{span(one.seen_ms_ago)} ago" if one.seen_ms_ago is not None else "released"
     points = one.checkpoints
     stored, behind = (points.stored_until_text, span(points.behind_ms)) if points is not None else ("never read", "-")
     return (str(one.shard), str(one.epoch), (one.owner or "")[:12], seen, stored, behind)
 
 
-def _offsets(one: ShardOffsets) -> tuple[str, ...]:
+def _offsets_row(one: ShardOffsets) -> tuple[str, ...]:
     points = one.checkpoints
     stored = (points.lowest, points.highest, points.index) if points is not None else (None, None, None)
     left = span(one.deleted_in_ms) if one.deleted_in_ms is not None else "-"
@@ -156,11 +158,11 @@ def _offsets(one: ShardOffsets) -> tuple[str, ...]:
 
 def _remarks(one: ShardOffsets) -> Iterator[str]:
     if one.is_another_topic:
-        yield f"Shard {one.shard} was read from another topic, {one.topic_id}: its offsets are not those of this log."
+        yield f"Shard {one.shard} was read from another topic, {one.topic_id}: its offsets don't refer to this log."
     if one.deleted_records:
-        yield f"Shard {one.shard}: offsets that are not stored and are gone from the log: {one.deleted_records:,}"
+        yield f"Shard {one.shard}: offsets deleted from the log before they were stored: {one.deleted_records:,}"
     for loss in one.losses:
         yield (
-            f"Shard {one.shard}: the loss of offsets [{loss.first}, {loss.behind}) in bucket {ranges(loss.buckets)} was"
-            " accepted."
+            f"Shard {one.shard}: accepted loss of offsets [{loss.first}, {loss.behind}) in bucket"
+            f" {ranges(loss.buckets)}."
         )

@@ -1,10 +1,10 @@
-"""Numbers as people read them in reports."""
+"""Formats numbers and durations for reports."""
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
 
 
 def span(milliseconds: int) -> str:
-    """A length of time in its two largest units: "2d 3h", "45s"; "-" before what is negative."""
+    """A duration in its two largest units: "2d 3h", "45s"; negative ones with "-"."""
     left = abs(milliseconds)
     parts = []
     for name, size in _UNITS:
@@ -16,12 +16,12 @@ def span(milliseconds: int) -> str:
 
 
 def number(value: int | None) -> str:
-    """A number with its thousands set apart; a dash for none."""
+    """A number with thousands separators; a dash for None."""
     return "-" if value is None else f"{value:,}"
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
-    """Numbers that rise, with those that follow each other drawn together: "3, 5-7"."""
+    """Ascending numbers, with consecutive ones as ranges: "3, 5-7"."""
     runs: list[list[int]] = []
     for one in numbers:
         if runs and runs[-1][-1] == one - 1:

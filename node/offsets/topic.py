@@ -1,4 +1,4 @@
-"""What the brokers say of a dataset's topic, as far as offsets and hours depend on it."""
+"""The facts about a dataset's topic on which offsets and readiness depend, read from the brokers."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,9 +13,7 @@ from strandline.recovery.log_ends import LogEnds
 
 @dataclass(frozen=True, slots=True)
 class TopicNow:
-    """Which topic it is, how many partitions it has, and for how long it keeps records, in milliseconds by time; None
-    for ever.
-    """
+    """The topic's id, its number of partitions, and its retention in milliseconds; None if unlimited."""
 
     topic_id: str
     partitions: int
@@ -23,23 +21,23 @@ class TopicNow:
 
 
 class Topic(Protocol):
-    """One topic, asked anew each time. Raises `LogUnreachable` where the brokers don't answer."""
+    """One topic. Every call sends a request to the brokers. Raises `LogUnreachable` if they don't answer."""
 
     def now(self) -> TopicNow:
-        """What holds for the whole topic."""
+        """The current facts about the topic."""
         ...
 
     def ends(self, partition: int) -> LogEnds:
-        """Where a partition begins and ends."""
+        """The start and end offsets of a partition."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
 class KafkaTopic:
-    """The `Topic` at real brokers."""
+    """The `Topic` in Kafka."""
 
     def __init__(self, options: ClientOptions, topic: str) -> None:
         self._admin = KafkaAdmin(options, topic)
@@ -49,7 +47,7 @@ class KafkaTopic:
         return TopicNow(identity.topic_id, identity.partitions, retention_of(self._admin.settings()))
 
     def ends(self, partition: int) -> LogEnds:
-        # In this order, so that start <= last_stable <= high however fast the log moves.
+        # In this order, so that start <= last_stable <= high while the log moves.
         start = self._admin.start(partition)
         last_stable = self._admin.end(partition, IsolationLevel.READ_COMMITTED)
         return LogEnds(start, last_stable, self._admin.end(partition, IsolationLevel.READ_UNCOMMITTED))

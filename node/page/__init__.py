@@ -1,5 +1,6 @@
-"""The status page: what a person sees of a node in a browser, and the JSON that the page asks for.
+"""The status page of a node, and its JSON API.
 
-How the shards stand, what the shards answer and which hours are ready come in; files that never change while the node
-runs, and small JSON documents, go out. Every list has a limit: at a million series the page asks for tens of lines.
+In: the status of the processes, answers of the shards, and the readiness of hours. Out: static files, which don't
+change while the node runs, and small JSON documents. Every list has a limit, so that the page stays fast with millions
+of series. It must not know how the status is collected.
 """

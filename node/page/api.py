@@ -1,4 +1,4 @@
-"""The JSON that the page lives on, in the envelope of Prometheus' API. Every list in it has a limit."""
+"""The JSON API of the page, in the envelope of Prometheus' API. Every list has a limit."""
 
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -39,8 +39,8 @@ _DEFAULT_DAYS = 2
 
 @dataclass(frozen=True, slots=True)
 class CardinalityFigures:
-    """What makes the index large, as tops. `label_names` is how many labels there are in all; `label` the one whose
-    values `top_values` ranks, if one was asked about. `samples` is an estimate.
+    """The largest metrics, labels and label pairs of the index. `label_names` is the total number of labels.
+    `top_values` are the largest values of `label`, if it was requested. `samples` is an estimate.
     """
 
     series: int
@@ -62,7 +62,7 @@ class _Envelope:
 
 
 class PageApi:
-    """Answers the page. Its methods belong to one event loop."""
+    """The HTTP handlers of the page. Used by one event loop."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class PageApi:
         self._timeout_s = settings.query.timeout.seconds
 
     async def shards(self, request: Request) -> Response:
-        """How the shards stand. Asks none of them: it is answered however busy they are."""
+        """The status of the shards. Sends them no requests, so that it is answered even if they are busy."""
         await parameters_of(request)
         now = self._clock.now_ms()
         shards = tuple(figures_of(one, now) for one in self._node.shards())
@@ -92,16 +92,16 @@ class PageApi:
         )
 
     async def buckets(self, request: Request) -> Response:
-        """`start`, `end`, `limit`: the newest buckets of a time, with how many series had a sample in each."""
+        """`start`, `end`, `limit`: the newest buckets of a range, with their numbers of active series."""
         given = await parameters_of(request)
         limit = given.limit(MAX_BUCKETS, default=_DEFAULT_BUCKETS)
-        # One more than is told: so it shows that there are more.
+        # One more than the limit, to see whether there are more.
         shard_request = BucketsRequest(given.time_range(), limit + 1)
         answer = await self._queries.buckets(shard_request, self._scope(request))
         return _answer(*_newest(answer, limit))
 
     async def cardinality(self, request: Request) -> Response:
-        """`match[]`, `start`, `end`, `limit`, `label`, `samples=true`: what makes the index large."""
+        """`match[]`, `start`, `end`, `limit`, `label`, `samples=true`: the largest metrics, labels and label pairs."""
         given = await parameters_of(request)
         shard_request = CardinalityRequest(
             given.selectors(required=False),
@@ -114,7 +114,7 @@ class PageApi:
         return _answer(_tops(answer, shard_request), answer.warnings + estimates_of(answer))
 
     async def hours(self, request: Request) -> Response:
-        """`days`: whether the hours of so many days, up to the one that runs, are ready; oldest first."""
+        """`days`: the readiness of the hours of this number of days, up to the current hour, oldest first."""
         days = _days((await parameters_of(request)).text("days"))
         last = self._clock.now_ms() // HOUR
         first = last + 1 - days * HOURS_A_DAY
@@ -133,7 +133,7 @@ def page_routes(
     settings: Settings,
     clock: Clock,
 ) -> tuple[Route, ...]:
-    """The page, its files and its JSON."""
+    """The routes of the page, its files and its API."""
     api = PageApi(node, queries, workers, hours, settings=settings, clock=clock)
     return (
         *asset_routes(load_assets()),
@@ -145,7 +145,7 @@ def page_routes(
 
 
 def _tops(answer: CardinalityAnswer, shard_request: CardinalityRequest) -> CardinalityFigures:
-    """Cut to what was asked for: an index may have very many labels."""
+    """Cut to the limit: an index may have very many labels."""
     limit = shard_request.limit
     return CardinalityFigures(
         series=answer.series,
@@ -173,7 +173,7 @@ def _days(written: str | None) -> int:
     if written is None:
         return _DEFAULT_DAYS
     if not (written.isascii() and written.isdigit() and len(written) <= 4 and 1 <= int(written) <= MAX_DAYS):
-        raise BadParameter(f'the parameter "days" is no whole number from 1 to {MAX_DAYS}: {written[:20]!r}')
+        raise BadParameter(f'the parameter "days" must be an integer from 1 to {MAX_DAYS}: {written[:20]!r}')
     return int(written)
 
 

@@ -1,8 +1,8 @@
-"""The page's own files: one document, and what it loads, below a path that holds the hash of all of them.
+"""The static files of the page: one document, and the files that it loads from a path with the hash of all of them.
 
-A browser keeps what lies below that path for good, and asks each time whether the document is still the same; so a node
-of another version is never shown with half of the old one's files. No file has anything from outside in it, and the
-policy that goes with the document has the browser refuse what somebody might put there.
+Browsers cache these files forever, and revalidate the document on each load. So files of different versions are never
+mixed. The files contain nothing from outside, and the document's Content-Security-Policy makes browsers refuse injected
+content.
 """
 
 import hashlib
@@ -16,14 +16,14 @@ from strandline.node.http.responses import Fields, Response
 from strandline.node.http.routes import Access, Route
 from strandline.node.page.language import MODULE, language_module
 
-# The last of them has the browser refuse to make markup or code of a text, wherever that is tried.
+# The last directive makes the browser refuse to turn text into markup or code.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 
 _DOCUMENT = "index.html"
-_PLACE = "{{assets}}"
+_ASSETS_PATH = "{{assets}}"
 _TYPES = {
     ".html": "text/html",
     ".css": "text/css",
@@ -31,14 +31,14 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 _COMMON: Fields = (("Content-Security-Policy", CONTENT_SECURITY_POLICY),)
-_FOR_GOOD = "public, max-age=31536000, immutable"
-_ASK_FIRST = "no-cache"
+_IMMUTABLE = "public, max-age=31536000, immutable"
+_REVALIDATE = "no-cache"
 _TAGS = re.compile(r'(?:W/)?"([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file as it is sent."""
+    """A static file, and its hash."""
 
     name: str
     content: bytes
@@ -46,13 +46,13 @@ class Asset:
 
     @property
     def content_type(self) -> str:
-        """By the ending of its name."""
+        """From the extension of its name."""
         return _TYPES[self.name[self.name.rindex(".") :]]
 
 
 @dataclass(frozen=True, slots=True)
 class Assets:
-    """The document and the files that it loads, which lie below `/page/<digest>/`."""
+    """The document, and the files that it loads from `/page/<digest>/`."""
 
     document: Asset
     loaded: dict[str, Asset]
@@ -60,7 +60,7 @@ class Assets:
 
 
 def load_assets() -> Assets:
-    """Read all of them, once, at the start."""
+    """Read all files. Called once, at the start."""
     folder = files(__package__) / "static"
     found = {
         entry.name: entry.read_bytes()
@@ -69,26 +69,26 @@ def load_assets() -> Assets:
     }
     found[MODULE] = language_module()
     page = found.pop(_DOCUMENT)
-    whole = hashlib.sha256()
+    combined = hashlib.sha256()
     for name, content in found.items():
-        whole.update(b"%d %s %d " % (len(name), name.encode(), len(content)) + content)
-    digest = whole.hexdigest()[:16]
+        combined.update(b"%d %s %d " % (len(name), name.encode(), len(content)) + content)
+    digest = combined.hexdigest()[:16]
     loaded = {name: _asset(name, content) for name, content in found.items()}
-    return Assets(_asset(_DOCUMENT, page.replace(_PLACE.encode(), f"/page/{digest}".encode())), loaded, digest)
+    return Assets(_asset(_DOCUMENT, page.replace(_ASSETS_PATH.encode(), f"/page/{digest}".encode())), loaded, digest)
 
 
 def asset_routes(assets: Assets) -> tuple[Route, ...]:
-    """The page at `/`, and its files, for those who may read."""
+    """The routes of the page at `/` and of its files; both need the read token."""
 
     async def document(request: Request) -> Response:
-        return _sent(request, assets.document, _ASK_FIRST)
+        return _sent(request, assets.document, _REVALIDATE)
 
     async def loaded(request: Request) -> Response:
         asset = assets.loaded.get(request.wildcard("name"))
         if asset is None or request.wildcard("digest") != assets.digest:
-            # Of another version, perhaps: reloading the page asks for the files of this one.
-            raise Refused(404, "not_found", "there is no such file of the page", remedy="Reload the page")
-        return _sent(request, asset, _FOR_GOOD)
+            # Probably of another version: reloading the page requests this version's files.
+            raise Refused(404, "not_found", "the page has no such file", remedy="Reload the page")
+        return _sent(request, asset, _IMMUTABLE)
 
     return (
         Route(("GET",), "/", document, Access.READ),

@@ -1,4 +1,4 @@
-"""Hours in a row, and whether each is ready: what the page's strip shows."""
+"""The readiness of consecutive hours, for the page."""
 
 import threading
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from strandline.clock import Clock
 from strandline.recovery.periods import Period
 from strandline.recovery.readiness import Readiness, StoredDataset, Verdict, readiness
 
-# An hour becomes ready once; nobody needs to know within a second.
-_REMEMBER_S = 5.0
+# An hour becomes ready only once, so that a few seconds of delay don't matter.
+_CACHE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class HourReadiness:
-    """One hour of UTC. `behind` are the partitions that keep it from being ready, `losses` how many ranges of offsets
-    a person has accepted as lost.
+    """One UTC hour. `behind` are the partitions that are not stored up to its end, `losses` the number of accepted
+    losses.
     """
 
     hour: str
@@ -29,40 +29,42 @@ class HourReadiness:
 
 
 class HoursSource(Protocol):
-    """Whether hours are ready. To be asked from worker threads: it may read manifests."""
+    """Determines whether hours are ready. It may read manifests, and must be called in worker threads."""
 
     def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
-        """The hours from `first` to `last`, counted since the epoch, both included, oldest first. Raises `Retryable`
-        if nobody can tell now.
+        """The hours from `first` to `last`, inclusive, numbered since the epoch, oldest first. Raises `Retryable` if
+        this can't be determined now.
         """
         ...
 
 
 class CachedHours:
-    """A source that many pages may ask at once: what one was told is told to the others for some seconds."""
+    """A source that caches the last answer for a few seconds, for many open pages."""
 
-    def __init__(self, source: HoursSource, clock: Clock, *, cache_s: float = _REMEMBER_S) -> None:
+    def __init__(self, source: HoursSource, clock: Clock, *, cache_s: float = _CACHE_S) -> None:
         self._source, self._clock, self._cache_s = source, clock, cache_s
         self._lock = threading.Lock()
-        self._asked: tuple[int, int] | None = None
-        self._told: tuple[HourReadiness, ...] = ()
-        self._until_s = 0.0
+        self._range: tuple[int, int] | None = None
+        self._answer: tuple[HourReadiness, ...] = ()
+        self._expires_s = 0.0
 
     def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
-        """As the source's. What it raises is not remembered."""
+        """The source's answer. Its errors are not cached."""
         with self._lock:
-            if self._asked != (first, last) or self._clock.monotonic() >= self._until_s:
-                self._told = self._source.hours(first, last)
-                self._asked, self._until_s = (first, last), self._clock.monotonic() + self._cache_s
-            return self._told
+            if self._range != (first, last) or self._clock.monotonic() >= self._expires_s:
+                self._answer = self._source.hours(first, last)
+                self._range, self._expires_s = (first, last), self._clock.monotonic() + self._cache_s
+            return self._answer
 
 
 def hours_between(stored: StoredDataset, first: int, last: int) -> tuple[HourReadiness, ...]:
-    """The same, by manifests that reach back to the bucket before the first hour's. Raises `ManifestInconsistent`."""
-    return tuple(_standing(Period(hour), readiness(stored, Period(hour))) for hour in range(first, last + 1))
+    """The hours from `first` to `last`, according to manifests that start at the latest at the bucket before the first
+    hour. Raises `ManifestInconsistent`.
+    """
+    return tuple(_hour_readiness(Period(hour), readiness(stored, Period(hour))) for hour in range(first, last + 1))
 
 
-def _standing(hour: Period, found: Readiness) -> HourReadiness:
+def _hour_readiness(hour: Period, found: Readiness) -> HourReadiness:
     return HourReadiness(
         hour=found.period,
         start=hour.start,

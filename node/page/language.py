@@ -1,6 +1,4 @@
-"""What the query box completes without asking the shards: PromQL's functions, aggregations and keywords, as a module of
-JavaScript.
-"""
+"""PromQL's functions, aggregations and keywords as a JavaScript module, for the query box's completions."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -47,7 +45,7 @@ _IN_SIGNATURES = {ValueType.MATRIX: "range vector"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _Completion:
     name: str
     signature: str
     summary: str
@@ -56,21 +54,23 @@ class _Word:
 def language_module() -> bytes:
     """`FUNCTIONS`, `AGGREGATIONS` and `KEYWORDS`, each a list of name, signature and summary."""
     functions = [
-        _Word(one.name, f"({_parameters(one)})", one.summary)
+        _Completion(one.name, f"({_parameters(one)})", one.summary)
         for one in FUNCTIONS.values()
-        # The parser refuses experimental functions, and those for native histograms would find nothing.
+        # The parser rejects experimental functions, and there are no native histograms.
         if not (one.is_experimental or one.is_for_histograms)
     ]
-    aggregations = [_Word(name, f"({given})", summary) for name, (given, summary) in AGGREGATIONS.items()]
-    keywords = [_Word(name, "", summary) for name, summary in KEYWORDS.items()]
+    aggregations = [_Completion(name, f"({given})", summary) for name, (given, summary) in AGGREGATIONS.items()]
+    keywords = [_Completion(name, "", summary) for name, summary in KEYWORDS.items()]
     lists = {"FUNCTIONS": functions, "AGGREGATIONS": aggregations, "KEYWORDS": keywords}
-    return b"".join(b"export const %s = %s;\n" % (name.encode(), orjson.dumps(words)) for name, words in lists.items())
+    return b"".join(
+        b"export const %s = %s;\n" % (name.encode(), orjson.dumps(entries)) for name, entries in lists.items()
+    )
 
 
 def _parameters(function: Function) -> str:
     names = [_IN_SIGNATURES.get(kind, kind.value) for kind in function.parameters]
-    for place in range(len(names) - function.optional, len(names)):
-        names[place] = f"[{names[place]}]"
+    for index in range(len(names) - function.optional, len(names)):
+        names[index] = f"[{names[index]}]"
     if function.is_variadic:
         names[-1] += "..."
     return ", ".join(names)

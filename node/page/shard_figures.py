@@ -1,4 +1,4 @@
-"""A shard in figures, as the page shows it: its process, and what it last said."""
+"""The figures of shards and processes that the page shows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ class BufferFigures:
 
 @dataclass(frozen=True, slots=True)
 class ShardFigures:
-    """One shard. What its process has to tell is None while that says nothing.
+    """One shard. Figures from its report are None without one.
 
-    `progress` is the part of the phase that is done, `time_left_s` an estimate for the rest of that phase. `lag` counts
-    records, and `lag_s` is for how long some may have waited. `held_back` counts those that an open transaction keeps
-    from being read. `kafka_keeps_ms` is for how long Kafka surely keeps
-    what is not stored; None where that is for ever, or not known. `samples` and `dead_letters` count from the start of
-    the process. `store_unanswered_s` is for how long the store has not answered, None while it does. `start_s` has the
-    seconds that each phase of its start took, and `replay_jobs` how many jobs of a replay there are in each state while
-    there is one. `clocks_ahead_ms` is by how much each clock is ahead of the time that two of them agree on; one that
-    is wrong stands in `reason`, too, unless there is a worse one.
+    `progress` is the completed share of the phase, `time_left_s` the estimated rest. `lag` counts offsets, and `lag_s`
+    is
+    how long some records may have been waiting. `held_back` counts offsets behind an open transaction. `kafka_keeps_ms`
+    is the retention margin; None if unlimited or unknown. `samples` and `dead_letters` count from the start of the
+    process. `store_unanswered_s` is how long the store has not answered; None while it does. `start_s` are the seconds
+    that each phase of the start took, `replay_jobs` the number of replay jobs by state during a replay.
+    `clocks_ahead_ms` is by how much each clock is ahead of the present; a wrong clock is also in `reason`, unless there
+    is a more important one.
     """
 
     shard: int
@@ -64,7 +64,7 @@ class ShardFigures:
 
 @dataclass(frozen=True, slots=True)
 class ChildProcessFigures:
-    """The front or the replay worker, as its supervisor keeps it."""
+    """The process of the front or the replay worker."""
 
     name: str
     process: str
@@ -78,8 +78,8 @@ class ChildProcessFigures:
 
 @dataclass(frozen=True, slots=True)
 class NodeFigures:
-    """A node: what it serves, since when, its shards and its other processes. Times are milliseconds. `waits_for` says
-    why it has no shards yet. `partitions` is how many the topic has, of which the node may serve some.
+    """A node: its dataset, its start, its shards and its other processes. Times are milliseconds. `waits_for` is the
+    reason why it has no shards yet. `partitions` is the topic's number; the node may serve only some of them.
     """
 
     dataset: str
@@ -93,7 +93,7 @@ class NodeFigures:
 
 
 def process_figures(process: ProcessStatus) -> ChildProcessFigures:
-    """The front or the worker as it stands now."""
+    """The figures of the front's or the worker's process."""
     return ChildProcessFigures(
         process.name,
         process.state.value,
@@ -107,7 +107,7 @@ def process_figures(process: ProcessStatus) -> ChildProcessFigures:
 
 
 def figures_of(process: ShardProcessStatus, now_ms: int) -> ShardFigures:
-    """A shard as it stands now."""
+    """The figures of a shard."""
     report = process.report
     if report is None:
         return ShardFigures(
@@ -129,7 +129,7 @@ def figures_of(process: ShardProcessStatus, now_ms: int) -> ShardFigures:
         process.restarts,
         process.starts_in_s,
         process.exit_code,
-        # Why a process ended says more than what it last complained about.
+        # The reason why a process ended is more important than its last warnings.
         process.reason or status.reason or status.stuck or describe_wrong_clocks(report.clocks) or report.topic_warning,
         phase=status.phase.value,
         progress=status.fraction,

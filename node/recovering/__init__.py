@@ -1,3 +1,5 @@
-"""What `recover plan` and `recover status` find and tell: the manifest, the jobs and Kafka's offsets, looked at without
-changing any of them. It takes no shard and writes nothing.
+"""The reports of `strandline recover plan` and `strandline recover status`.
+
+In: the manifest, the replay jobs and Kafka's offsets. Out: reports as values. It takes no ownership and must not write
+anything. `formatting` is also used by the reports of bulk jobs.
 """

@@ -1,4 +1,4 @@
-"""Times, sizes and counts in words that people read."""
+"""Formats times, durations, sizes and counts for reports."""
 
 from datetime import UTC, datetime
 
@@ -6,12 +6,12 @@ _UNKNOWN = "-"
 
 
 def count(number: int) -> str:
-    """A number with its thousands apart."""
+    """A number with thousands separators."""
     return f"{number:,}"
 
 
 def size(number: int | None) -> str:
-    """Bytes."""
+    """A number of bytes."""
     if number is None:
         return _UNKNOWN
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
@@ -21,7 +21,7 @@ def size(number: int | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """How long, by its two largest units."""
+    """A duration in its two largest units."""
     if seconds is None:
         return _UNKNOWN
     if seconds < 0:

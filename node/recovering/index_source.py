@@ -1,4 +1,4 @@
-"""Where a start would get a shard's index from."""
+"""Determines from where a start would load a shard's index."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ from strandline.store.rows import GroupRow, ShardId
 def index_source(
     shard: ShardId, folder: Path, topic_id: str, index_rows: Sequence[GroupRow], *, heap_mb: int
 ) -> IndexSource:
-    """The local copy if the manifest names its bucket with its attempt; else the stored buckets, if there are any.
+    """The local copy if the manifest references its bucket and attempt; else the stored buckets, if there are any.
 
-    By the copy's own word: whether each byte of it is right is found out only as it is opened.
+    Relies on the copy's saved identity. Its files are only checked when they are opened.
     """
     if lucene_folder(folder).is_dir():
         start_vm(heap_mb)
@@ -30,6 +30,6 @@ def index_source(
 
 
 def is_in_manifest(copy: CopyIdentity, shard: ShardId, topic_id: str, index_rows: Sequence[GroupRow]) -> bool:
-    """Whether the manifest names a copy's bucket under its attempt."""
+    """Whether the manifest references a copy's bucket and attempt."""
     named = {row.bucket: row.index.attempt for row in index_rows if row.index is not None and not row.superseded}
     return copy == CopyIdentity(shard.dataset, topic_id, shard.shard, copy.bucket, named.get(copy.bucket, ""))

@@ -1,4 +1,4 @@
-"""What `recover plan` tells."""
+"""The report of `strandline recover plan`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MAX_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """One job. `time_left_seconds` is None where Kafka keeps records for ever; `is_done` says that it need not run."""
+    """One replay job. `time_left_seconds` is None if Kafka keeps records forever. `is_done`: it was already run."""
 
     shard: int
     bucket: int
@@ -33,8 +33,8 @@ class PlannedJob:
 
 @dataclass(frozen=True, slots=True)
 class PlannedShard:
-    """One shard. `reads_from` is where a start goes on, `tail` what it reads itself behind the last whole bucket. Where
-    a person has to decide, `problem` says what.
+    """One shard. `reads_from` is the offset where a start continues, `tail` the number of offsets after the last
+    complete bucket, which the shard reads itself. `problem` is set if the start needs an operator's decision.
     """
 
     shard: int
@@ -80,7 +80,7 @@ class PlannedShard:
 
     @classmethod
     def refused(cls, shard: int, error: StrandlineError) -> "PlannedShard":
-        """A shard that would not start."""
+        """A shard whose start would be refused."""
         return cls(
             shard=shard,
             first_start=False,
@@ -103,13 +103,13 @@ class PlannedShard:
 
     @property
     def estimate(self) -> Estimate:
-        """What is left to replay."""
+        """The estimate of what is left to replay."""
         return Estimate(self.records, self.bytes, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """The plan of all shards that were asked for, and what it takes altogether."""
+    """The plans of the chosen shards, and the totals."""
 
     dataset: str
     topic: str
@@ -123,7 +123,7 @@ class PlanReport:
     def of(
         cls, dataset: str, topic: str, job_order: JobOrder, rates: Rates, shards: Sequence[PlannedShard]
     ) -> "PlanReport":
-        """All shards together: one session reads for all of them."""
+        """The report of these shards. The time is that of one Spark session for all of them."""
         total = sum((shard.estimate for shard in shards), NOTHING)
         return cls(
             dataset=dataset,
@@ -137,15 +137,15 @@ class PlanReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Lost data first, then anything else that keeps a shard from starting."""
+        """DATA_LOST if data was lost, else FAILED if a shard would not start."""
         if any(shard.data_lost for shard in self.shards):
             return ExitCode.DATA_LOST
         return ExitCode.FAILED if any(shard.problem for shard in self.shards) else ExitCode.OK
 
     def blocks(self) -> Iterable[Block]:
-        """For people."""
-        kept = duration(self.kafka_retention_seconds) if self.kafka_retention_seconds is not None else "for ever"
-        yield f"Dataset {self.dataset}, topic {self.topic}, which Kafka keeps {kept}."
+        """Tables and lines."""
+        kept = duration(self.kafka_retention_seconds) if self.kafka_retention_seconds is not None else "unlimited"
+        yield f"Dataset {self.dataset}, topic {self.topic}, retention {kept}."
         columns = ("shard", "reads from", "log", "index from", "new cuts", "jobs", "records", "bytes", "time", "left")
         yield Table((*columns, "tail"), tuple(_shard_row(shard) for shard in self.shards))
         for shard in self.shards:
@@ -162,7 +162,7 @@ class PlanReport:
                 " Nothing was changed."
             )
         else:
-            yield "There is nothing to replay. Nothing was changed."
+            yield "Nothing to replay. Nothing was changed."
 
 
 def _jobs(shard: int, found: FoundPlan, job_order: JobOrder, rates: Rates, now: int) -> tuple[PlannedJob, ...]:
@@ -223,7 +223,7 @@ def _job_table(jobs: Sequence[PlannedJob]) -> Iterable[Block]:
     )
     yield Table(columns, rows)
     if len(ordered) > _MAX_SHOWN:
-        yield f"and {count(len(ordered) - _MAX_SHOWN)} more, which --output json shows."
+        yield f"and {count(len(ordered) - _MAX_SHOWN)} more, see --output json."
 
 
 def _seconds(milliseconds: int | None) -> float | None:

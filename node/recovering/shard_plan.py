@@ -1,6 +1,6 @@
-"""What a start of one shard would read again, found by looking: a start's own decisions, and none of its writes.
+"""Plans what a start of one shard would replay: makes the same decisions as a start, but writes nothing.
 
-The cuts that a start would commit are put beside the committed ones, and the jobs follow from all of them.
+The cuts that a start would commit are added to the committed ones, and the jobs follow from both.
 """
 
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ _NEVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class FoundPlan:
-    """What was found of a shard. `new_cuts` counts the buckets that a start would cut, `jobs` are those that it would
-    have done, `done` those among them that are done already. `tail` is what the shard reads itself, behind the last
-    whole bucket. `bytes_per_record` is None if no record could be sampled.
+    """The plan of a shard. `new_cuts` counts the buckets that a start would cut. `jobs` are the replay jobs that it
+    would plan; `done` are the buckets of those that are already done. `tail` is the number of offsets after the last
+    complete bucket, which the shard reads itself. `bytes_per_record` is None if no record could be sampled.
     """
 
     decision: Resume | StartFresh
@@ -57,30 +57,30 @@ class FoundPlan:
         return [job for job in self.jobs if job.bucket not in self.done]
 
     def estimate(self, rates: Rates) -> Estimate:
-        """What is left to replay."""
+        """The estimate of what is left to replay."""
         return estimate(self.to_do(), self.bytes_per_record, rates)
 
 
 def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clock) -> FoundPlan:
-    """Look at a shard. Raises `DataLost` and `LogMismatch` as a start does, where a person has to decide."""
+    """Plan the start of a shard. Raises `DataLost` and `LogMismatch` like a start that needs an operator's decision."""
     shape = store.dataset(options.shard.dataset) or options.shape
     manifest = store.manifest(options.shard) or ManifestRows(_NO_STATE, (), ())
-    asked_at = clock.now_ms()
-    manifest = without_expired_cuts(manifest, asked_at)
+    now = clock.now_ms()
+    manifest = without_expired_cuts(manifest, now)
     known, topic_id = progress(manifest, options.groups, options.shard), log.topic_id()
     ends = log.ends()
-    log_now = LogState(topic_id, ends.start, ends.last_stable, _look_back(options, log, asked_at))
+    log_now = LogState(topic_id, ends.start, ends.last_stable, _look_back(options, log, now))
     decision = _decision(options, manifest, known, log_now, partitions=shape.partitions)
     cutting = Cutting(options.policy.flush_interval, options.grace)
     cuts = list(manifest.cuts)
     if isinstance(decision, StartFresh):
-        cuts.append(_first_cut(cutting, log, decision.offset, ends, asked_at))
+        cuts.append(_first_cut(cutting, log, decision.offset, ends, now))
     newest = max(cuts, key=lambda cut: cut.bucket)
-    new = planned_cuts(newest, ends, asked_at, log_times(log), cutting)
+    new = planned_cuts(newest, ends, now, log_times(log), cutting)
     planned = replace(manifest, cuts=(*cuts, *(cut.row(_NEVER) for cut in new)))
     done = progress(planned, options.groups, options.shard)
     if done is None:
-        raise ValueError(f"no cut counts in {options.shard}")
+        raise ValueError(f"{options.shard} has no valid cut")
     wanted = jobs_for(done, options.shard, plan="planned", life=0)
     kept = adopt(store.jobs(options.shard), wanted.jobs, never_gone).keep
     done_already = frozenset(job.bucket for job in kept if job.state is JobState.DONE)
@@ -89,7 +89,7 @@ def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clo
         decision=decision,
         ends=ends,
         topic_id=topic_id,
-        index_rows=index_rows(manifest, designated_group(options.shard, options.groups), asked_at),
+        index_rows=index_rows(manifest, designated_group(options.shard, options.groups), now),
         new_cuts=len(new),
         jobs=wanted.jobs,
         done=done_already,
@@ -100,12 +100,12 @@ def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clo
 
 
 def mean_record_size(log: PartitionLog, jobs: Sequence[Job], ends: LogEnds) -> float | None:
-    """The mean size of a few records that are spread over the jobs; None if there is none."""
+    """The mean size of a few records from all jobs; None if there are none."""
     sizes: list[int] = []
     for offset in sample_offsets(jobs):
         if offset < ends.last_stable:
             log.seek(offset)
-            # The first visible record from there on: at an offset of a transaction's marker there is none.
+            # Reads the first record from there on: the offset may be that of a transaction marker.
             sizes += [len(value) for value in log.poll(1, _READ_TIMEOUT_S).values]
     return sum(sizes) / len(sizes) if sizes else None
 
@@ -124,7 +124,7 @@ def _decision(
         furthest=known.cuts[-1].end if known is not None else 0,
     )
     if not isinstance(decision, Resume | StartFresh):
-        raise TypeError(f"{decision} needs somebody's consent, and nobody gave any")
+        raise TypeError(f"{decision} needs an operator's consent, which was not given")
     return decision
 
 
@@ -134,7 +134,9 @@ def _look_back(options: ShardOptions, log: PartitionLog, now: int) -> int | None
 
 
 def _first_cut(cutting: Cutting, log: PartitionLog, offset: int, ends: LogEnds, now: int) -> CutRow:
-    """What a first start commits: the bucket before that of the record at the offset, or of now."""
+    """The cut that a first start commits: the bucket before the one of the record at the offset, or before the current
+    one.
+    """
     time = now
     if offset < ends.last_stable:
         log.seek(offset)

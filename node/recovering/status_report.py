@@ -1,4 +1,4 @@
-"""What `recover status` finds and tells: how far shards are stored, and where their replay jobs stand."""
+"""The report of `strandline recover status`: checkpoints of shards, and the state of their replay jobs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _MAX_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """One job. `lease_left_seconds` is None unless it is leased, and negative if the lease has run out."""
+    """One replay job. `lease_left_seconds` is None unless it is leased, and negative if the lease has expired."""
 
     bucket: int
     start: int
@@ -50,8 +50,8 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """One shard: who owns it, how far it is stored, and its jobs. All offsets are None for a shard that was never read;
-    `seen_at` is empty if its owner has left.
+    """One shard: its owner, its checkpoints, and its replay jobs. Offsets are None for a shard that was never read.
+    `seen_at` is empty if the owner has released the shard.
     """
 
     shard: int
@@ -69,12 +69,12 @@ class ShardStatus:
 
     @property
     def stopped(self) -> Sequence[JobStatus]:
-        """The jobs that keep the plan from going on."""
+        """The failed jobs, which have stopped the replay."""
         return [job for job in self.jobs if job.state is JobState.FAILED]
 
 
 def shard_status(store: Store, shard: ShardId, groups: int, now: int) -> ShardStatus:
-    """What the store says of a shard."""
+    """The status of a shard, from the store."""
     found = store.manifest(shard)
     manifest = found.unexpired(now + EXPIRY_SKEW_MS) if found is not None else None
     state = manifest.state if manifest is not None else None
@@ -99,13 +99,13 @@ def shard_status(store: Store, shard: ShardId, groups: int, now: int) -> ShardSt
 
 
 def clock_differences(store: Store, own: int) -> Mapping[str, int]:
-    """By how much this machine's clock is ahead of the store's: with two of them it is not known which is wrong."""
+    """By how much this machine's clock is ahead of the store's. Which of the two is wrong is unknown."""
     server = store.server_time()
     return {"node": own - server} if server is not None else {}
 
 
 def known_shards(store: Store, shape: DatasetShape) -> list[int]:
-    """The shards that the dataset was made with, and those behind them that somebody has taken since."""
+    """The shards with which the dataset was created, and later ones that were owned since then."""
     shard = shape.partitions
     while store.state(ShardId(shape.dataset, shard)) is not None:
         shard += 1
@@ -114,9 +114,7 @@ def known_shards(store: Store, shape: DatasetShape) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class RecoverStatus:
-    """All shards that were asked for. `clocks_ahead_ms` is by how much the clock of this machine is ahead of that of a
-    server of the store.
-    """
+    """The chosen shards. `clocks_ahead_ms` is by how much this machine's clock is ahead of the store's."""
 
     dataset: str
     shards: tuple[ShardStatus, ...]
@@ -124,11 +122,11 @@ class RecoverStatus:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Whether a replay has stopped."""
+        """FAILED if a replay has stopped."""
         return ExitCode.FAILED if any(shard.stopped for shard in self.shards) else ExitCode.OK
 
     def blocks(self) -> Iterable[Block]:
-        """For people."""
+        """Tables and lines."""
         columns = ("shard", "owner", "epoch", "seen", "checkpoint", "index", "newest cut", "bucket", "jobs", "done")
         yield Table(columns, tuple(_shard_row(shard) for shard in self.shards))
         rows = [_job_row(shard, job) for shard in self.shards for job in shard.jobs if job.state is not JobState.DONE]
@@ -136,19 +134,19 @@ class RecoverStatus:
             of_jobs = ("shard", "bucket", "offsets", "state", "epoch", "lease left", "failures", "worker", "reason")
             yield Table(of_jobs, tuple(rows[:_MAX_SHOWN]))
         if len(rows) > _MAX_SHOWN:
-            yield f"and {count(len(rows) - _MAX_SHOWN)} more, which --output json shows."
+            yield f"and {count(len(rows) - _MAX_SHOWN)} more, see --output json."
         if wrong := describe_wrong_clocks(self.clocks_ahead_ms):
             yield f"Clocks differ: {wrong}. Check time synchronisation."
         for shard in self.shards:
             for job in shard.stopped:
                 yield (
                     f"The replay of shard {shard.shard} has stopped at bucket {job.bucket}: {job.reason}"
-                    "\n  Mend the cause and start the shard again: what is done is kept."
+                    "\n  Fix the cause and restart the shard: finished jobs are kept."
                 )
 
 
 def _shard_row(shard: ShardStatus) -> tuple[str, ...]:
-    seen = "left" if shard.owner else "never taken"
+    seen = "released" if shard.owner else "never owned"
     if shard.seen_seconds_ago is not None:
         seen = f"{duration(shard.seen_seconds_ago)} ago"
     return (

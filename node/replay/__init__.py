@@ -1,6 +1,7 @@
-"""Workers that carry out replay jobs, as processes of a node.
+"""Worker processes for replay jobs, and catching up shards without a node.
 
-A worker leases the jobs of a dataset's shards, has Spark read them, and ends when there are none left. A node's
-supervisor keeps one while any of its shards has jobs; a shard that runs without a node starts its own (`service`). How
-a worker is put together from the settings is in `spark_worker`.
+In: settings, and the jobs in the store. Out: results of jobs in the store. A worker leases the jobs of a dataset's
+shards, runs them on Spark, and ends when none are left. A node's supervisor runs one worker while any of its shards has
+jobs; a shard without a node starts its own (`service`). `spark_worker` builds a worker from the settings, and
+`catching_up` runs shards without their tails.
 """

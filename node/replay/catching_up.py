@@ -1,6 +1,6 @@
-"""Catching up shards whose node is down: as their owner, without their tails, several at a time.
+"""Catches up shards whose node is down: as their owner, without their tails, several at a time.
 
-Each shard has a thread of its own. The worker is started by the calling thread, with whose life its own is tied.
+Each shard runs in its own thread. The calling thread starts the worker, which is tethered to that thread.
 """
 
 import threading
@@ -24,12 +24,12 @@ _POLL_S = 0.2
 
 
 class CatchingUpFailed(Fatal):
-    """A shard could not be caught up, for a reason that nobody foresaw."""
+    """A shard could not be caught up because of an unexpected error."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """What became of a shard. `error` says why it is not caught up; empty if it is."""
+    """The outcome of a shard. `error` is empty if it is caught up."""
 
     shard: int
     seconds: float
@@ -45,7 +45,7 @@ class CaughtUp:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One shard to be caught up: whether it is taken from a live owner, and what was accepted for it."""
+    """A shard to catch up: whether to take it over from a live owner, and the accepted losses."""
 
     shard: int
     take: bool
@@ -53,7 +53,7 @@ class Task:
 
 
 class _WorkerRequests:
-    """A `ReplayService` for many threads: it only remembers that a worker is wanted."""
+    """A `ReplayService` for many threads. It only records that a worker is needed."""
 
     def __init__(self) -> None:
         self.wanted = threading.Event()
@@ -62,11 +62,11 @@ class _WorkerRequests:
         self.wanted.set()
 
     def close(self) -> None:
-        """The worker is not ours."""
+        """Nothing to do: the calling thread owns the worker."""
 
 
 class CatchingUp:
-    """Shards that are being caught up in one process."""
+    """Catches up shards in one process."""
 
     def __init__(
         self, settings: Settings, environ: Mapping[str, str], clock: Clock, worker: ReplayService, *, at_once: int
@@ -78,18 +78,18 @@ class CatchingUp:
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """End soon. What is done stays done."""
+        """Stop soon. What is stored stays stored."""
         self._stopping.set()
         for running in list(self._running.values()):
             running.stop()
 
     def status(self, shard: int) -> Status | None:
-        """Where a shard stands; None before its turn."""
+        """The status of a shard; None before it was started."""
         running = self._running.get(shard)
         return running.status if running is not None else None
 
     def run(self, tasks: Sequence[Task], on_poll: Callable[[], None]) -> list[CaughtUp]:
-        """Catch up all of them. One that fails holds back no other. `on_poll` is called several times a second."""
+        """Catch up all shards. A failure of one does not stop others. `on_poll` is called several times per second."""
         with ThreadPoolExecutor(self._at_once, thread_name_prefix="shard") as pool:
             outcomes: list[Future[CaughtUp]] = [pool.submit(self._catch_up, task) for task in tasks]
             try:
@@ -113,10 +113,9 @@ class CatchingUp:
                 self._run_shard(task)
         except StrandlineError as failure:
             error = failure
-        except Exception as failure:  # noqa: BLE001 - it is told with the shard's outcome
-            # The others' outcomes must be told all the same.
-            _LOG.exception("catching up has failed", shard=task.shard)
-            error = CatchingUpFailed(f"{type(failure).__name__}: {failure}", remedy="This is a fault: see the log")
+        except Exception as failure:  # noqa: BLE001 - reported in the outcome, like those of the other shards
+            _LOG.exception("catching up failed", shard=task.shard)
+            error = CatchingUpFailed(f"{type(failure).__name__}: {failure}", remedy="This is a bug: see the log")
         status = self.status(task.shard) or Status()
         counters = status.counters
         stopped = error is None and self._stopping.is_set()
@@ -128,7 +127,7 @@ class CatchingUp:
             samples=counters.samples,
             new_keys=counters.new_keys,
             dead_letters=counters.dead_letters,
-            error=error.message if error is not None else "it was stopped before its end" if stopped else "",
+            error=error.message if error is not None else "stopped before it was caught up" if stopped else "",
             remedy=(error.remedy or "") if error is not None else "",
             exit_code=error.exit_code if error is not None else ExitCode.INTERRUPTED if stopped else ExitCode.OK,
         )
@@ -138,5 +137,5 @@ class CatchingUp:
             running = RunningShard(parts, accepted=task.accepted, take=task.take, reads_tail=False)
             self._running[task.shard] = running
             if self._stopping.is_set():
-                running.stop()  # It was too late to be told with the others.
+                running.stop()  # `stop` was called before this shard was in `_running`.
             running.run()

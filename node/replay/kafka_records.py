@@ -1,4 +1,4 @@
-"""What a worker asks Kafka itself: whether the log is still the one that was planned for, and single records of it."""
+"""A worker's own reads from Kafka: checks that the log is still the planned one, and samples records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -16,7 +16,7 @@ OpenLog = Callable[[int], PartitionLog]
 
 
 class LogSampler:
-    """The `RecordSampler` over partitions' logs. They are opened when they are asked for, and kept until `close`."""
+    """The `RecordSampler` over partitions' logs. Logs are opened on first use and kept until `close`."""
 
     def __init__(self, open_log: OpenLog) -> None:
         self._open_log = open_log
@@ -27,7 +27,7 @@ class LogSampler:
         log, values, position = self.log(shard), list[bytes](), -1
         for offset in offsets:
             if offset < position:
-                continue  # The record there was the last one's, too.
+                continue  # The previous offset already gave this record.
             found = _first_record(log, offset, end)
             if found is None:
                 break
@@ -42,15 +42,15 @@ class LogSampler:
         return self._logs[shard]
 
     def close(self) -> None:
-        """Let go of all logs. Closing twice does nothing."""
+        """Close all logs. Idempotent."""
         self._closing.close()
         self._logs.clear()
 
 
 class CheckedRunner:
-    """A `JobRunner` that looks at the log again before each run: a plan may be days old by then.
+    """A `JobRunner` that checks the log before each run, because a plan may be days old.
 
-    Raises `DataLost` or `LogMismatch` where the log has not got what was planned any more.
+    Raises `DataLost` or `LogMismatch` if the log no longer has the planned records.
     """
 
     def __init__(self, runner: JobRunner, store: Store, logs: LogSampler) -> None:
@@ -63,8 +63,8 @@ class CheckedRunner:
         by_shard: dict[ShardId, list[Job]] = {}
         for job in jobs:
             by_shard.setdefault(job.shard, []).append(job)
-        for shard, some in by_shard.items():
-            self._recheck(shard, some)
+        for shard, shard_jobs in by_shard.items():
+            self._recheck(shard, shard_jobs)
         return self._runner.run(jobs, on_progress)
 
     def _recheck(self, shard: ShardId, jobs: Sequence[Job]) -> None:
@@ -80,8 +80,8 @@ class CheckedRunner:
 
 
 def _first_record(log: PartitionLog, offset: int, end: int) -> tuple[bytes, int] | None:
-    """The value of the first record from an offset on, and the position behind it; None if there is none below `end`,
-    or if it does not come in time: a sample less does no harm.
+    """The value of the first record from an offset on, and the position after it. None if there is none below `end`, or
+    after a timeout: a missing sample is harmless.
     """
     log.seek(offset)
     for _ in range(_READ_ATTEMPTS):

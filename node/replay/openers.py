@@ -1,4 +1,4 @@
-"""How executors open the store: values that travel to them."""
+"""Openers of the store, which can be pickled for Spark's executors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from strandline.store.sqlite import open_sqlite_store
 
 
 class StoreOutOfReach(Fatal):
-    """Executors can't get at the store."""
+    """Spark's executors can't access the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteOpener:
-    """Opens the store in a file of this machine."""
+    """Opens the SQLite store on this machine."""
 
     path: Path
 
@@ -28,17 +28,17 @@ class SqliteOpener:
 
 
 def store_opener(settings: Settings, data_folder: Path) -> StoreOpener:
-    """For the store that the settings name. Raises `StoreOutOfReach` for a file that a cluster can't see."""
+    """The opener of the settings' store. Raises `StoreOutOfReach` for a local file with a remote Spark cluster."""
     if settings.store.kind == "sqlite" and not settings.spark.master.startswith("local"):
         raise StoreOutOfReach(
-            f"the store is a file of this machine, and Spark's executors run on {settings.spark.master}",
+            f"the store is a file on this machine, but Spark's executors run on {settings.spark.master}",
             remedy='Set spark.master to "local[*]", or store.kind to "cassandra"',
         )
     return _opener(settings, data_folder)
 
 
 def own_store_opener(settings: Settings, environ: Mapping[str, str]) -> StoreOpener:
-    """The same for processes of this machine, which see its files."""
+    """The opener of the settings' store for processes on this machine."""
     return _opener(settings, settings.shard.data_folder(environ))
 
 

@@ -1,4 +1,4 @@
-"""Who sees to it that a worker does a shard's replay jobs: the node's supervisor, or the shard's own process."""
+"""Starts workers for a shard's replay jobs: by the node's supervisor, or by the shard's own process."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ from strandline.node.shard.folder_lock import is_locked
 from strandline.node.tether import tethered
 
 _LOG = structlog.get_logger(__name__)
-# A worker that ended though there are jobs is started again, first after so long, then after twice as long ...
+# Backoff of restarts of a worker that ended although there are jobs. Doubled after each failure.
 _MIN_PAUSE_S, _MAX_PAUSE_S = 2.0, 60.0
 _MAX_FAILURES = 10
 _IDLE_PAUSE_S = 10.0
@@ -26,39 +26,37 @@ _STOP_TIMEOUT_S = 15.0
 
 
 class NodeWorker:
-    """The `ReplayService` of a shard in a node: the supervisor sees in the shard's report that there are jobs, and
-    keeps one worker for all shards.
+    """The `ReplayService` of a shard in a node: the shard's report shows that there are jobs, and the supervisor runs
+    one worker for all shards.
     """
 
     def ensure_worker(self) -> None:
-        """Nothing to do: see above."""
+        """Nothing to do: the supervisor starts the worker."""
 
     def close(self) -> None:
-        """The worker is not this shard's: others may need it."""
+        """Nothing to do: other shards may need the worker."""
 
 
 class WorkerFails(Fatal):
-    """No worker comes to work."""
+    """Workers keep failing."""
 
 
 class WorkerProcess:
-    """The `ReplayService` of a shard without a node: runs `strandline recover work`. To be called from one thread,
-    which lives as long as the worker should: it is killed with it, whatever ends this process.
+    """The `ReplayService` of a shard without a node: runs `strandline recover work`. Must be used by one thread. The
+    worker is tethered to that thread and killed when it ends.
     """
 
     def __init__(
         self, config: Path | None, folder: Path, clock: Clock, *, command: Sequence[str] | None = None
     ) -> None:
-        """`folder` is the folder that the one worker of a node holds. `command` is another program in the worker's
-        place, for tests.
-        """
+        """`folder` is the folder that a running worker of this node locks. `command` replaces the worker in tests."""
         self._command = list(command) if command is not None else _worker_command(config)
         self._folder, self._clock = folder, clock
         self._process: subprocess.Popen[bytes] | None = None
-        # What the worker prints, in memory: a disk may be full. It is no part of our own result.
+        # The worker's stdout goes to memory, because the disk may be full, and is not part of this command's output.
         self._stdout = os.memfd_create("strandline-worker", os.MFD_CLOEXEC)
         weakref.finalize(self, os.close, self._stdout)
-        # Ends in a row with an error that stays, and with one that may pass.
+        # Consecutive failures with fatal and with retryable errors.
         self._failures = self._retryable_failures = 0
         self._full_disk = ""
         self._was_idle = False
@@ -70,8 +68,8 @@ class WorkerProcess:
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def ensure_worker(self) -> None:
-        """As the protocol says. Raises `WorkerFails` if one after the other ends with an error, unless that is one that
-        passes by itself: then it is waited out, as in a node.
+        """Start a worker unless one is running or the backoff has not passed. Raises `WorkerFails` after too many
+        consecutive fatal errors. Retryable errors are retried without limit, as in a node.
         """
         if self.pid is not None:
             return
@@ -81,7 +79,7 @@ class WorkerProcess:
             self._not_before = now + self._pause_after(self._process.returncode, self._exit_reason())
             self._process = None
         if now >= self._not_before and not self._is_disk_full():
-            # A worker that only finds another one at work costs two seconds of CPU time.
+            # Starting a worker that finds the folder locked would cost two seconds of CPU time.
             if self._was_idle and self._is_folder_locked():
                 self._not_before = now + _IDLE_PAUSE_S
                 return
@@ -91,7 +89,7 @@ class WorkerProcess:
 
     def _pause_after(self, code: int, reason: ExitReason) -> float:
         if code == 0:
-            # It found nothing to do, or another worker of this node at work.
+            # It found no jobs, or another worker of this node is running.
             self._failures = self._retryable_failures = 0
             return _IDLE_PAUSE_S
         if reason.retryable:
@@ -100,24 +98,24 @@ class WorkerProcess:
             self._failures += 1
         if self._failures > _MAX_FAILURES:
             raise WorkerFails(
-                f"the worker of the replay has ended {self._failures} times in a row, at last with exit code {code}"
+                f"the replay worker has failed {self._failures} times in a row, last with exit code {code}"
                 + (f": {reason.message}" if reason.message else ""),
-                remedy='See what it said; `strandline recover work` runs it by hand, and replay.mode = "direct" does'
-                " without it",
+                remedy='See its log. `strandline recover work` runs it manually; with replay.mode = "direct" it is not'
+                " needed",
             )
         self._full_disk = reason.full_disk
         pause = min(_MAX_PAUSE_S, _MIN_PAUSE_S * 2.0 ** min(self._failures + self._retryable_failures - 1, 60))
-        said = {"said": reason.message, "remedy": reason.remedy} if reason.message else {}
-        _LOG.warning("the replay's worker has ended", exit_code=code, again_in_s=pause, **said)
+        error = {"said": reason.message, "remedy": reason.remedy} if reason.message else {}
+        _LOG.warning("the replay worker has failed", exit_code=code, again_in_s=pause, **error)
         return pause
 
     def _exit_reason(self) -> ExitReason:
         return exit_reason(os.pread(self._stdout, MAX_STDOUT_BYTES, 0), "")
 
     def _is_disk_full(self) -> bool:
-        """Whether the disk that ended the worker before is still full: another one would end in the same way."""
+        """Whether the disk whose lack of space ended the last worker is still full."""
         if self._full_disk and not is_nearly_full(Path(self._full_disk)):
-            _LOG.info("there is room on the disk again", path=self._full_disk)
+            _LOG.info("the disk has free space again", path=self._full_disk)
             self._full_disk = ""
         return bool(self._full_disk)
 
@@ -125,7 +123,7 @@ class WorkerProcess:
         try:
             return is_locked(self._folder)
         except (OSError, DiskFull):
-            # A folder that can't be used is for the worker to report.
+            # The worker reports an unusable folder.
             return False
 
     def close(self) -> None:
@@ -141,7 +139,7 @@ class WorkerProcess:
 
 
 def worker_folder(settings: Settings, environ: Mapping[str, str]) -> Path:
-    """The folder that the one worker of this node holds while it is at work."""
+    """The folder that a running worker of this node locks."""
     return settings.shard.data_folder(environ) / "replay"
 
 

@@ -1,4 +1,4 @@
-"""A worker on Spark, put together from the settings."""
+"""Builds a Spark replay worker from the settings, and runs it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -28,13 +28,12 @@ from strandline.spark.session import spark_session
 from strandline.store.protocol import Store
 from strandline.store.rows import ShardId
 
-# A lease is renewed so often in its time.
-_RENEWALS = 6
+_RENEWALS_PER_LEASE = 6
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What a worker works with: the settings, the folder of the node, the store, and what Kafka says of the topic."""
+    """What a worker needs: the settings, the node's folder, the store, and the facts about the topic."""
 
     settings: Settings
     folder: Path
@@ -44,17 +43,17 @@ class WorkerContext:
 
     @property
     def shards(self) -> tuple[ShardId, ...]:
-        """Every shard of the dataset: jobs are whoever's takes them."""
+        """All shards of the dataset: a worker may run the jobs of any of them."""
         return tuple(ShardId(self.settings.dataset.name, number) for number in range(self.facts.partitions))
 
     def has_jobs(self) -> bool:
-        """Whether somebody should work."""
+        """Whether there are open jobs."""
         return any(is_open(job) for shard in self.shards for job in self.store.jobs(shard))
 
 
 @contextmanager
 def worker_context(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Iterator[WorkerContext]:
-    """The context of the one worker of this node. Raises `FolderInUse` if another one is at work."""
+    """The context of this node's worker. Raises `FolderInUse` if another worker is running."""
     folder = settings.shard.data_folder(environ)
     facts = check_topic(
         librdkafka_options(settings.kafka), settings.dataset.topic_name, settings.dataset.flush_interval.milliseconds
@@ -64,7 +63,7 @@ def worker_context(settings: Settings, environ: Mapping[str, str], clock: Clock)
 
 
 def work(context: WorkerContext, stop: Callable[[], bool], on_progress: Callable[[WaveProgress], None]) -> None:
-    """Do jobs until none has been left for a while, or until told to stop. Starts a Spark session for it."""
+    """Start a Spark session and run jobs until there were none for `replay.worker_idle`, or until `stop`."""
     settings, installed = context.settings, Installation.load()
     properties = spark_properties(settings.spark)
     with (
@@ -96,7 +95,7 @@ def work(context: WorkerContext, stop: Callable[[], bool], on_progress: Callable
 
 
 def replay_settings(context: WorkerContext) -> ReplayInputSettings:
-    """What holds for jobs that carry no settings: the same as for a shard of these settings."""
+    """The settings for jobs that have none: those of a shard with these settings."""
     options = shard_options(
         context.settings,
         shard=0,
@@ -108,7 +107,7 @@ def replay_settings(context: WorkerContext) -> ReplayInputSettings:
 
 
 def job_order(context: WorkerContext) -> JobOrder:
-    """How soon Kafka deletes what jobs read."""
+    """How soon Kafka deletes the records of jobs."""
     dataset = context.settings.dataset
     return JobOrder(
         Cutting(dataset.flush_interval.milliseconds, dataset.grace.milliseconds), context.facts.retention_ms
@@ -116,9 +115,9 @@ def job_order(context: WorkerContext) -> JobOrder:
 
 
 def lease_policy(settings: Settings) -> LeasePolicy:
-    """How leases are dealt with."""
+    """Duration and renewal of leases, and the number of allowed failures."""
     lease = settings.replay.lease.milliseconds
-    return LeasePolicy(lease, lease // _RENEWALS, settings.replay.failures_allowed)
+    return LeasePolicy(lease, lease // _RENEWALS_PER_LEASE, settings.replay.failures_allowed)
 
 
 def _sampler(settings: Settings) -> LogSampler:

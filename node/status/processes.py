@@ -25,8 +25,8 @@ class ProcessState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """The front or the worker. `process` is None before its first report and after its end. `reason` is why it is not
-    running, `starts_in_s` the time until a process in WAITING is restarted.
+    """The front or the worker. `process` is None before its first report and after its end. `reason` is the reason why
+    it is not running, `starts_in_s` the time until a WAITING process is restarted.
     """
 
     name: str

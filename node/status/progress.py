@@ -1,4 +1,4 @@
-"""How far a start is, for people: the phase, its percentage and about how long it still takes."""
+"""Describes the progress of a start in a few words: the phase, its percentage and the remaining time."""
 
 from strandline.node.shard.phases import seconds_left
 from strandline.node.shard.status import Phase

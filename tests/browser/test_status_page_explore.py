@@ -108,7 +108,7 @@ def test_times_of_ones_own_are_utc(node: PageNode, watched: Watched) -> None:
     expect(page).to_have_url(re.compile("#start=1794736800&end=1794740400$"))
     page.locator("#to").fill("2026-11-15T09:00:00")
     page.locator("#to").blur()
-    expect(page.locator("#explore-error")).to_have_text("The time ends before it begins.")
+    expect(page.locator("#explore-error")).to_have_text("The end of the range is before its start.")
 
 
 def test_the_plot_draws_a_line_a_series_at_the_height_of_its_values(node: PageNode, watched: Watched) -> None:
@@ -274,7 +274,7 @@ def test_a_hundred_thousand_values_reach_neither_the_page_nor_the_network(watche
     with PageNode(HugeQueries()) as node:
         watch = watched()
         page = watch.open(node.url, "#label=path")
-        expect(page.locator("#explore-count")).to_contain_text("1 M series there in this time, 100 k labels")
+        expect(page.locator("#explore-count")).to_contain_text("1 M series in total in this range, 100 k labels")
         expect(page.locator("#top-pairs button")).to_have_count(10)
         expect(page.locator("#top-labels")).to_contain_text("and 100 k more")
         assert page.locator("*").count() < 1000

@@ -98,7 +98,7 @@ def test_jobs_are_changed_only_with_an_admin_token_and_after_a_question(node: Pa
     expect(row.locator("[data-verb]")).to_have_text(["Cancel"])
 
     row.locator('[data-verb="cancel"]').click()
-    expect(page.locator("#job-dialog")).to_contain_text("Cancel this job for good?")
+    expect(page.locator("#job-dialog")).to_contain_text("Cancel this job permanently?")
     page.locator("#job-dialog-yes").click()
     expect(row.locator(".badge")).to_have_text("Cancelling")
     assert node.jobs.board.job("a").wanted is Wanted.CANCELLED

@@ -43,7 +43,7 @@ class Commands:
         self._capsys = capsys
 
     @contextmanager
-    def opened(self, settings: Settings, environment: Mapping[str, str], clock: Clock) -> Iterator[Deployment]:
+    def open_deployment(self, settings: Settings, environment: Mapping[str, str], clock: Clock) -> Iterator[Deployment]:
         """In place of the real one; the clock is the world's."""
         del environment, clock
         self.asked += 1
@@ -67,5 +67,5 @@ def commands_over(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     """Commands for a test, which go to a world until its end."""
     made = Commands(world, capsys)
     for module in (offsets, ready):
-        monkeypatch.setattr(module, "opened", made.opened)
+        monkeypatch.setattr(module, "open_deployment", made.open_deployment)
     return made

@@ -1,7 +1,7 @@
-// Questions to the node. An answer is `{data, warnings, infos}`; what went wrong is an `ApiError` in words.
+// Requests to the node's API. An answer is `{data, warnings, infos}`; failures throw an `ApiError`.
 
 const TOKEN = "strandline-token";
-const LONGEST_ADDRESS = 4000;
+const MAX_URL_LENGTH = 4000;
 
 export class ApiError extends Error {
     constructor(message, {status = 0, unreachable = false} = {}) {
@@ -17,7 +17,7 @@ let token = "";
 try {
     token = sessionStorage.getItem(TOKEN) || "";
 } catch {
-    // Then it is asked for again after a reload.
+    // Without session storage, the token must be entered again after a reload.
 }
 
 export const hasToken = () => token !== "";
@@ -27,14 +27,15 @@ export function useToken(given) {
     try {
         sessionStorage.setItem(TOKEN, given);
     } catch {
-        // As above.
+        // See above.
     }
 }
 
-// `heard` is told of each answer, `refused` of each that asked for a token, and `unheard` of each that did not come.
-export const listeners = {heard: () => {}, refused: () => {}, unheard: () => {}};
+// `onAnswer` is called for each answer, `onUnauthorized` for each answer that requires a token, and `onUnreachable` for
+// each request without an answer.
+export const listeners = {onAnswer: () => {}, onUnauthorized: () => {}, onUnreachable: () => {}};
 
-// Has an operator's wish carried out, with a token of its own that is not kept beyond the page's life.
+// Sends an operator's command. The admin token is only kept in memory.
 export async function command(path, adminToken) {
     let response;
     let body;
@@ -42,10 +43,10 @@ export async function command(path, adminToken) {
         response = await fetch(`/api/v1/${path}`, {method: "POST", headers: {Authorization: `Bearer ${adminToken}`}, cache: "no-store", credentials: "same-origin"});
         body = await response.text();
     } catch {
-        listeners.unheard();
-        throw new ApiError("the node does not answer; look at the job before you try again", {unreachable: true});
+        listeners.onUnreachable();
+        throw new ApiError("the node does not answer; check the job before you try again", {unreachable: true});
     }
-    listeners.heard();
+    listeners.onAnswer();
     const document = parsed(body);
     if (document?.status !== "success") {
         throw new ApiError(document?.error || `the node answered ${response.status} ${response.statusText}`.trim(), {status: response.status});
@@ -53,7 +54,7 @@ export async function command(path, adminToken) {
     return document.data;
 }
 
-export async function ask(path, parameters = {}, signal = undefined) {
+export async function request(path, parameters = {}, signal = undefined) {
     const query = new URLSearchParams();
     for (const [name, given] of Object.entries(parameters)) {
         for (const one of Array.isArray(given) ? given : [given]) {
@@ -61,8 +62,8 @@ export async function ask(path, parameters = {}, signal = undefined) {
         }
     }
     const headers = token ? {Authorization: `Bearer ${token}`} : {};
-    // A long selector is longer than an address should be.
-    const posted = query.toString().length > LONGEST_ADDRESS;
+    // Long selectors would make the URL too long.
+    const posted = query.toString().length > MAX_URL_LENGTH;
     const sent = {headers, signal, cache: "no-store", credentials: "same-origin", ...(posted ? {method: "POST", body: query} : {})};
     let response;
     let body;
@@ -71,13 +72,13 @@ export async function ask(path, parameters = {}, signal = undefined) {
         body = await response.text();
     } catch (error) {
         if (wasAborted(error)) throw error;
-        listeners.unheard();
+        listeners.onUnreachable();
         throw new ApiError("the node does not answer", {unreachable: true});
     }
-    listeners.heard();
+    listeners.onAnswer();
     if (response.status === 401 || response.status === 403) {
-        listeners.refused();
-        throw new ApiError("the node asks for a token", {status: response.status});
+        listeners.onUnauthorized();
+        throw new ApiError("the node requires a token", {status: response.status});
     }
     const document = parsed(body);
     if (document === null || typeof document !== "object") {
@@ -97,7 +98,7 @@ function parsed(body) {
     }
 }
 
-// Of several questions of one kind only the newest is wanted: it aborts the one before.
+// Runs requests of one kind. A new request aborts the previous one.
 export class Latest {
     #controller = null;
 

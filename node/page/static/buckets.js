@@ -1,16 +1,16 @@
-// Buckets over time: how many series had a sample in each, of all shards and of each one.
+// The chart of active series by bucket: the sum of all shards, and a row per shard.
 
-import {axis, canvas, linear, nothing, pointed, redrawn, ticks, timeAxis} from "./chart.js";
+import {axis, canvas, emptyNote, linear, onPointer, onResize, ticks, timeAxis} from "./chart.js";
 import {el, setText, show, svg} from "./dom.js";
 import {axisValue, count, exact, local, plural, span} from "./format.js";
 
 const SUM = 200;
 const ROW = 26;
-const MOST_ROWS = 16;
+const MAX_ROWS = 16;
 const LEFT = 54;
-const LEAST_SHOWN = 12;
+const MIN_BUCKETS = 12;
 
-// What is least far along tells the state of a bucket of several shards.
+// The least advanced state of the shards is the state of a bucket in the sum.
 const ORDER = ["open", "closed", "stored"];
 
 export function summed(buckets) {
@@ -30,11 +30,11 @@ export function summed(buckets) {
     }));
 }
 
-// The time that is asked about, or less of it where there are fewer buckets: they are shown as wide as can be.
+// The requested range, shortened to the existing buckets, so that these are drawn as wide as possible.
 function fitting(buckets, first, last) {
     if (!buckets.length) return {first, last};
     const end = Math.max(last, buckets.at(-1).end);
-    const least = LEAST_SHOWN * (buckets[0].end - buckets[0].start);
+    const least = MIN_BUCKETS * (buckets[0].end - buckets[0].start);
     return {first: Math.min(Math.max(first, buckets[0].start), end - least), last: end};
 }
 
@@ -42,16 +42,16 @@ export class Buckets {
     #buckets = [];
     #times = {first: 0, last: 1};
     #chosen = null;
-    #asked = false;
+    #isLoaded = false;
     #layout = null;
 
     constructor(element, readout, explore) {
         this.element = element;
         this.readout = readout;
         this.explore = explore;
-        redrawn(element, () => this.#draw());
-        pointed(element, {
-            at: x => this.#choose(this.#placeAt(x) ?? this.#chosen),
+        onResize(element, () => this.#draw());
+        onPointer(element, {
+            at: x => this.#choose(this.#indexAt(x) ?? this.#chosen),
             step: by => this.#step(by),
             escaped: () => this.#choose(null),
         });
@@ -64,25 +64,25 @@ export class Buckets {
     }
 
     update(buckets, first, last) {
-        this.#asked = true;
+        this.#isLoaded = true;
         const kept = this.#buckets[this.#chosen]?.start;
         this.#buckets = summed(buckets);
         this.#times = fitting(this.#buckets, first, last);
         const again = this.#buckets.findIndex(bucket => bucket.start === kept);
         this.#chosen = again < 0 ? null : again;
         this.#draw();
-        this.#tell();
+        this.#updateReadout();
     }
 
     #draw() {
-        if (!this.#asked) return;
+        if (!this.#isLoaded) return;
         if (!this.#buckets.length) {
             this.#layout = null;
-            this.element.replaceChildren(nothing("No bucket in this time."));
+            this.element.replaceChildren(emptyNote("No bucket in this time."));
             return;
         }
         const shards = [...new Set(this.#buckets.flatMap(bucket => bucket.shards.map(one => one.shard)))].sort((one, other) => one - other);
-        const rows = shards.length > 1 ? shards.slice(0, MOST_ROWS) : [];
+        const rows = shards.length > 1 ? shards.slice(0, MAX_ROWS) : [];
         const space = canvas(this.element, SUM + rows.length * ROW + 22);
         if (space === null) return;
         const {picture, width, height} = space;
@@ -96,8 +96,8 @@ export class Buckets {
         const bars = svg("g", {class: "sum"});
         for (const bucket of this.#buckets) bars.append(bar(x, bucket, y(bucket.active), SUM - 8, bucket.state));
         picture.append(bars);
-        rows.forEach((shard, place) => {
-            const top = SUM + place * ROW;
+        rows.forEach((shard, index) => {
+            const top = SUM + index * ROW;
             const group = svg("g", {class: "row", "data-shard": shard}, svg("text", {class: "name", x: LEFT - 6, y: top + 15, "text-anchor": "end"}, `shard ${shard}`));
             const own = this.#buckets.flatMap(bucket => bucket.shards.filter(one => one.shard === shard));
             const height = linear(0, Math.max(1, ...own.map(one => one.active)), 0, ROW - 6);
@@ -113,12 +113,12 @@ export class Buckets {
         this.#mark();
     }
 
-    #placeAt(pixel) {
+    #indexAt(pixel) {
         if (!this.#layout) return null;
         const {first, last} = this.#times;
         const time = linear(this.#layout.x(first), this.#layout.x(last), first, last)(pixel);
-        const place = this.#buckets.findIndex(bucket => bucket.start <= time && time < bucket.end);
-        return place < 0 ? null : place;
+        const index = this.#buckets.findIndex(bucket => bucket.start <= time && time < bucket.end);
+        return index < 0 ? null : index;
     }
 
     #step(by) {
@@ -127,15 +127,15 @@ export class Buckets {
         if (newest >= 0) this.#choose(Math.max(0, Math.min(newest, from + by)));
     }
 
-    #choose(place) {
-        if (place === this.#chosen) return;
-        this.#chosen = place;
+    #choose(index) {
+        if (index === this.#chosen) return;
+        this.#chosen = index;
         this.#mark();
-        this.#tell();
+        this.#updateReadout();
     }
 
-    #open(place) {
-        const {start, end} = this.#buckets[place];
+    #open(index) {
+        const {start, end} = this.#buckets[index];
         this.explore(start / 1000, end / 1000);
     }
 
@@ -150,18 +150,18 @@ export class Buckets {
         }
     }
 
-    #tell() {
+    #updateReadout() {
         const bucket = this.#buckets[this.#chosen];
         show(this.button, Boolean(bucket));
         if (!bucket) {
-            setText(this.text, this.#buckets.length ? "Point at a bucket for its figures." : "");
+            setText(this.text, this.#buckets.length ? "Point at a bucket to see its figures." : "");
             this.readout.removeAttribute("title");
             return;
         }
-        const shards = bucket.shards.slice(0, MOST_ROWS).map(one => `shard ${one.shard} ${count(one.active)}${one.state === bucket.state ? "" : ` (${one.state})`}`);
-        const whole = [span(bucket.start, bucket.end), bucket.state, `${exact(bucket.active)} active series`, `${count(bucket.samples)} samples`, `${count(bucket.changed)} keys stored`];
-        if (bucket.shards.length > 1) whole.push(shards.join(", "));
-        setText(this.text, whole.join(" \u00b7 "));
+        const shards = bucket.shards.slice(0, MAX_ROWS).map(one => `shard ${one.shard} ${count(one.active)}${one.state === bucket.state ? "" : ` (${one.state})`}`);
+        const parts = [span(bucket.start, bucket.end), bucket.state, `${exact(bucket.active)} active series`, `${count(bucket.samples)} samples`, `${count(bucket.changed)} keys stored`];
+        if (bucket.shards.length > 1) parts.push(shards.join(", "));
+        setText(this.text, parts.join(" \u00b7 "));
         this.readout.title = `${local(bucket.start)} to ${local(bucket.end)}`;
     }
 }
@@ -169,7 +169,7 @@ export class Buckets {
 function bar(x, bucket, top, bottom, state) {
     const [left, right] = [x(bucket.start), x(bucket.end)];
     const gap = right - left > 6 ? 1.5 : right - left > 3 ? 0.75 : 0;
-    // A bucket with few series is seen to be there.
+    // A bucket with few series must still be visible.
     const height = bucket.active ? Math.max(1.5, bottom - top) : 0;
     return svg("rect", {class: `bar ${state}`, x: left + gap / 2, width: Math.max(0.75, right - left - gap), y: bottom - height, height, rx: right - left > 8 ? 1.5 : 0});
 }

@@ -1,4 +1,4 @@
-// Scales, ticks and the pointer: what the charts have in common.
+// Shared by the charts: scales, ticks, axes and pointer events.
 
 import {el, svg} from "./dom.js";
 import {day, minute, second} from "./format.js";
@@ -10,15 +10,15 @@ const TIME_STEPS = [1000, 5000, 15_000, 30_000, MINUTE, 2 * MINUTE, 5 * MINUTE, 
 
 export const linear = (from, to, low, high) => number => low + ((number - from) / (to - from || 1)) * (high - low);
 
-// Round numbers that enclose a range, about so many steps apart.
+// Round numbers that enclose a range, with about `wanted` steps.
 export function ticks(low, high, wanted) {
     const raw = (high - low || Math.abs(high) || 1) / wanted;
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 2.5, 5, 10].map(factor => factor * power).find(size => size >= raw * 0.999);
     const found = [];
-    for (let place = Math.floor(low / step); ; place += 1) {
-        found.push(Number((place * step).toPrecision(12)));
-        if (place * step >= high || found.length > 50) return found;
+    for (let index = Math.floor(low / step); ; index += 1) {
+        found.push(Number((index * step).toPrecision(12)));
+        if (index * step >= high || found.length > 50) return found;
     }
 }
 
@@ -32,7 +32,7 @@ export function timeTicks(first, last, wanted) {
     return found;
 }
 
-// An empty picture of the element's width; null while the element is not shown.
+// An empty SVG with the element's width; null while the element is hidden.
 export function canvas(element, height) {
     const width = Math.floor(element.clientWidth);
     if (width < 50) return null;
@@ -54,15 +54,15 @@ export function axis(picture, {left, right, bottom, marks, y, text}) {
 export function timeAxis(picture, {first, last, x, y, left, right}) {
     const group = svg("g", {class: "axis"});
     for (const {time, text} of timeTicks(first, last, Math.max(2, Math.floor((right - left) / 70)))) {
-        const place = x(time);
-        if (place < left + 14 || place > right - 14) continue;
-        group.append(svg("text", {x: place, y, "text-anchor": "middle"}, text));
+        const position = x(time);
+        if (position < left + 14 || position > right - 14) continue;
+        group.append(svg("text", {x: position, y, "text-anchor": "middle"}, text));
     }
     picture.append(group);
 }
 
 // Calls `draw` when the width of the element has changed.
-export function redrawn(element, draw) {
+export function onResize(element, draw) {
     let width = 0;
     new ResizeObserver(() => {
         if (element.clientWidth !== width) {
@@ -72,9 +72,9 @@ export function redrawn(element, draw) {
     }).observe(element);
 }
 
-// A place in the chart, by pointer, tap or arrow keys: `at(x, y)` in pixels of the chart, `step(count)`; `left()` when
-// the pointer goes, and `escaped()`.
-export function pointed(element, {at, step, left = () => {}, escaped = left}) {
+// Selects a position in the chart by pointer, tap or keys. Calls `at(x, y)` with pixels of the chart, `step(count)` for
+// arrow keys, `left()` when the pointer leaves the chart, and `escaped()` for Escape.
+export function onPointer(element, {at, step, left = () => {}, escaped = left}) {
     const where = event => {
         const box = element.getBoundingClientRect();
         return [event.clientX - box.left, event.clientY - box.top];
@@ -93,4 +93,4 @@ export function pointed(element, {at, step, left = () => {}, escaped = left}) {
     });
 }
 
-export const nothing = text => el("p", {class: "nothing"}, text);
+export const emptyNote = text => el("p", {class: "nothing"}, text);

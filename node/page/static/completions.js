@@ -1,21 +1,21 @@
-// What may be written at the cursor: words of PromQL, and names and values that the node has. Every list has a limit.
+// Completions at the cursor: words of PromQL, and names and values from the node. Every list has a limit.
 
-import {ask} from "./api.js";
+import {request} from "./api.js";
 import {AGGREGATIONS, FUNCTIONS, KEYWORDS} from "./language.js";
 import {isPlainLabel, isPlainMetric, parts, quoted, selectorOf} from "./selector.js";
 
-const MOST = 20;
-// Of label names those that begin as written are chosen here.
-const MOST_LABELS = 500;
-const LONGEST_VALUE = 500;
+const MAX_COMPLETIONS = 20;
+// Label names are filtered by prefix here.
+const MAX_LABELS = 500;
+const MAX_VALUE_LENGTH = 500;
 const DURATIONS = ["1m", "5m", "15m", "30m", "1h", "6h", "1d", "1w"];
 const MEANINGS = new Map(KEYWORDS.map(word => [word.name, word]));
 
-// A completion is {text, kind, detail, insert, back}: `insert` replaces what stands there, and the cursor ends `back`
-// characters before its end.
+// A completion is {text, kind, detail, insert, back}: `insert` replaces the text at the cursor, and the cursor is then
+// `back` characters before its end.
 const plain = (text, kind, detail = "", insert = text, back = 0) => ({text, kind, detail, insert, back});
 
-// What the page knows by itself, at once.
+// Completions that need no request.
 export function wordsFor(context, after) {
     const {kind, prefix} = context;
     if (kind === "duration") return DURATIONS.filter(one => one.startsWith(prefix)).map(one => plain(one, "duration"));
@@ -30,10 +30,10 @@ export function wordsFor(context, after) {
     const words = [...AGGREGATIONS.map(one => call(one, "aggregation")), ...FUNCTIONS.map(one => call(one, "function"))];
     const begin = words.filter(one => one.text.startsWith(prefix));
     const contain = prefix.length > 2 ? words.filter(one => !one.text.startsWith(prefix) && one.text.includes(prefix)) : [];
-    return [...begin, ...contain, ...keywords].slice(0, MOST);
+    return [...begin, ...contain, ...keywords].slice(0, MAX_COMPLETIONS);
 }
 
-// What only the node knows, of the time that is looked at.
+// Completions from the node, for the range of times that is shown.
 export async function namesFor(context, times, signal) {
     switch (context.kind) {
         case "expression": return context.operand && context.prefix ? metrics(context, times, signal) : [];
@@ -44,20 +44,20 @@ export async function namesFor(context, times, signal) {
 }
 
 async function metrics({prefix}, times, signal) {
-    const {data} = await ask("label/__name__/values", {"match[]": `{__name__=~${quoted(`${literal(prefix)}.*`)}}`, ...times, limit: MOST}, signal);
-    return data.slice(0, MOST).map(name => plain(name, "metric", "", isPlainMetric(name) ? name : `{${quoted(name)}}`));
+    const {data} = await request("label/__name__/values", {"match[]": `{__name__=~${quoted(`${literal(prefix)}.*`)}}`, ...times, limit: MAX_COMPLETIONS}, signal);
+    return data.slice(0, MAX_COMPLETIONS).map(name => plain(name, "metric", "", isPlainMetric(name) ? name : `{${quoted(name)}}`));
 }
 
 async function labels({prefix, selectors, given, isMatcher}, times, signal) {
-    const {data} = await ask("labels", {"match[]": selectors.map(accepted), ...times, limit: MOST_LABELS}, signal);
+    const {data} = await request("labels", {"match[]": selectors.map(accepted), ...times, limit: MAX_LABELS}, signal);
     const left = data.filter(name => name.startsWith(prefix) && name !== "__name__" && !given.includes(name));
-    return left.slice(0, MOST).map(name => {
+    return left.slice(0, MAX_COMPLETIONS).map(name => {
         const written = isPlainLabel(name) ? name : quoted(name);
         return isMatcher ? plain(name, "label", "", `${written}=""`, 1) : plain(name, "label", "", written);
     });
 }
 
-// Matchers alone that all match the empty value are refused.
+// The node refuses selectors without a metric name whose matchers all match the empty string.
 function accepted(selector) {
     const {name, matchers} = parts(selector);
     return name === null ? selectorOf(null, [...matchers, {label: "__name__", op: "!=", value: '""'}]) : selector;
@@ -65,14 +65,14 @@ function accepted(selector) {
 
 async function values({prefix, label, op, quote, selector}, times, signal) {
     const isExpression = op === "=~" || op === "!~";
-    // Of alternatives the last one is being written.
+    // Completes the last alternative of a regular expression.
     const [head, begun] = isExpression ? split(prefix) : ["", prefix];
     const known = parts(selector) ?? {name: null, matchers: []};
     const wanted = begun ? {label, op: "=~", value: quoted(`${literal(begun)}.*`)} : {label, op: "!=", value: '""'};
     const match = selectorOf(known.name, [...known.matchers, wanted]);
-    const {data} = await ask(`label/${encodeURIComponent(label)}/values`, {"match[]": match, ...times, limit: MOST}, signal);
+    const {data} = await request(`label/${encodeURIComponent(label)}/values`, {"match[]": match, ...times, limit: MAX_COMPLETIONS}, signal);
     const escaped = {"\"": text => quoted(text).slice(1, -1), "'": text => quoted(text).slice(1, -1).replaceAll("\\\"", "\"").replaceAll("'", "\\'"), "`": text => text}[quote];
-    return data.filter(value => value && value.length <= LONGEST_VALUE && !(quote === "`" && value.includes("`"))).slice(0, MOST).map(value => {
+    return data.filter(value => value && value.length <= MAX_VALUE_LENGTH && !(quote === "`" && value.includes("`"))).slice(0, MAX_COMPLETIONS).map(value => {
         const written = escaped(isExpression ? literal(value) : value);
         return plain(value, "value", "", `${quote}${head}${written}${quote}`);
     });
@@ -83,5 +83,5 @@ function split(prefix) {
     return [prefix.slice(0, at), prefix.slice(at)];
 }
 
-// A text as a regular expression that matches just it.
+// Escapes a text for a regular expression.
 const literal = text => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");

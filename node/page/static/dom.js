@@ -1,4 +1,4 @@
-// Elements made of names, attributes and texts. Text goes in as text, always: nothing here reads markup.
+// Creates and updates elements. Texts are always inserted as text, never parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -21,7 +21,7 @@ function filled(element, attributes, children) {
     return element;
 }
 
-// Only what differs is touched, so that a refresh takes away neither a selection nor the focus.
+// Only changes what differs, so that a refresh keeps the selection and the focus.
 export function setText(element, text) {
     if (element.textContent !== text) element.textContent = text;
 }
@@ -35,21 +35,21 @@ export function show(element, shown) {
     if (element.hidden === shown) element.hidden = !shown;
 }
 
-// A line of text that is there only while there is something to say.
-export function say(element, text) {
+// Shows a text, or hides the element if the text is empty.
+export function setMessage(element, text) {
     setText(element, text || "");
     show(element, Boolean(text));
 }
 
-export function sayAll(list, texts) {
+export function setMessages(list, texts) {
     const before = [...list.children].map(item => item.textContent);
-    if (before.length !== texts.length || before.some((text, place) => text !== texts[place])) {
+    if (before.length !== texts.length || before.some((text, index) => text !== texts[index])) {
         list.replaceChildren(...texts.map(text => el("li", {}, text)));
     }
     show(list, texts.length > 0);
 }
 
-// Shapes as well as colours: a state is told by either, and by the word beside it.
+// States differ in shape, not only in colour.
 const SHAPES = {
     ok: "M3.5 8.4l3 3 6-6.8",
     work: "M8 2.5a5.5 5.5 0 1 1-5.5 5.5M8 5v3.2l2 1.6",

@@ -1,7 +1,7 @@
-// A query and a time, and what they are about: its result, the tops of the index, and the series that it reads.
+// The section "Explore": a query and a range of times, its result, the largest metrics and labels, and its series.
 
-import {ask, Latest, wasAborted} from "./api.js";
-import {byId, el, say, sayAll, setText, show} from "./dom.js";
+import {request, Latest, wasAborted} from "./api.js";
+import {byId, el, setMessage, setMessages, setText, show} from "./dom.js";
 import {exact, plural} from "./format.js";
 import {Poller} from "./polling.js";
 import {narrowed, selectorTexts} from "./promql.js";
@@ -12,7 +12,7 @@ import {Tops} from "./tops.js";
 import {RANGES, readView, timesOf, writeView} from "./view.js";
 
 const TOP = 10;
-const MOST_SERIES = 50;
+const MAX_SERIES = 50;
 
 export class Explore {
     #tops = new Latest();
@@ -23,15 +23,15 @@ export class Explore {
 
     constructor() {
         this.view = readView();
-        this.box = new QueryBox({box: byId("query"), backdrop: byId("query-backdrop"), list: byId("completions"), told: byId("completions-told")}, () => timesOf(this.view));
+        this.box = new QueryBox({box: byId("query"), backdrop: byId("query-backdrop"), list: byId("completions"), status: byId("completions-status")}, () => timesOf(this.view));
         this.results = new Results();
         this.tops = new Tops(
             {metrics: byId("top-metrics"), labels: byId("top-labels"), pairs: byId("top-pairs"), title: byId("third-title"), all: byId("all-pairs"), bounds: byId("bounds")},
             {matcher: (label, value) => this.#add(label, value), label: label => this.change({label})},
         );
         this.#makeForm();
-        // A result that ends now goes on; one that takes long, less often.
-        this.poller = new Poller(() => this.#again(), () => Math.max(15_000, 20 * this.results.took));
+        // Results that end now are refreshed; those of slow queries less often.
+        this.poller = new Poller(() => this.#refreshIfRelative(), () => Math.max(15_000, 20 * this.results.took));
         window.addEventListener("hashchange", () => this.#followAddress());
         window.addEventListener("popstate", () => this.#followAddress());
     }
@@ -54,7 +54,7 @@ export class Explore {
         byId("explore-title").scrollIntoView({block: "start"});
     }
 
-    // Ask all anew. Answers to earlier questions are not waited for.
+    // Request everything again. Earlier requests are aborted.
     async refresh() {
         this.#round += 1;
         const round = this.#round;
@@ -63,15 +63,15 @@ export class Explore {
         this.#series.abort();
         byId("explore").setAttribute("aria-busy", "true");
         const tops = this.#refreshTops();
-        // How many series a selector matches decides whether they are read; an aggregation reads what it needs.
+        // A plain selector is only evaluated if it does not match too many series, so its size must be known first.
         if (this.#isSelector) await tops;
         if (round !== this.#round) return;
         const isAnswered = await this.#refreshResult();
         const failure = await tops;
         if (round !== this.#round) return;
         byId("explore").removeAttribute("aria-busy");
-        // What is wrong with the query is said once, where it stands.
-        say(byId("tops-error"), isAnswered ? failure : "");
+        // An error in the query is shown only once, below the query.
+        setMessage(byId("tops-error"), isAnswered ? failure : "");
         await this.#listSeries();
     }
 
@@ -79,15 +79,15 @@ export class Explore {
         return this.view.query !== "" && parts(this.view.query) !== null;
     }
 
-    // What went wrong, in words.
+    // Returns the error message, or "".
     async #refreshTops() {
         const {query, label} = this.view;
         const selectors = selectorTexts(query);
         try {
-            const {data, warnings} = await this.#tops.run(signal => ask("strandline/cardinality", {"match[]": selectors, ...timesOf(this.view), limit: TOP, label}, signal));
+            const {data, warnings} = await this.#tops.run(signal => request("strandline/cardinality", {"match[]": selectors, ...timesOf(this.view), limit: TOP, label}, signal));
             this.#matching = data.series;
-            sayAll(byId("explore-warnings"), warnings);
-            setText(byId("explore-count"), `${plural(data.series, "series", "series")} ${selectors.length ? "matched" : "there"} in this time, ${plural(data.label_names, "label")}.`);
+            setMessages(byId("explore-warnings"), warnings);
+            setText(byId("explore-count"), `${plural(data.series, "series", "series")} ${selectors.length ? "matched" : "in total"} in this range, ${plural(data.label_names, "label")}.`);
             byId("explore-count").title = exact(data.series);
             this.tops.update(data);
             return "";
@@ -98,19 +98,19 @@ export class Explore {
         }
     }
 
-    // Whether the node could answer.
+    // Returns whether the node could answer.
     async #refreshResult() {
         try {
             await this.results.update(this.view, timesOf(this.view), this.#isSelector ? this.#matching : null);
-            say(byId("explore-error"), "");
+            setMessage(byId("explore-error"), "");
             return true;
         } catch (error) {
-            say(byId("explore-error"), this.box.value === this.view.query ? this.box.markFault(error.message) : error.message);
+            setMessage(byId("explore-error"), this.box.value === this.view.query ? this.box.markFault(error.message) : error.message);
             return false;
         }
     }
 
-    async #again() {
+    async #refreshIfRelative() {
         if (this.view.range !== "custom" && this.#matching !== null && this.view.query) await this.#refreshResult();
     }
 
@@ -118,42 +118,42 @@ export class Explore {
         if (!byId("series-details").open) return;
         const selectors = selectorTexts(this.view.query);
         const rows = byId("series");
-        say(byId("series-error"), "");
+        setMessage(byId("series-error"), "");
         if (!selectors.length) {
             rows.replaceChildren();
             setText(byId("series-note"), "Write a query to list the series that its selectors match.");
             return;
         }
         try {
-            const {data} = await this.#series.run(signal => ask("series", {"match[]": selectors, ...timesOf(this.view), limit: MOST_SERIES}, signal));
-            const shown = data.slice(0, MOST_SERIES);
+            const {data} = await this.#series.run(signal => request("series", {"match[]": selectors, ...timesOf(this.view), limit: MAX_SERIES}, signal));
+            const shown = data.slice(0, MAX_SERIES);
             rows.replaceChildren(...shown.map(labels => el("tr", {}, el("td", {}, el("bdi", {}, seriesText(labels).slice(0, 2000))))));
             setText(byId("series-note"), `${exact(shown.length)} of ${exact(Math.max(this.#matching ?? 0, data.length))} series.`);
         } catch (error) {
             if (wasAborted(error) || error.unreachable) return;
             rows.replaceChildren();
             setText(byId("series-note"), "");
-            say(byId("series-error"), error.message);
+            setMessage(byId("series-error"), error.message);
         }
     }
 
     #add(label, value) {
         const query = narrowed(this.view.query, label, value);
-        if (query === null) say(byId("explore-error"), "The query has no selector that a matcher could be added to.");
+        if (query === null) setMessage(byId("explore-error"), "The query has no selector to which a matcher can be added.");
         else this.change({query});
     }
 
-    // Breaks the query into lines as the node would write it.
+    // Formats the query with the node's formatter.
     async #format() {
         const query = this.box.value;
         if (!query) return;
         try {
-            const {data} = await this.#formatted.run(signal => ask("format_query", {query}, signal));
-            // Meanwhile something else may have been written.
+            const {data} = await this.#formatted.run(signal => request("format_query", {query}, signal));
+            // The text may have been edited meanwhile.
             if (this.box.value === query) this.box.value = data;
-            say(byId("explore-error"), "");
+            setMessage(byId("explore-error"), "");
         } catch (error) {
-            if (!wasAborted(error) && !error.unreachable && this.box.value === query) say(byId("explore-error"), this.box.markFault(error.message));
+            if (!wasAborted(error) && !error.unreachable && this.box.value === query) setMessage(byId("explore-error"), this.box.markFault(error.message));
         }
     }
 
@@ -184,12 +184,12 @@ export class Explore {
             this.change({range: "custom", start, end});
             return;
         }
-        // An answer that is still on its way would take the message away.
+        // Pending answers would remove the message.
         this.#round += 1;
         this.#tops.abort();
         this.results.abort();
         byId("explore").removeAttribute("aria-busy");
-        say(byId("explore-error"), "The time ends before it begins.");
+        setMessage(byId("explore-error"), "The end of the range is before its start.");
     }
 
     #fillForm() {

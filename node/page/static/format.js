@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Formats numbers and times.
 
 const NONE = "\u2013";
 const THIN = "\u202f";
@@ -7,13 +7,13 @@ const BYTES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
 
 function scaled(number, steps, unit) {
     const size = Math.abs(number);
-    for (const [place, [step, name]] of steps.entries()) {
+    for (const [index, [step, name]] of steps.entries()) {
         if (size < step * 0.9995 && !(size >= step)) continue;
         const shown = number / step;
         const digits = Math.abs(shown) < 99.95 ? 1 : 0;
         const text = shown.toFixed(digits).replace(/\.0$/, "");
-        // 999,950 is 1 M, not 1000 k.
-        if (Math.abs(Number(text)) >= 1000 && place > 0) return `1${THIN}${steps[place - 1][1]}`;
+        // 999,950 becomes 1 M, not 1000 k.
+        if (Math.abs(Number(text)) >= 1000 && index > 0) return `1${THIN}${steps[index - 1][1]}`;
         return `${text}${THIN}${name}`;
     }
     const text = Number.isInteger(number) ? String(number) : number.toFixed(size < 10 ? 1 : 0);
@@ -30,21 +30,21 @@ export const plural = (number, one, many = `${one}s`) => `${count(number)} ${num
 
 export function duration(seconds) {
     if (missing(seconds)) return NONE;
-    const whole = Math.max(0, Math.round(seconds));
+    const total = Math.max(0, Math.round(seconds));
     const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-    const first = parts.findIndex(([size]) => whole >= size);
+    const first = parts.findIndex(([size]) => total >= size);
     if (first < 0) return `0${THIN}s`;
     const [size, name] = parts[first];
-    const shown = [`${Math.floor(whole / size)}${THIN}${name}`];
+    const shown = [`${Math.floor(total / size)}${THIN}${name}`];
     if (first + 1 < parts.length) {
         const [next, nextName] = parts[first + 1];
-        const rest = Math.floor((whole % size) / next);
+        const rest = Math.floor((total % size) / next);
         if (rest) shown.push(`${rest}${THIN}${nextName}`);
     }
     return shown.join(" ");
 }
 
-// Of what takes a moment.
+// A duration of milliseconds to seconds.
 export function milliseconds(seconds) {
     const ms = seconds * 1000;
     return ms < 1000 ? `${Number(ms.toPrecision(2))}${THIN}ms` : `${Number(seconds.toPrecision(3))}${THIN}s`;
@@ -52,10 +52,10 @@ export function milliseconds(seconds) {
 
 const SPECIAL = {"+Inf": Infinity, "-Inf": -Infinity, NaN};
 
-// A sample's value as answers have it.
+// Parses a sample's value.
 export const parsed = written => (written in SPECIAL ? SPECIAL[written] : Number(written));
 
-// A sample's value: all digits that matter of what people measure, and no more.
+// A sample's value with up to 8 significant digits.
 export function value(number) {
     if (Number.isNaN(number)) return "NaN";
     if (!Number.isFinite(number)) return number > 0 ? "+Inf" : "-Inf";

@@ -1,6 +1,6 @@
-// The last hours, a row for each day, and whether each hour is ready.
+// The readiness of the last hours, one row per day.
 
-import {ask, Latest, wasAborted} from "./api.js";
+import {request, Latest, wasAborted} from "./api.js";
 import {el, setText, svg} from "./dom.js";
 import {count, day, duration, local, plural} from "./format.js";
 
@@ -21,7 +21,7 @@ export class Hours {
 
     update(hours) {
         const days = [...new Set(hours.map(hour => day(hour.start)))];
-        // The cells stay as long as the hours are the same: a refresh must not take the focus away.
+        // Cells are only replaced when the hours change, so that a refresh keeps the focus.
         if (this.#shown !== `${hours[0]?.hour} ${hours.length}`) {
             this.#shown = `${hours[0]?.hour} ${hours.length}`;
             this.#cells.clear();
@@ -36,8 +36,8 @@ export class Hours {
         const midnight = Date.parse(`${date}T00:00:00Z`);
         const byStart = new Map(hours.map(hour => [hour.start, hour]));
         const cells = [];
-        for (let place = 0; place < 24; place += 1) {
-            const hour = byStart.get(midnight + place * HOUR);
+        for (let index = 0; index < 24; index += 1) {
+            const hour = byStart.get(midnight + index * HOUR);
             if (!hour) {
                 cells.push(el("span", {class: "hour none", "aria-hidden": "true"}));
                 continue;
@@ -46,20 +46,20 @@ export class Hours {
             this.#cells.set(hour.hour, cell);
             cells.push(cell);
         }
-        // Half a day of which nothing is asked takes no room.
+        // Half days without hours are left out.
         const halves = [cells.slice(0, 12), cells.slice(12)].filter(half => half.some(cell => cell.matches("button")));
         return el("div", {class: "day"}, el("h3", {}, date), el("div", {class: "cells"}, ...halves.flat()));
     }
 
     #fill(cell, hour) {
-        const told = `${hour.verdict} ${hour.revision}`;
-        if (cell.dataset.told !== told) {
-            cell.dataset.told = told;
+        const key = `${hour.verdict} ${hour.revision}`;
+        if (cell.dataset.shown !== key) {
+            cell.dataset.shown = key;
             cell.dataset.state = STATES[hour.verdict] ?? "off";
             const mark = svg("svg", {class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true"}, svg("path", {d: MARKS[hour.verdict] ?? MARKS.unknown}));
             cell.replaceChildren(el("span", {class: "name", "aria-hidden": "true"}, hour.hour.slice(11)), mark, ...(hour.revision ? [el("span", {class: "revision", "aria-hidden": "true"}, `r${count(hour.revision)}`)] : []));
         }
-        const words = inWords(hour);
+        const words = describe(hour);
         if (cell.getAttribute("aria-label") !== words) {
             cell.setAttribute("aria-label", words);
             cell.title = `${words}\n${local(hour.start)}`;
@@ -71,11 +71,11 @@ export class Hours {
         for (const [name, cell] of this.#cells) cell.setAttribute("aria-pressed", String(name === hour));
         setText(this.readout, this.#cells.get(hour).getAttribute("aria-label"));
         try {
-            const {data} = await this.#details.run(signal => ask("strandline/ready", {period: hour}, signal));
+            const {data} = await this.#details.run(signal => request("strandline/ready", {period: hour}, signal));
             this.readout.replaceChildren(...details(data).map(line => el("p", {}, line)));
         } catch (error) {
-            // What the strip knows stays there.
-            if (!wasAborted(error)) this.readout.append(el("p", {class: "muted"}, `More can't be told now: ${error.message}.`));
+            // The text from the cell stays.
+            if (!wasAborted(error)) this.readout.append(el("p", {class: "muted"}, `Details are not available: ${error.message}.`));
         }
     }
 }
@@ -83,11 +83,11 @@ export class Hours {
 function summary(hours) {
     const ready = hours.filter(hour => hour.verdict === "ready").length;
     const waiting = hours.find(hour => hour.verdict === "not ready");
-    const first = waiting ? `; the first that is not: ${waiting.hour}` : "";
-    return `${ready} of ${plural(hours.length, "hour")} ready${first}. Choose one for more.`;
+    const first = waiting ? `; first that is not: ${waiting.hour}` : "";
+    return `${ready} of ${plural(hours.length, "hour")} ready${first}. Select an hour for details.`;
 }
 
-export function inWords(hour) {
+export function describe(hour) {
     const words = [`${hour.hour} UTC: ${hour.verdict}`];
     if (hour.reason) words.push(hour.reason);
     words.push(`revision ${hour.revision}`);
@@ -99,18 +99,18 @@ export function inWords(hour) {
 
 const some = numbers => numbers.slice(0, 10).join(", ") + (numbers.length > 10 ? ` and ${numbers.length - 10} more` : "");
 
-// The lines that `strandline ready` would print.
-function details({readiness: told}) {
-    const verdict = told.verdict === "ready" ? `ready, revision ${told.revision}` : told.verdict;
-    const lines = [`${told.period} UTC is ${verdict}${told.reason ? `: ${told.reason}` : ""}; late samples: ${count(told.late_samples)}.`];
-    for (const one of told.behind.slice(0, 10)) {
+// The same details as `strandline ready` prints.
+function details({readiness: found}) {
+    const verdict = found.verdict === "ready" ? `ready, revision ${found.revision}` : found.verdict;
+    const lines = [`${found.period} UTC is ${verdict}${found.reason ? `: ${found.reason}` : ""}; late samples: ${count(found.late_samples)}.`];
+    for (const one of found.behind.slice(0, 10)) {
         const far = one.behind_ms === null ? "was never read" : `is ${duration(one.behind_ms / 1000)} behind`;
         lines.push(`Partition ${one.shard} ${far}: it needs bucket ${one.needed_bucket} and has ${one.reached_bucket ?? "none"}; ${plural(one.missing_groups.length, "group")} missing.`);
     }
-    for (const loss of told.losses.slice(0, 10)) {
-        lines.push(`Partition ${loss.shard}: offsets from ${loss.first} up to ${loss.behind ?? "the end"} were lost (${loss.reason}); that was accepted.`);
+    for (const loss of found.losses.slice(0, 10)) {
+        lines.push(`Partition ${loss.shard}: accepted loss of offsets from ${loss.first} up to ${loss.behind ?? "the end"} (${loss.reason}).`);
     }
-    if (told.rewound_samples) lines.push(`${plural(told.rewound_samples, "late sample")} are read again after a rewind.`);
-    if (told.started_later.length) lines.push(`Partitions that were first read later, and do not count: ${some(told.started_later)}.`);
+    if (found.rewound_samples) lines.push(`${plural(found.rewound_samples, "late sample")} unavailable until a rewind has read them again.`);
+    if (found.started_later.length) lines.push(`Partitions that were first read later and do not count: ${some(found.started_later)}.`);
     return lines;
 }

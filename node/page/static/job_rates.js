@@ -1,15 +1,15 @@
-// Records and errors a second of all bulk jobs: two strips with a scale each, since errors are few, over one time axis.
+// The chart of records and errors per second of all bulk jobs: two strips with their own scales and one time axis.
 
-import {axis, canvas, linear, nothing, pointed, redrawn, ticks, timeAxis} from "./chart.js";
+import {axis, canvas, emptyNote, linear, onPointer, onResize, ticks, timeAxis} from "./chart.js";
 import {setText, svg} from "./dom.js";
 import {axisValue, count, moment} from "./format.js";
 
 const HEIGHT = 230;
 const BOTTOM = HEIGHT - 24;
 const STRIPS = [{name: "Records/s", top: 22, bottom: 118, marks: 3, value: 1, style: ""}, {name: "Errors/s", top: 146, bottom: BOTTOM, marks: 2, value: 2, style: " errors"}];
-// Between looks that are further apart nothing is known.
+// Points that are further apart are not connected.
 const GAP = 60_000;
-const LEAST_SPAN = 120_000;
+const MIN_SPAN = 120_000;
 
 export class JobRates {
     #points = null;
@@ -19,11 +19,11 @@ export class JobRates {
     constructor(element, readout) {
         this.element = element;
         this.readout = readout;
-        redrawn(element, () => this.#draw());
-        pointed(element, {at: x => this.#at(x), step: by => this.#step(by), left: () => this.#choose(null)});
+        onResize(element, () => this.#draw());
+        onPointer(element, {at: x => this.#at(x), step: by => this.#step(by), left: () => this.#choose(null)});
     }
 
-    // Points are [milliseconds, records a second, errors a second], oldest first.
+    // Points are [milliseconds, records per second, errors per second], oldest first.
     update(points) {
         this.#points = points;
         this.#draw();
@@ -34,7 +34,7 @@ export class JobRates {
         if (points === null) return;
         if (!points.length) {
             this.#layout = null;
-            this.element.replaceChildren(nothing("Nothing is known yet: the node looks every 15 seconds."));
+            this.element.replaceChildren(emptyNote("No data yet: the node reads the jobs every 15 seconds."));
             setText(this.readout, "");
             return;
         }
@@ -42,13 +42,13 @@ export class JobRates {
         if (space === null) return;
         const {picture, width} = space;
         const last = points.at(-1)[0];
-        const first = Math.min(points[0][0], last - LEAST_SPAN);
+        const first = Math.min(points[0][0], last - MIN_SPAN);
         const scales = STRIPS.map(strip => ticks(0, Math.max(...points.map(point => point[strip.value])) || 1, strip.marks));
         const left = 12 + 6.6 * Math.max(...scales.flat().map(mark => axisValue(mark).length));
         const right = width - 8;
         const x = linear(first, last, left, right);
-        STRIPS.forEach((strip, place) => {
-            const marks = scales[place];
+        STRIPS.forEach((strip, index) => {
+            const marks = scales[index];
             const y = linear(marks[0], marks.at(-1), strip.bottom, strip.top);
             axis(picture, {left, right, bottom: strip.bottom, marks, y, text: axisValue});
             picture.append(svg("text", {x: left, y: strip.top - 8, class: "strip-name"}, strip.name));
@@ -89,11 +89,11 @@ export class JobRates {
     }
 }
 
-// Points that follow each other closely, together.
+// Groups points without gaps between them.
 function runs(points) {
     const found = [];
-    points.forEach((point, place) => {
-        if (place && point[0] - points[place - 1][0] <= GAP) found.at(-1).push(point);
+    points.forEach((point, index) => {
+        if (index && point[0] - points[index - 1][0] <= GAP) found.at(-1).push(point);
         else found.push([point]);
     });
     return found;

@@ -1,47 +1,47 @@
-// Bulk jobs: a table that is changed in place, details of those that are opened, and what an operator wants of them.
+// Bulk jobs: a table that is updated in place, details of expanded jobs, and operators' commands.
 
-import {ask, command} from "./api.js";
-import {badge, byId, el, say, setAttribute, setText, show} from "./dom.js";
+import {request, command} from "./api.js";
+import {badge, byId, el, setMessage, setAttribute, setText, show} from "./dom.js";
 import {count, duration, exact, local, moment, percent, plural} from "./format.js";
 import {JobRates} from "./job_rates.js";
 
 const DAY = 86_400_000;
 const ENDED = ["done", "failed", "cancelled"];
-const MOST_ENDED = 5;
+const MAX_ENDED = 5;
 const COLUMNS = 8;
 const RATES_EVERY = 10_000;
-const LEAST_WATCHED = 8000;
+const MIN_OBSERVED = 8000;
 const MANY_ERRORS = 0.01;
 const STATES = {planned: "off", running: "work", paused: "off", broken: "bad", completing: "work", done: "ok", failed: "bad", cancelled: "off"};
 
 const VERBS = {
     pause: {
         name: "Pause", title: "Pause this job?", yes: "Pause",
-        text: "Workers give up its parts within seconds. What has landed stays, and is not sent again when it is resumed.",
-        suits: job => ["planned", "running"].includes(job.state) && !job.wanted,
+        text: "Workers release its parts within seconds. What has landed stays, and is not sent again when the job is resumed.",
+        applies: job => ["planned", "running"].includes(job.state) && !job.wanted,
     },
     resume: {
         name: "Resume", title: "Resume this job?", yes: "Resume",
-        text: "Workers go on with it. Parts that failed are tried again, and the share of errors is counted anew.",
-        suits: job => ["paused", "broken", "failed"].includes(job.state) && !job.wanted,
+        text: "Workers continue the job. Failed parts are retried, and the error rate is counted from zero.",
+        applies: job => ["paused", "broken", "failed"].includes(job.state) && !job.wanted,
     },
     cancel: {
-        name: "Cancel", title: "Cancel this job for good?", yes: "Cancel the job",
-        text: "It can't be resumed afterwards. What has landed stays.",
-        suits: job => ["planned", "running", "paused", "broken"].includes(job.state) && job.wanted !== "cancelled",
+        name: "Cancel", title: "Cancel this job permanently?", yes: "Cancel the job",
+        text: "It can't be resumed. What has landed stays.",
+        applies: job => ["planned", "running", "paused", "broken"].includes(job.state) && job.wanted !== "cancelled",
     },
 };
 
 export const isGoing = (job, now) => ["running", "completing"].includes(job.state) || (job.state === "planned" && job.due_at <= now) || Boolean(job.wanted);
 
-export function standing(job, now) {
+export function stateOf(job, now) {
     if (job.wanted) return ["work", job.wanted === "paused" ? "Pausing" : "Cancelling"];
     if (job.state === "planned" && job.due_at > now) return ["off", `Due in ${duration((job.due_at - now) / 1000)}`];
     return [STATES[job.state] ?? "off", job.state.charAt(0).toUpperCase() + job.state.slice(1)];
 }
 
-// What a job does in a second, and how long it takes, as far as answers have shown.
-class Pace {
+// The records per second of a job and its remaining time, from successive answers.
+class ProgressRate {
     #before = null;
     #first = null;
     rate = null;
@@ -53,7 +53,7 @@ class Pace {
             return;
         }
         const records = job.counts.records;
-        // An attempt that was lost counts anew.
+        // A new attempt at a part lowers the counts.
         if (this.#before === null || records < this.#before.records) [this.#before, this.rate] = [{records, now}, null];
         else if (now - this.#before.now >= 900) {
             this.rate = ((records - this.#before.records) * 1000) / (now - this.#before.now);
@@ -61,15 +61,15 @@ class Pace {
         }
         if (this.#first === null || job.progress < this.#first.progress) this.#first = {progress: job.progress, now};
         const [done, took] = [job.progress - this.#first.progress, now - this.#first.now];
-        this.left = done > 0 && took >= LEAST_WATCHED ? ((1 - job.progress) * took) / done / 1000 : null;
+        this.left = done > 0 && took >= MIN_OBSERVED ? ((1 - job.progress) * took) / done / 1000 : null;
     }
 }
 
 class Row {
-    #pace = new Pace();
+    #progressRate = new ProgressRate();
     #shown = "";
     #open = false;
-    #asking = 0;
+    #requestNumber = 0;
 
     constructor(id, change) {
         this.change = change;
@@ -97,8 +97,8 @@ class Row {
 
     update(job, now, mayChange) {
         this.job = job;
-        this.#pace.update(job, now);
-        const [state, word] = standing(job, now);
+        this.#progressRate.update(job, now);
+        const [state, word] = stateOf(job, now);
         const {counts} = job;
         const errors = counts.bad + counts.refused;
         badge(this.state, state, word);
@@ -106,8 +106,8 @@ class Row {
         setText(this.kind, job.kind);
         setAttribute(this.kind, "title", `Planned ${moment(job.created_at)}\n${local(job.created_at)}`);
         this.progress.value = job.state === "done" ? 1 : job.progress;
-        setText(this.left, [percent(job.progress), `${count(job.parts_done)} of ${plural(job.parts, "part")}`, this.#pace.left === null ? "" : `about ${duration(this.#pace.left)} left`].filter(Boolean).join(" \u00b7 "));
-        for (const [cell, number] of [[this.records, counts.records], [this.rate, this.#pace.rate]]) {
+        setText(this.left, [percent(job.progress), `${count(job.parts_done)} of ${plural(job.parts, "part")}`, this.#progressRate.left === null ? "" : `about ${duration(this.#progressRate.left)} left`].filter(Boolean).join(" \u00b7 "));
+        for (const [cell, number] of [[this.records, counts.records], [this.rate, this.#progressRate.rate]]) {
             setText(cell, count(number));
             setAttribute(cell, "title", number === null ? null : exact(Math.round(number)));
         }
@@ -117,16 +117,16 @@ class Row {
         setAttribute(this.errors, "title", `${exact(counts.bad)} bad records, ${exact(counts.refused)} refused by Kafka`);
         this.errors.classList.toggle("many-errors", errors > (counts.records + counts.refused) * MANY_ERRORS);
         this.#buttons(mayChange);
-        say(this.reason, job.reason);
+        setMessage(this.reason, job.reason);
         this.#expiry(job, now);
         const shown = JSON.stringify([job.state, job.wanted, counts, job.parts_done, job.parts_failed]);
-        if (shown !== this.#shown && this.#open) this.#ask();
+        if (shown !== this.#shown && this.#open) this.#loadDetails();
         this.#shown = shown;
         show(this.more, Boolean(job.reason) || job.expires_at !== null || this.#open);
     }
 
     #buttons(mayChange) {
-        const verbs = Object.keys(VERBS).filter(verb => mayChange && VERBS[verb].suits(this.job));
+        const verbs = Object.keys(VERBS).filter(verb => mayChange && VERBS[verb].applies(this.job));
         if (verbs.join() === (this.actions.dataset.verbs ?? "")) return;
         this.actions.dataset.verbs = verbs.join();
         this.actions.replaceChildren(...verbs.map(verb => el("button", {type: "button", class: "quiet", "data-verb": verb, "aria-label": `${VERBS[verb].name} job ${this.job.job}`, onclick: () => this.change(this.job, verb)}, VERBS[verb].name)));
@@ -136,38 +136,38 @@ class Row {
         const soon = job.expires_at !== null && job.expires_at - now < DAY;
         this.expiry.className = soon ? "warning" : "muted";
         const when = job.expires_at === null ? "" : `It will be cancelled ${soon ? `in ${duration((job.expires_at - now) / 1000)}` : `on ${moment(job.expires_at)}`} unless it is resumed.`;
-        say(this.expiry, when);
+        setMessage(this.expiry, when);
     }
 
     #toggle() {
         this.#open = !this.#open;
         setAttribute(this.name, "aria-expanded", String(this.#open));
         show(this.details, this.#open);
-        if (this.#open) this.#ask();
+        if (this.#open) this.#loadDetails();
         show(this.more, this.#open || Boolean(this.job.reason) || this.job.expires_at !== null);
     }
 
-    async #ask() {
-        const asking = (this.#asking += 1);
+    async #loadDetails() {
+        const number = (this.#requestNumber += 1);
         let shown;
         try {
-            shown = details((await ask(`jobs/${encodeURIComponent(this.job.job)}`)).data);
+            shown = details((await request(`jobs/${encodeURIComponent(this.job.job)}`)).data);
         } catch (error) {
-            shown = [el("p", {class: "error"}, `Details can't be shown now: ${error.message}`)];
+            shown = [el("p", {class: "error"}, `Details are not available: ${error.message}`)];
         }
-        if (asking === this.#asking) this.details.replaceChildren(...shown);
+        if (number === this.#requestNumber) this.details.replaceChildren(...shown);
     }
 }
 
 const share = (some, all) => (all ? `${Number(((some * 100) / all).toPrecision(2))}\u202f%` : "\u2013");
 
-// The lines that `strandline job status` would print.
+// The same details as `strandline job status` prints.
 function details(job) {
     const times = Object.keys(job.times.counts).map(Number);
     const facts = [
         `Planned ${moment(job.created_at)}.`,
         `${plural(job.parts, "part")}: ${job.parts_done} done, ${job.parts_leased} being worked on, ${job.parts_failed} failed.`,
-        times.length ? `Samples lie between ${moment(Math.min(...times))} and ${moment(Math.max(...times) + job.times.step_ms)}.` : "",
+        times.length ? `Samples are between ${moment(Math.min(...times))} and ${moment(Math.max(...times) + job.times.step_ms)}.` : "",
         job.nulls ? `${plural(job.nulls, "null value")} left out.` : "",
     ];
     const shown = [el("p", {}, facts.filter(Boolean).join(" "))];
@@ -189,7 +189,7 @@ export class Jobs {
     #data = null;
     #token = "";
     #all = false;
-    #asked = -Infinity;
+    #ratesAt = -Infinity;
     #rates = new JobRates(byId("job-rates"), byId("job-rates-readout"));
     areGoing = false;
 
@@ -209,26 +209,26 @@ export class Jobs {
     update(data) {
         this.#data = data;
         const now = data.looked_at;
-        // What may still change comes first, and newer jobs before older ones.
+        // Jobs that have not ended come first, and newer jobs before older ones.
         const newest = [...data.jobs].reverse();
         const live = newest.filter(job => !ENDED.includes(job.state));
         const ended = newest.filter(job => ENDED.includes(job.state));
-        const shown = [...live, ...(this.#all ? ended : ended.slice(0, MOST_ENDED))];
+        const shown = [...live, ...(this.#all ? ended : ended.slice(0, MAX_ENDED))];
         this.areGoing = live.some(job => isGoing(job, now));
         for (const [id, row] of this.#rows) {
             if (shown.some(job => job.job === id)) continue;
             row.element.remove();
             this.#rows.delete(id);
         }
-        shown.forEach((job, place) => {
+        shown.forEach((job, index) => {
             if (!this.#rows.has(job.job)) this.#rows.set(job.job, new Row(job.job, (one, verb) => this.#change(one, verb)));
             const row = this.#rows.get(job.job);
             row.update(job, now, this.#token !== "");
-            // The head is the table's first child.
+            // The first child is the table's head.
             const table = byId("jobs");
-            if (table.children[place + 1] !== row.element) table.insertBefore(row.element, table.children[place + 1] ?? null);
+            if (table.children[index + 1] !== row.element) table.insertBefore(row.element, table.children[index + 1] ?? null);
         });
-        const hidden = ended.length - MOST_ENDED;
+        const hidden = ended.length - MAX_ENDED;
         show(byId("jobs-more"), hidden > 0);
         setText(byId("jobs-more"), this.#all ? "Show fewer jobs that have ended" : `Show ${plural(hidden, "more job")} that ${hidden === 1 ? "has" : "have"} ended`);
         show(byId("jobs-area"), data.jobs.length > 0);
@@ -237,8 +237,8 @@ export class Jobs {
     }
 
     wantsRates() {
-        if (!this.#data.jobs.length || performance.now() - this.#asked < RATES_EVERY) return false;
-        this.#asked = performance.now();
+        if (!this.#data.jobs.length || performance.now() - this.#ratesAt < RATES_EVERY) return false;
+        this.#ratesAt = performance.now();
         return true;
     }
 
@@ -255,7 +255,7 @@ export class Jobs {
     #use(token) {
         this.#token = token;
         byId("admin-token").value = "";
-        say(byId("jobs-failure"), "");
+        setMessage(byId("jobs-failure"), "");
         this.#toggleForm(false);
         setText(byId("jobs-admin"), token ? "Use another admin token" : "Pause, resume or cancel");
         this.update(this.#data);
@@ -263,14 +263,14 @@ export class Jobs {
 
     async #change(job, verb) {
         if (!(await confirmed(job, VERBS[verb]))) return;
-        say(byId("jobs-failure"), "");
-        say(byId("jobs-answer"), "");
+        setMessage(byId("jobs-failure"), "");
+        setMessage(byId("jobs-answer"), "");
         try {
             const {note} = await command(`jobs/${encodeURIComponent(job.job)}/${verb}`, this.#token);
-            say(byId("jobs-answer"), `${VERBS[verb].name}: ${note}`);
+            setMessage(byId("jobs-answer"), `${VERBS[verb].name}: ${note}`);
         } catch (error) {
             if ([401, 403].includes(error.status)) this.#use("");
-            say(byId("jobs-failure"), `${VERBS[verb].name} job ${job.job}: ${error.message}`);
+            setMessage(byId("jobs-failure"), `${VERBS[verb].name} job ${job.job}: ${error.message}`);
         }
         this.refresh();
     }

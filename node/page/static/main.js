@@ -1,22 +1,22 @@
-// The page: what is asked how often, and what is said while answers are missing.
+// The page's main module: polls the node, and shows its state and that of the connection.
 
-import {ask, hasToken, Latest, listeners, useToken, wasAborted} from "./api.js";
+import {request, hasToken, Latest, listeners, useToken, wasAborted} from "./api.js";
 import {Buckets} from "./buckets.js";
-import {badge, byId, el, say, sayAll, setAttribute, setText, show} from "./dom.js";
+import {badge, byId, el, setMessage, setMessages, setAttribute, setText, show} from "./dom.js";
 import {Explore} from "./explore.js";
 import {bytes, count, duration, exact, local, moment, plural} from "./format.js";
 import {Hours} from "./hours.js";
 import {Jobs} from "./jobs.js";
 import {Poller} from "./polling.js";
-import {inWords, Shards} from "./shards.js";
+import {describe, Shards} from "./shards.js";
 import {startTheme} from "./themes.js";
 import {SPANS} from "./view.js";
 
-const QUICK = 2000;
-const CALM = 10_000;
-const HOURS = 30_000;
-const MOST_BUCKETS = 1000;
-const MOST_TOLD = 3;
+const FAST_MS = 2000;
+const SLOW_MS = 10_000;
+const HOURS_MS = 30_000;
+const MAX_BUCKETS = 1000;
+const MAX_LISTED = 3;
 
 const shards = new Shards(byId("shards"));
 const hours = new Hours(byId("hours"), byId("hours-readout"));
@@ -24,53 +24,53 @@ const explore = new Explore();
 const jobs = new Jobs(() => jobsPoller.now());
 const buckets = new Buckets(byId("buckets"), byId("buckets-readout"), (start, end) => explore.exploreTime(start, end));
 
-let heard = null;
-let answers = true;
+let answeredAt = null;
+let isReachable = true;
 let allActive = null;
 let started = null;
 
-// ---- what is asked ----
+// ---- polling ----
 
 const shardsPoller = new Poller(async () => {
     try {
-        const {data} = await ask("strandline/shards");
-        say(byId("shards-error"), "");
+        const {data} = await request("strandline/shards");
+        setMessage(byId("shards-error"), "");
         showNode(data);
     } catch (error) {
-        if (!error.unreachable) say(byId("shards-error"), error.message);
+        if (!error.unreachable) setMessage(byId("shards-error"), error.message);
     }
-    tellConnection();
-}, () => (allActive && answers ? CALM : QUICK));
+    showConnection();
+}, () => (allActive && isReachable ? SLOW_MS : FAST_MS));
 
 const newestBuckets = new Latest();
 const bucketsPoller = new Poller(async () => {
     const end = Math.ceil(Date.now() / 1000);
     const start = end - SPANS[explore.view.buckets];
     await section("buckets", async () => {
-        const {data, warnings} = await newestBuckets.run(signal => ask("strandline/buckets", {start, end, limit: MOST_BUCKETS}, signal));
-        sayAll(byId("buckets-warnings"), warnings);
+        const {data, warnings} = await newestBuckets.run(signal => request("strandline/buckets", {start, end, limit: MAX_BUCKETS}, signal));
+        setMessages(byId("buckets-warnings"), warnings);
         buckets.update(data, start * 1000, end * 1000);
     });
-}, () => (allActive ? CALM : 2 * QUICK));
+}, () => (allActive ? SLOW_MS : 2 * FAST_MS));
 
-const hoursPoller = new Poller(() => section("hours", async () => hours.update((await ask("strandline/hours", {days: 2})).data)), () => HOURS);
+const hoursPoller = new Poller(() => section("hours", async () => hours.update((await request("strandline/hours", {days: 2})).data)), () => HOURS_MS);
 
 const jobsPoller = new Poller(() => section("jobs", async () => {
     jobs.areGoing = true;
-    const {data, warnings} = await ask("jobs");
-    sayAll(byId("jobs-warnings"), warnings);
+    const {data, warnings} = await request("jobs");
+    setMessages(byId("jobs-warnings"), warnings);
     jobs.update(data);
-    if (jobs.wantsRates()) jobs.updateRates((await ask("strandline/job-rates")).data.points);
-}), () => (jobs.areGoing ? QUICK : CALM));
+    if (jobs.wantsRates()) jobs.updateRates((await request("strandline/job-rates")).data.points);
+}), () => (jobs.areGoing ? FAST_MS : SLOW_MS));
 
-// A part of the page that can't be filled says why, and the others go on.
+// A section that can't be loaded shows the error. Other sections are not affected.
 async function section(name, work) {
     const error = byId(`${name}-error`);
     try {
         await work();
-        say(error, "");
+        setMessage(error, "");
     } catch (failure) {
-        if (!wasAborted(failure) && !failure.unreachable) say(error, failure.message);
+        if (!wasAborted(failure) && !failure.unreachable) setMessage(error, failure.message);
     }
 }
 
@@ -84,9 +84,9 @@ function showNode(data) {
     const whole = data.shards.length > 0 && data.shards.every(isReady);
     setText(byId("node"), `dataset ${data.dataset} \u00b7 version ${data.version}`);
     document.title = whole ? `Strandline \u00b7 ${data.dataset}` : `${active}/${data.shards.length} active \u00b7 Strandline`;
-    tellStanding(data, active, whole);
-    tellSummary(data, active, rate);
-    // What was partial is whole now, and another node may answer at this address.
+    showBanner(data, active, whole);
+    showSummary(data, active, rate);
+    // Partial results are reloaded once all shards are ready, and everything if the node was restarted.
     if (allActive === false && whole) for (const refresh of [() => explore.refresh(), () => bucketsPoller.now(), () => hoursPoller.now()]) refresh();
     if (started !== null && started !== data.started_ms && allActive !== false) explore.refresh();
     [allActive, started] = [whole, data.started_ms];
@@ -94,37 +94,37 @@ function showNode(data) {
 
 const isReady = shard => shard.active && shard.store_unanswered_s === null;
 
-function tellStanding(data, active, whole) {
+function showBanner(data, active, whole) {
     const banner = byId("banner");
     if (whole) {
-        say(banner, "");
+        setMessage(banner, "");
         return;
     }
     const others = data.shards.filter(shard => !isReady(shard));
     const failing = others.some(shard => shard.store_unanswered_s !== null || ["down", "waiting"].includes(shard.process) || ["failed", "fenced"].includes(shard.phase));
-    const told = others.slice(0, MOST_TOLD).map(inWords).join("; ");
-    const more = others.length > MOST_TOLD ? `; and ${others.length - MOST_TOLD} more` : "";
-    // A replay does not get on without its worker.
+    const listed = others.slice(0, MAX_LISTED).map(describe).join("; ");
+    const more = others.length > MAX_LISTED ? `; and ${others.length - MAX_LISTED} more` : "";
+    // A replay makes no progress without its worker.
     const worker = data.processes.find(process => process.name === "worker" && ["down", "waiting"].includes(process.process));
     const waits = worker ? ` The replay worker is ${worker.process}: ${worker.reason}.` : "";
     setAttribute(banner, "data-state", failing || worker ? "bad" : "work");
-    const lacking = active < data.shards.length ? "answers may lack what the others hold" : "queries of stored samples fail";
-    say(banner, `${active} of ${plural(data.shards.length, "shard")} ${active === 1 ? "is" : "are"} active; ${lacking}. ${capital(told)}${more}.${waits}`);
+    const lacking = active < data.shards.length ? "answers may lack the data of the others" : "queries of stored samples fail";
+    setMessage(banner, `${active} of ${plural(data.shards.length, "shard")} ${active === 1 ? "is" : "are"} active; ${lacking}. ${capital(listed)}${more}.${waits}`);
 }
 
 const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
 
 const summary = new Map();
 
-function tellSummary(data, active, rate) {
+function showSummary(data, active, rate) {
     const sum = figure => data.shards.reduce((total, shard) => (figure(shard) === null ? total : (total ?? 0) + figure(shard)), null);
     const keys = sum(shard => shard.keys);
     const lag = sum(shard => shard.lag);
     const memory = sum(shard => shard.buffer?.memory_bytes ?? null);
     const others = (data.partitions ?? 0) > data.shards.length;
-    figure("Active shards", `${active} of ${data.shards.length}`, others ? `The topic has ${data.partitions} partitions: this node does not serve all of them` : "");
+    figure("Active shards", `${active} of ${data.shards.length}`, others ? `The topic has ${data.partitions} partitions; this node does not serve all of them` : "");
     figure("Series", count(keys), `${exact(keys)}, summed over shards`);
-    figure("Samples/s", count(rate), "Since the answer before this one");
+    figure("Samples/s", count(rate), "Since the previous refresh");
     figure("Lag (records)", count(lag), exact(lag));
     figure("Write buffer", bytes(memory), exact(memory));
     figure("Running for", duration((data.now_ms - data.started_ms) / 1000), `Since ${moment(data.started_ms)}\n${local(data.started_ms)}`);
@@ -142,17 +142,17 @@ function figure(name, text, title) {
 
 // ---- the connection ----
 
-listeners.heard = () => {
-    heard = performance.now();
-    answers = true;
+listeners.onAnswer = () => {
+    answeredAt = performance.now();
+    isReachable = true;
 };
-listeners.unheard = () => {
-    answers = false;
-    tellConnection();
+listeners.onUnreachable = () => {
+    isReachable = false;
+    showConnection();
 };
-listeners.refused = () => {
+listeners.onUnauthorized = () => {
     if (!byId("token-form").hidden) return;
-    say(byId("token-error"), hasToken() ? "The node does not take this token." : "");
+    setMessage(byId("token-error"), hasToken() ? "The node does not accept this token." : "");
     show(byId("token-form"), true);
 };
 
@@ -165,16 +165,16 @@ byId("token-form").addEventListener("submit", event => {
     explore.refresh();
 });
 
-function tellConnection() {
+function showConnection() {
     const state = byId("connection");
-    const ago = heard === null ? null : (performance.now() - heard) / 1000;
-    const late = ago !== null && ago * 1000 > (allActive ? CALM : QUICK) + 3000;
-    document.body.toggleAttribute("data-stale", heard !== null && (!answers || late));
-    if (answers && !late) badge(state, heard === null ? "off" : "ok", heard === null ? "Connecting" : "Live");
+    const ago = answeredAt === null ? null : (performance.now() - answeredAt) / 1000;
+    const late = ago !== null && ago * 1000 > (allActive ? SLOW_MS : FAST_MS) + 3000;
+    document.body.toggleAttribute("data-stale", answeredAt !== null && (!isReachable || late));
+    if (isReachable && !late) badge(state, answeredAt === null ? "off" : "ok", answeredAt === null ? "Connecting" : "Live");
     else badge(state, "bad", ago === null ? "The node does not answer" : `No connection, last answer ${duration(ago)} ago`);
 }
 
-setInterval(tellConnection, 1000);
+setInterval(showConnection, 1000);
 
 // ---- the start ----
 

@@ -1,12 +1,12 @@
-// Samples over time, a line a series, with the values at the time that is pointed at.
+// The plot of a range query: a line per series, and the values at the pointer.
 
-import {axis, canvas, linear, nothing, pointed, redrawn, ticks, timeAxis} from "./chart.js";
+import {axis, canvas, emptyNote, linear, onPointer, onResize, ticks, timeAxis} from "./chart.js";
 import {el, setText, svg} from "./dom.js";
 import {axisValue, local, moment, parsed, value} from "./format.js";
 import {seriesText} from "./selector.js";
 import {shortened} from "./tops.js";
 
-export const MOST_LINES = 50;
+export const MAX_LINES = 50;
 const HEIGHT = 280;
 const BOTTOM = HEIGHT - 24;
 const COLOURS = 8;
@@ -18,7 +18,7 @@ export function stepFor(seconds, width) {
     return STEPS.find(step => step >= least) ?? Math.ceil(least / 86_400) * 86_400;
 }
 
-// Labels that all of the series have with one value need not be said for each.
+// Labels with the same value in all series, which are left out of the legend.
 export function commonLabels(all) {
     if (all.length < 2) return new Set();
     const [first, ...others] = all;
@@ -38,8 +38,8 @@ export class Plot {
         this.readout = readout;
         this.legend = legend;
         this.heading = heading;
-        redrawn(plot, () => this.#draw());
-        pointed(plot, {at: (x, y) => this.#at(x, y), step: by => this.#step(by), left: () => this.#point(null)});
+        onResize(plot, () => this.#draw());
+        onPointer(plot, {at: (x, y) => this.#at(x, y), step: by => this.#step(by), left: () => this.#point(null)});
     }
 
     get width() {
@@ -52,17 +52,17 @@ export class Plot {
         this.area.hidden = true;
     }
 
-    // A matrix of Prometheus' API, its times in seconds.
+    // Shows a matrix of Prometheus' API, with times in seconds.
     update(matrix, {start, end, step}) {
-        const shown = matrix.slice(0, MOST_LINES);
+        const shown = matrix.slice(0, MAX_LINES);
         const common = commonLabels(shown.map(one => one.metric));
         const kept = this.#lines[this.#alone]?.whole;
-        this.#lines = shown.map((one, place) => ({
+        this.#lines = shown.map((one, index) => ({
             text: shortened(seriesText(one.metric, common)),
             whole: seriesText(one.metric),
             points: one.values.map(([time, written]) => [time * 1000, parsed(written)]),
-            colour: place % COLOURS,
-            dashed: Math.floor(place / COLOURS) % 4,
+            colour: index % COLOURS,
+            dashed: Math.floor(index / COLOURS) % 4,
         }));
         this.#alone = this.#lines.findIndex(line => line.whole === kept);
         if (this.#alone < 0) this.#alone = null;
@@ -74,19 +74,19 @@ export class Plot {
     }
 
     #fillLegend() {
-        const rows = this.#lines.map((line, place) => {
+        const rows = this.#lines.map((line, index) => {
             const swatch = svg("svg", {class: "swatch-line", viewBox: "0 0 22 8", "aria-hidden": "true"}, svg("path", {d: "M1 4h20", class: style(line)}));
-            const button = el("button", {type: "button", class: "link", title: shortened(line.whole), "aria-pressed": String(place === this.#alone), onclick: () => this.#choose(place)}, swatch, el("bdi", {}, line.text));
+            const button = el("button", {type: "button", class: "link", title: shortened(line.whole), "aria-pressed": String(index === this.#alone), onclick: () => this.#choose(index)}, swatch, el("bdi", {}, line.text));
             line.cell = el("td", {class: "number"});
-            line.row = el("tr", {onpointerenter: () => this.#light(place), onpointerleave: () => this.#light(null)}, el("td", {}, button), line.cell);
+            line.row = el("tr", {onpointerenter: () => this.#light(index), onpointerleave: () => this.#light(null)}, el("td", {}, button), line.cell);
             line.button = button;
             return line.row;
         });
         this.legend.replaceChildren(...rows);
     }
 
-    #choose(place) {
-        this.#alone = this.#alone === place ? null : place;
+    #choose(index) {
+        this.#alone = this.#alone === index ? null : index;
         this.#lines.forEach((line, other) => line.button.setAttribute("aria-pressed", String(other === this.#alone)));
         this.#draw();
     }
@@ -97,8 +97,8 @@ export class Plot {
         const numbers = lines.flatMap(line => line.points.map(([, number]) => number).filter(Number.isFinite));
         if (!numbers.length) {
             this.#layout = null;
-            this.plot.replaceChildren(nothing("No sample in this time."));
-            this.#tell();
+            this.plot.replaceChildren(emptyNote("No sample in this time."));
+            this.#updateReadout();
             return;
         }
         const space = canvas(this.plot, HEIGHT);
@@ -106,7 +106,7 @@ export class Plot {
         const {picture, width} = space;
         let low = numbers.reduce((least, number) => Math.min(least, number), Infinity);
         let high = numbers.reduce((most, number) => Math.max(most, number), -Infinity);
-        // A line near zero is drawn over it; a flat one in the middle.
+        // The axis includes zero if values are near it. A constant line is drawn in the middle.
         if (low > 0 && low < 0.5 * high) low = 0;
         if (low === high) [low, high] = low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, high + Math.abs(high) * 0.1];
         const marks = ticks(low, high, 4);
@@ -149,7 +149,7 @@ export class Plot {
     #point(time, height = null) {
         this.#cursor = time;
         const layout = this.#layout;
-        if (!layout) return this.#tell();
+        if (!layout) return this.#updateReadout();
         layout.cursor.setAttribute("visibility", time === null ? "hidden" : "visible");
         layout.dots.replaceChildren();
         let nearest = null;
@@ -165,17 +165,17 @@ export class Plot {
             }
         }
         this.#light(nearest && layout.lines.length > 1 ? this.#lines.indexOf(nearest.line) : null);
-        this.#tell(nearest?.line);
+        this.#updateReadout(nearest?.line);
     }
 
-    #light(place) {
+    #light(index) {
         this.#lines.forEach((line, other) => {
-            line.row.classList.toggle("lit", other === place);
-            line.path?.classList.toggle("lit", other === place);
+            line.row.classList.toggle("lit", other === index);
+            line.path?.classList.toggle("lit", other === index);
         });
     }
 
-    #tell(nearest = null) {
+    #updateReadout(nearest = null) {
         const time = this.#cursor;
         for (const line of this.#lines) {
             const number = time === null ? line.points.at(-1)?.[1] : valueAt(line.points, time);
@@ -183,7 +183,7 @@ export class Plot {
         }
         setText(this.heading, time === null ? "Last value" : moment(time).slice(11));
         if (time === null) {
-            setText(this.readout, "Point at the plot for the values of a time; choose a series to see it alone.");
+            setText(this.readout, "Point at the plot to see the values at a time; select a series to see only that one.");
             this.readout.removeAttribute("title");
         } else {
             const number = nearest && valueAt(nearest.points, time);
@@ -206,11 +206,11 @@ function valueAt(points, time) {
     return undefined;
 }
 
-// A line breaks where a point is missing or can't be drawn; a point alone is a short dash.
+// A line is interrupted at missing and infinite points. A single point is drawn as a short dash.
 function path(points, x, y, step) {
     const written = [];
     let before = null;
-    for (const [place, [time, number]] of points.entries()) {
+    for (const [index, [time, number]] of points.entries()) {
         if (!Number.isFinite(number)) {
             before = null;
             continue;
@@ -218,7 +218,7 @@ function path(points, x, y, step) {
         const joins = before !== null && time - before < step * 1.5;
         const [across, up] = [x(time).toFixed(1), y(number).toFixed(1)];
         written.push(`${joins ? "L" : "M"}${across} ${up}`);
-        const next = points[place + 1];
+        const next = points[index + 1];
         const followed = next && Number.isFinite(next[1]) && next[0] - time < step * 1.5;
         if (!joins && !followed) written.push("h1.5");
         before = time;

@@ -1,11 +1,11 @@
-// Work that is done again and again while somebody looks: nothing runs on a page that is hidden.
+// Periodic work, which pauses while the page is hidden.
 
 export class Poller {
     #timer = 0;
     #running = false;
     #begun = -Infinity;
 
-    // `pause` tells the milliseconds from one begin to the next, asked anew each time.
+    // `pause` returns the milliseconds between two starts. It is called before each one.
     constructor(work, pause) {
         this.work = work;
         this.pause = pause;

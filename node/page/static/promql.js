@@ -1,5 +1,5 @@
-// As much of PromQL as it takes to colour a query, to find its selectors, and to know what may stand at the cursor. The
-// text may be wrong or half written: the node decides what is an expression.
+// The part of PromQL that is needed to colour a query, to find its selectors, and to complete at the cursor. The text
+// may be invalid or incomplete: only the node decides whether it is an expression.
 
 import {parts, withMatcher} from "./selector.js";
 
@@ -10,8 +10,8 @@ const BETWEEN = new Set(["and", "or", "unless", "atan2", "offset", "bool", "inf"
 const BINARY = new Set(["and", "or", "unless", "atan2"]);
 const CLOSES = {")": "(", "]": "[", "}": "{"};
 
-// Tokens as {kind, text, start, end}: comment, name, string, number, operator, the brackets and the comma by their own
-// signs, and other. A string that does not end runs to the end of its line.
+// Tokens as {kind, text, start, end}. Kinds: comment, name, string, number, operator, other, and each bracket and comma
+// as its own kind. An unterminated string ends at the end of its line.
 export function tokensOf(text) {
     const tokens = [];
     let brackets = 0;
@@ -20,7 +20,7 @@ export function tokensOf(text) {
         SPACE.lastIndex = at;
         if (SPACE.test(text)) at = SPACE.lastIndex;
         if (at >= text.length) break;
-        // In a range or subquery a colon is a sign, elsewhere a letter of names.
+        // In brackets, a colon separates range and step. Elsewhere it is part of a name.
         if (brackets && text[at] === ":") {
             tokens.push({kind: ":", text: ":", start: at, end: at + 1});
             at += 1;
@@ -41,16 +41,16 @@ const isClosed = ({text}) => text.length > 1 && text.endsWith(text[0]) && (text[
 
 const isWord = (token, words) => token?.kind === "name" && words.has(token.text.toLowerCase());
 
-// Walks over the tokens that stand outside of comments, with the brackets that are open at each.
-function walk(tokens, visit) {
+// Calls `visit` for each token, with the stack of open brackets. Returns those that are open at the end.
+function visitTokens(tokens, visit) {
     const open = [];
-    tokens.forEach((token, place) => {
+    tokens.forEach((token, index) => {
         if (token.kind in CLOSES) {
             while (open.length && open.pop().kind !== CLOSES[token.kind]);
         }
-        visit(token, place, open);
+        visit(token, index, open);
         if (token.kind === "(" || token.kind === "[" || token.kind === "{") {
-            open.push({kind: token.kind, place, isLabelList: token.kind === "(" && isWord(tokens[place - 1], LABEL_LISTS)});
+            open.push({kind: token.kind, index, isLabelList: token.kind === "(" && isWord(tokens[index - 1], LABEL_LISTS)});
         }
     });
     return open;
@@ -58,34 +58,34 @@ function walk(tokens, visit) {
 
 const withoutComments = tokens => tokens.filter(token => token.kind !== "comment");
 
-const isMetric = (tokens, place) => tokens[place].kind === "name" && tokens[place + 1]?.kind !== "(" && !isWord(tokens[place], BETWEEN) && !isWord(tokens[place + 1], new Set(["by", "without"]));
+const isMetric = (tokens, index) => tokens[index].kind === "name" && tokens[index + 1]?.kind !== "(" && !isWord(tokens[index], BETWEEN) && !isWord(tokens[index + 1], new Set(["by", "without"]));
 
-// Where the selectors of a query stand: {start, end}. Braces that are not closed are left out.
+// The positions of a query's selectors: {start, end}. Selectors with unclosed braces are left out.
 export function selectorsOf(text) {
     const tokens = withoutComments(tokensOf(text));
     const found = [];
-    walk(tokens, (token, place, open) => {
+    visitTokens(tokens, (token, index, open) => {
         const around = open.at(-1);
         if (around && (around.kind !== "(" || around.isLabelList)) return;
-        if (token.kind === "{" && !(place > 0 && isMetric(tokens, place - 1))) add(place, place);
-        else if (isMetric(tokens, place)) add(place, tokens[place + 1]?.kind === "{" ? place + 1 : null);
+        if (token.kind === "{" && !(index > 0 && isMetric(tokens, index - 1))) add(index, index);
+        else if (isMetric(tokens, index)) add(index, tokens[index + 1]?.kind === "{" ? index + 1 : null);
     });
-    function add(place, brace) {
-        if (brace === null) found.push({start: tokens[place].start, end: tokens[place].end});
+    function add(index, brace) {
+        if (brace === null) found.push({start: tokens[index].start, end: tokens[index].end});
         const close = brace === null ? -1 : tokens.findIndex((token, at) => at > brace && token.kind === "}");
-        if (close >= 0) found.push({start: tokens[place].start, end: tokens[close].end});
+        if (close >= 0) found.push({start: tokens[index].start, end: tokens[close].end});
     }
     return found;
 }
 
-// The selectors as texts, without those that are none and without doubles.
+// The selectors of a query as texts, without invalid ones and duplicates.
 export function selectorTexts(text) {
     const texts = selectorsOf(text).map(({start, end}) => text.slice(start, end)).filter(one => parts(one) !== null);
     return [...new Set(texts)];
 }
 
-// The query with `label="value"` in each of its selectors. A metric's name takes the place of the one before if there is
-// one selector, and of the whole query if there are several. null if nothing can be added.
+// The query with `label="value"` added to each selector. A metric name replaces the name of a single selector, or the
+// whole query if there are several selectors. null if nothing can be added.
 export function narrowed(text, label, value) {
     const selectors = selectorsOf(text);
     if (!selectors.length || (label === "__name__" && selectors.length > 1)) {
@@ -100,21 +100,21 @@ export function narrowed(text, label, value) {
     return changed;
 }
 
-// What may stand at the cursor: {kind, prefix, start, end} and what the kind needs; null if there is nothing to offer.
-// `start` to `end` is what a completion replaces.
+// What can be completed at the cursor: {kind, prefix, start, end} and fields of the kind; null if nothing. A completion
+// replaces `start` to `end`.
 export function contextAt(text, cursor) {
     const all = tokensOf(text);
     const current = all.find(token => token.start < cursor && (cursor < token.end || (cursor === token.end && goesOn(token))));
     if (current?.kind === "comment") return null;
     const before = withoutComments(all.filter(token => token.end <= cursor && token !== current));
-    const open = walk(before, () => {});
+    const open = visitTokens(before, () => {});
     const around = open.at(-1);
-    if (around?.kind === "{") return inBraces(text, cursor, {before, current, brace: around.place});
+    if (around?.kind === "{") return inBraces(text, cursor, {before, current, brace: around.index});
     if (current?.kind === "string") return null;
     const span = {prefix: current ? text.slice(current.start, cursor) : "", start: current?.start ?? cursor, end: current?.end ?? cursor};
     const last = before.at(-1);
     if (around?.isLabelList) {
-        const given = before.slice(around.place + 1).filter(token => token.kind === "name").map(token => token.text);
+        const given = before.slice(around.index + 1).filter(token => token.kind === "name").map(token => token.text);
         return ["(", ","].includes(last.kind) ? {kind: "label", ...span, selectors: selectorTexts(text), given} : null;
     }
     if (around?.kind === "[" || isWord(last, new Set(["offset"]))) return [":", "[", "name"].includes(last.kind) ? {kind: "duration", ...span} : null;
@@ -123,10 +123,10 @@ export function contextAt(text, cursor) {
     return {kind: "expression", ...span, ...expected(before, last)};
 }
 
-// Whether a letter right behind the token belongs to it.
+// Whether a letter directly after the token would belong to it.
 const goesOn = token => ["name", "number", "comment"].includes(token.kind) || (token.kind === "string" && !isClosed(token));
 
-// Whether an operand or an operator is to follow, and the keywords that may stand there.
+// Whether an operand or an operator is expected, and the possible keywords.
 function expected(before, last) {
     if (last === undefined || last.kind === "(" || last.kind === ",") return {operand: true, keywords: []};
     if (last.kind === "operator" || isWord(last, BINARY)) return {operand: true, keywords: ["on", "ignoring", ...(/^(==|!=|[<>]=?)$/.test(last.text) ? ["bool"] : [])]};
@@ -144,9 +144,9 @@ function expected(before, last) {
 
 function openingOf(tokens) {
     let depth = 0;
-    for (let place = tokens.length - 1; place >= 0; place -= 1) {
-        if (tokens[place].kind === ")") depth += 1;
-        else if (tokens[place].kind === "(" && (depth -= 1) === 0) return place;
+    for (let index = tokens.length - 1; index >= 0; index -= 1) {
+        if (tokens[index].kind === ")") depth += 1;
+        else if (tokens[index].kind === "(" && (depth -= 1) === 0) return index;
     }
     return 0;
 }
@@ -159,7 +159,7 @@ function inBraces(text, cursor, {before, current, brace}) {
     const matchers = completeSelector(name, inside);
     if (last?.kind === "operator" && oneBefore && ["name", "string"].includes(oneBefore.kind)) {
         if (current?.kind !== "string") return null;
-        // The quote may be missing, and the string then ends at another one's beginning.
+        // If the closing quote is missing, the string ends at the opening quote of the next one.
         const rest = text.slice(cursor, current.end);
         const isWhole = isClosed(current) && /^[^{}(),"'`]*["'`]$/.test(rest);
         const label = oneBefore.kind === "name" ? oneBefore.text : oneBefore.text.slice(1, -1);
@@ -173,18 +173,18 @@ function inBraces(text, cursor, {before, current, brace}) {
     return {kind: "label", prefix: text.slice(start, cursor), start, end, selectors: matchers ? [matchers] : [], given, isMatcher: !hasOperator};
 }
 
-// The selector with the matchers that are complete; "" if there is none.
+// The selector with its complete matchers; "" if there is none.
 function completeSelector(name, inside) {
     const whole = [];
-    inside.forEach((token, place) => {
-        const [op, value] = [inside[place + 1], inside[place + 2]];
+    inside.forEach((token, index) => {
+        const [op, value] = [inside[index + 1], inside[index + 2]];
         if (op?.kind === "operator" && value?.kind === "string") whole.push(`${token.text}${op.text}${value.text}`);
     });
     const written = whole.length ? `${name}{${whole.join(", ")}}` : name;
     return written && parts(written) !== null ? written : "";
 }
 
-// Where a place that the node names, by line and column in code points from 1, lies in the text.
+// The offset in the text of a line and column, which the node counts in code points from 1.
 export function offsetOf(text, line, column) {
     const lines = text.split("\n");
     const before = lines.slice(0, line - 1).reduce((total, one) => total + one.length + 1, 0);

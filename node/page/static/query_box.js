@@ -1,4 +1,4 @@
-// The box that a query is written in: coloured, with completions below it, and with a mark where an error is.
+// The editor of a query: syntax colours, completions, and a mark at the position of an error.
 
 import {Latest, wasAborted} from "./api.js";
 import {namesFor, wordsFor} from "./completions.js";
@@ -8,25 +8,25 @@ import {contextAt, offsetOf, tokensOf} from "./promql.js";
 import {shortened} from "./tops.js";
 
 const DEBOUNCE = 120;
-const MOST_OPTIONS = 40;
+const MAX_OPTIONS = 40;
 const CALLED = new Set([...FUNCTIONS, ...AGGREGATIONS].map(word => word.name));
 const WORDS = new Set(KEYWORDS.map(word => word.name));
 const PLACE = /(?:^|[^\d:])(\d+):(\d+): parse error: /;
 
 export class QueryBox {
-    #asked = new Latest();
+    #requests = new Latest();
     #timer = 0;
     #options = [];
     #context = null;
     #active = -1;
     #fault = null;
 
-    // `times` gives the seconds that names and values are looked up in.
-    constructor({box, backdrop, list, told}, times) {
+    // `times` returns the range in which names and values are looked up, in seconds.
+    constructor({box, backdrop, list, status}, times) {
         this.box = box;
         this.backdrop = backdrop;
         this.list = list;
-        this.told = told;
+        this.status = status;
         this.times = times;
         box.addEventListener("input", () => {
             this.clearFault();
@@ -34,13 +34,13 @@ export class QueryBox {
         });
         box.addEventListener("keydown", event => this.#key(event));
         box.addEventListener("blur", () => this.close());
-        // A click elsewhere in the text is about another place than the list.
+        // A click in the text moves the cursor away from what the list completes.
         box.addEventListener("pointerdown", () => this.close());
-        // The box keeps the focus while an option is chosen.
+        // Keeps the focus in the box while an option is selected.
         list.addEventListener("pointerdown", event => event.preventDefault());
         list.addEventListener("click", event => {
-            const place = [...list.children].indexOf(event.target.closest("[role=option]"));
-            if (place >= 0) this.#accept(place);
+            const index = [...list.children].indexOf(event.target.closest("[role=option]"));
+            if (index >= 0) this.#accept(index);
         });
     }
 
@@ -54,12 +54,12 @@ export class QueryBox {
         this.clearFault();
     }
 
-    // Marks the place that an error names, and gives the error in words; the error as it is if it names none.
+    // Marks the position in an error message, and returns the message to show; the same message if it has no position.
     markFault(message) {
         const found = PLACE.exec(message);
         if (found === null) return message;
         const [line, column] = [Number(found[1]), Number(found[2])];
-        // The node was asked about the text without the blanks around it.
+        // Positions refer to the trimmed text.
         const blanks = this.box.value.length - this.box.value.trimStart().length;
         const start = blanks + offsetOf(this.value, line, column);
         const token = tokensOf(this.box.value).find(one => one.start <= start && start < one.end);
@@ -78,13 +78,13 @@ export class QueryBox {
 
     close() {
         clearTimeout(this.#timer);
-        this.#asked.abort();
+        this.#requests.abort();
         this.#show([], null);
     }
 
     #plan() {
         clearTimeout(this.#timer);
-        this.#asked.abort();
+        this.#requests.abort();
         this.#timer = setTimeout(() => this.#complete(), DEBOUNCE);
     }
 
@@ -95,51 +95,51 @@ export class QueryBox {
         const words = wordsFor(context, value.slice(context.end));
         this.#show(words, context);
         try {
-            const names = await this.#asked.run(signal => namesFor(context, this.times(), signal));
-            if (names.length) this.#show(context.kind === "expression" ? [...words.slice(0, MOST_OPTIONS / 2), ...names] : names, context);
+            const names = await this.#requests.run(signal => namesFor(context, this.times(), signal));
+            if (names.length) this.#show(context.kind === "expression" ? [...words.slice(0, MAX_OPTIONS / 2), ...names] : names, context);
         } catch (error) {
-            // Without completions one writes the name.
+            // Errors only mean fewer completions.
             if (!wasAborted(error)) this.#show(words, context);
         }
     }
 
     #show(options, context) {
-        // What stands there already is no completion.
+        // The text at the cursor itself is not shown as its only completion.
         const isWritten = context !== null && options.length === 1 && options[0].insert === this.box.value.slice(context.start, context.end);
         const before = this.#active >= 0 ? this.#options[this.#active] : null;
-        this.#options = isWritten ? [] : options.slice(0, MOST_OPTIONS);
+        this.#options = isWritten ? [] : options.slice(0, MAX_OPTIONS);
         this.#context = context;
-        this.list.replaceChildren(...this.#options.map((option, place) => el(
-            "li", {role: "option", id: `completion-${place}`, "aria-selected": "false", title: shortened(option.text)},
+        this.list.replaceChildren(...this.#options.map((option, index) => el(
+            "li", {role: "option", id: `completion-${index}`, "aria-selected": "false", title: shortened(option.text)},
             el("bdi", {class: "word"}, shortened(option.text)), el("span", {class: "detail"}, option.detail), el("span", {class: "kind"}, option.kind),
         )));
         this.#activate(before === null ? -1 : this.#options.findIndex(option => option.text === before.text && option.kind === before.kind));
         const isOpen = this.#options.length > 0;
         show(this.list, isOpen);
         setAttribute(this.box, "aria-expanded", String(isOpen));
-        setText(this.told, isOpen ? `${this.#options.length} completions` : "");
+        setText(this.status, isOpen ? `${this.#options.length} completions` : "");
     }
 
-    #activate(place) {
+    #activate(index) {
         this.list.children[this.#active]?.setAttribute("aria-selected", "false");
-        this.#active = place;
-        const active = this.list.children[place];
+        this.#active = index;
+        const active = this.list.children[index];
         active?.setAttribute("aria-selected", "true");
         setAttribute(this.box, "aria-activedescendant", active?.id ?? null);
         if (active) this.list.scrollTop = Math.max(active.offsetTop + active.offsetHeight - this.list.clientHeight, Math.min(this.list.scrollTop, active.offsetTop));
     }
 
-    #accept(place) {
-        const {insert, back} = this.#options[place];
+    #accept(index) {
+        const {insert, back} = this.#options[index];
         const {start, end, kind} = this.#context;
         this.#show([], null);
         this.box.focus();
         this.box.setSelectionRange(start, end);
-        // Unlike setRangeText this can be undone by a key.
+        // Unlike setRangeText, this can be undone by the user.
         if (!document.execCommand("insertText", false, insert)) this.box.setRangeText(insert, start, end);
         this.box.setSelectionRange(start + insert.length - back, start + insert.length - back);
         this.clearFault();
-        // The values of a label follow its name; behind a value there is nothing to offer yet.
+        // After a label name, complete its values.
         if (kind === "label" && back) this.#plan();
         else clearTimeout(this.#timer);
     }
@@ -173,7 +173,7 @@ export class QueryBox {
         }
     }
 
-    // The text again behind the box, whose own letters are transparent, in colours and with the mark.
+    // The box's own text is transparent. This draws the same text behind it, with colours and the error mark.
     #paint() {
         const text = this.box.value;
         const {start: faultStart, end: faultEnd} = this.#fault ?? {start: -1, end: -1};
@@ -186,19 +186,19 @@ export class QueryBox {
             at = end;
         };
         const pushBlank = end => {
-            // Between tokens the mark stands on a blank alone.
+            // Between tokens, only the marked blanks get the mark.
             for (const cut of [faultStart, faultEnd]) if (at < cut && cut < end) push(cut, "");
             push(end, "");
         };
         const tokens = tokensOf(text);
-        for (const [place, token] of tokens.entries()) {
+        for (const [index, token] of tokens.entries()) {
             pushBlank(token.start);
-            push(token.end, colourOf(token, tokens[place + 1]));
+            push(token.end, colourOf(token, tokens[index + 1]));
         }
         pushBlank(text.length);
-        // Behind the last letter there is none to mark.
+        // An error at the end of the text is marked on an added blank.
         if (faultStart >= text.length) pieces.push(el("span", {class: "fault"}, "\u00a0"));
-        // A last line that is empty needs something in it to have a height.
+        // An empty last line needs a character to have a height.
         this.backdrop.replaceChildren(...pieces, "\u200b");
     }
 }

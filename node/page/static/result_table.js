@@ -1,14 +1,14 @@
-// The result of an instant query as a table: a row a series, or one for a scalar or a text.
+// The result of an instant query as a table: a row per series, or one for a scalar or a string.
 
 import {el} from "./dom.js";
 import {moment, parsed, value} from "./format.js";
 import {seriesText} from "./selector.js";
 import {shortened} from "./tops.js";
 
-export const MOST_ROWS = 200;
-const MOST_SAMPLES = 20;
+export const MAX_ROWS = 200;
+const MAX_SAMPLES = 20;
 
-// How many rows there are.
+// Returns the number of rows.
 export function showTable(body, {resultType, result}) {
     const rows = rowsOf(resultType, result);
     body.replaceChildren(...rows);
@@ -20,10 +20,10 @@ function rowsOf(type, result) {
         const [time, written] = result;
         return [row(type, cell(type === "scalar" ? value(parsed(written)) : shortened(written), time, written))];
     }
-    return result.slice(0, MOST_ROWS).map(({metric, value: point, values: points}) => {
+    return result.slice(0, MAX_ROWS).map(({metric, value: point, values: points}) => {
         const whole = seriesText(metric);
         if (point) return row(whole, cell(value(parsed(point[1])), point[0], point[1]));
-        const newest = points.slice(-MOST_SAMPLES).reverse();
+        const newest = points.slice(-MAX_SAMPLES).reverse();
         const lines = newest.map(([time, written]) => el("div", {}, `${value(parsed(written))} at ${moment(time * 1000).slice(11)}`));
         const more = points.length - newest.length;
         return row(whole, el("td", {class: "number"}, ...lines, more ? el("div", {class: "note"}, `and ${more} older`) : null));

@@ -1,11 +1,11 @@
-// Just as much of PromQL's selectors as it takes to add a matcher to one that a person has written.
+// Parses PromQL selectors, to add matchers to them.
 
 const PLAIN_METRIC = /^[A-Za-z_:][A-Za-z0-9_:]*$/;
 const PLAIN_LABEL = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const NO_METRICS = new Set(["atan2", "bool", "group_left", "group_right", "ignoring", "inf", "nan", "on"]);
 const TOKEN = /(?:[ \t\r\n]|#[^\r\n]*)*(?:([A-Za-z_:][A-Za-z0-9_:]*)|("(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\\\n]|\\[^\n])*'|`[^`]*`)|(=~|!~|!=|=)|([{},])|$)/y;
 
-// JSON's escapes are all Go's, too.
+// All JSON escapes are valid in Go, too.
 export const quoted = text => JSON.stringify(text);
 
 export const isPlainMetric = name => PLAIN_METRIC.test(name) && !NO_METRICS.has(name.toLowerCase());
@@ -14,12 +14,12 @@ export const isPlainLabel = name => PLAIN_LABEL.test(name);
 
 const writtenLabel = label => (isPlainLabel(label) ? label : quoted(label));
 
-// The parts of a selector as they are written; null for what is none.
+// The name and matchers of a selector, with quoted values; null if it is invalid.
 export function parts(text) {
     const tokens = tokensOf(text);
     if (tokens === null) return null;
-    let place = 0;
-    const take = kind => (tokens[place]?.kind === kind ? tokens[place++].text : null);
+    let index = 0;
+    const take = kind => (tokens[index]?.kind === kind ? tokens[index++].text : null);
     const name = take("name");
     const matchers = [];
     if (take("{") !== null) {
@@ -35,10 +35,10 @@ export function parts(text) {
                 if (value === null) return null;
                 matchers.push({label: unquoted(label), op, value});
             }
-            if (take(",") === null && tokens[place]?.kind !== "}") return null;
+            if (take(",") === null && tokens[index]?.kind !== "}") return null;
         }
     } else if (name === null && tokens.length) return null;
-    return place === tokens.length ? {name, matchers} : null;
+    return index === tokens.length ? {name, matchers} : null;
 }
 
 function unquoted(label) {
@@ -65,7 +65,7 @@ function tokensOf(text) {
     }
 }
 
-// The selector with `label="value"` in it, in the place of what it wanted of that label; null if it is no selector.
+// The selector with `label="value"` instead of its matchers of that label; null if the selector is invalid.
 export function withMatcher(text, label, value) {
     const known = parts(text);
     if (known === null) return null;
@@ -77,13 +77,13 @@ export function withMatcher(text, label, value) {
     return selectorOf(known.name, [...others, {label, op: "=", value: quoted(value)}]);
 }
 
-// A selector of a metric's name or null, and matchers whose values are written already.
+// A selector from a metric name or null, and matchers with quoted values.
 export function selectorOf(name, matchers) {
     const inside = matchers.map(one => `${writtenLabel(one.label)}${one.op}${one.value}`).join(", ");
     return (name ?? "") + (inside || name === null ? `{${inside}}` : "");
 }
 
-// A label set as people write it, without the labels that are left out.
+// A label set in PromQL's notation, without the labels in `leftOut`.
 export function seriesText(labels, leftOut = new Set()) {
     const {__name__: name, ...others} = labels;
     const inside = Object.entries(others).filter(([label]) => !leftOut.has(label)).map(([label, value]) => `${writtenLabel(label)}=${quoted(value)}`);

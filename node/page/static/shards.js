@@ -1,10 +1,10 @@
-// The shards: a card each, changed in place as news come.
+// The shards: one card each, updated in place.
 
-import {badge, el, say, setAttribute, setText, show} from "./dom.js";
+import {badge, el, setMessage, setAttribute, setText, show} from "./dom.js";
 import {bytes, count, duration, exact, percent, plural} from "./format.js";
 
 const STEPS = [
-    ["acquiring", "Taking the shard"],
+    ["acquiring", "Acquiring the shard"],
     ["recovering-index", "Loading the index"],
     ["replaying", "Replaying"],
     ["catching-up", "Catching up"],
@@ -12,10 +12,10 @@ const STEPS = [
 ];
 const PHASES = {...Object.fromEntries(STEPS), fenced: "Fenced", failed: "Failed", stopped: "Stopped"};
 
-export function standing(shard) {
+export function stateOf(shard) {
     if (shard.process === "down") return ["bad", "Down"];
     if (shard.process === "waiting") {
-        return ["bad", shard.starts_in_s === null ? "Ended" : `Ended, starts again in ${duration(shard.starts_in_s)}`];
+        return ["bad", shard.starts_in_s === null ? "Ended" : `Ended, restarts in ${duration(shard.starts_in_s)}`];
     }
     if (shard.process === "stopped" || shard.phase === "stopped") return ["off", "Stopped"];
     if (shard.phase === "fenced" || shard.phase === "failed") return ["bad", PHASES[shard.phase]];
@@ -25,29 +25,29 @@ export function standing(shard) {
     return ["work", PHASES[shard.phase] ?? shard.phase];
 }
 
-// "Shard 1 is replaying, 43 %, about 12 s left", for the banner.
-export function inWords(shard) {
-    const [, word] = standing(shard);
+// For the banner: "shard 1: replaying, 43 %, about 12 s left".
+export function describe(shard) {
+    const [, word] = stateOf(shard);
     const words = [`shard ${shard.shard}: ${word.toLowerCase()}`];
     if (shard.progress !== null) words.push(percent(shard.progress));
     if (shard.time_left_s !== null) words.push(`about ${duration(shard.time_left_s)} left`);
     return words.join(", ");
 }
 
-function lagInWords(shard) {
+function describeLag(shard) {
     const words = [exact(shard.lag)];
-    if (shard.lag_s) words.push(`records may have waited for ${duration(shard.lag_s)}`);
+    if (shard.lag_s) words.push(`records may have been waiting for ${duration(shard.lag_s)}`);
     if (shard.held_back) words.push(`an open transaction holds back ${exact(shard.held_back)}`);
     return words.join("; ");
 }
 
 const FIGURES = [
-    ["Lag (records)", shard => count(shard.lag) + (shard.lag_s ? ` \u00b7 ${duration(shard.lag_s)}` : ""), lagInWords],
+    ["Lag (records)", shard => count(shard.lag) + (shard.lag_s ? ` \u00b7 ${duration(shard.lag_s)}` : ""), describeLag],
     ["Series", shard => count(shard.keys), shard => exact(shard.keys)],
-    ["Samples/s", (shard, rate) => count(rate), () => "Since the answer before this one"],
+    ["Samples/s", (shard, rate) => count(rate), () => "Since the previous refresh"],
     ["Buffer", shard => bytes(shard.buffer?.memory_bytes), shard => buffered(shard.buffer)],
-    ["Not stored", shard => (shard.unstored_buckets === null ? "\u2013" : plural(shard.unstored_buckets, "bucket")), () => "Buckets that are closed and not stored in whole"],
-    ["Kafka keeps it", shard => duration(shard.kafka_keeps_ms === null ? null : shard.kafka_keeps_ms / 1000), () => "For how long Kafka surely keeps what is not stored yet; a dash where it keeps it for ever, or has not said"],
+    ["Not stored", shard => (shard.unstored_buckets === null ? "\u2013" : plural(shard.unstored_buckets, "bucket")), () => "Closed buckets that are not completely stored"],
+    ["Retention margin", shard => duration(shard.kafka_keeps_ms === null ? null : shard.kafka_keeps_ms / 1000), () => "How long Kafka is guaranteed to keep records that are not stored; a dash if unlimited or unknown"],
     ["Memory", shard => bytes(shard.memory_bytes), shard => exact(shard.memory_bytes)],
     ["Restarts", shard => exact(shard.restarts), () => "Since the node started"],
 ];
@@ -77,7 +77,7 @@ class Card {
         this.start = el("div", {class: "start"}, el("ol", {class: "steps", "aria-hidden": "true"}, ...this.steps), this.progress, this.left);
         this.reason = el("p", {class: "reason"});
         this.values = FIGURES.map(() => el("dd"));
-        this.pairs = FIGURES.map(([name], place) => el("div", {}, el("dt", {}, name), this.values[place]));
+        this.pairs = FIGURES.map(([name], index) => el("div", {}, el("dt", {}, name), this.values[index]));
         this.more = el("p", {class: "more muted"});
         this.element = el(
             "li", {class: "card", "data-shard": number},
@@ -87,22 +87,22 @@ class Card {
     }
 
     update(shard, rate) {
-        const [state, word] = standing(shard);
+        const [state, word] = stateOf(shard);
         badge(this.state, state, word);
         setAttribute(this.element, "data-state", state);
         const reached = STEPS.findIndex(([phase]) => phase === shard.phase);
-        this.steps.forEach((step, place) => setAttribute(step, "class", place < reached ? "done" : place === reached ? "now" : ""));
+        this.steps.forEach((step, index) => setAttribute(step, "class", index < reached ? "done" : index === reached ? "now" : ""));
         show(this.start, state === "work");
         if (shard.progress === null) this.progress.removeAttribute("value");
         else this.progress.value = shard.progress;
         const left = shard.time_left_s === null ? "" : `about ${duration(shard.time_left_s)} left`;
         setText(this.left, [shard.progress === null ? "" : percent(shard.progress), left].filter(Boolean).join(" \u00b7 "));
-        say(this.reason, shard.reason || (shard.store_unanswered_s === null ? "" : `${shard.store} does not answer. Queries of stored samples fail, and nothing is stored; samples stay in memory, on disk and in Kafka.`));
-        FIGURES.forEach(([name, shown, title], place) => {
-            // A process that says nothing yet has no figures of its own.
-            show(this.pairs[place], shard.phase !== null || name === "Restarts");
-            setText(this.values[place], shown(shard, rate));
-            setAttribute(this.values[place], "title", title(shard) || null);
+        setMessage(this.reason, shard.reason || (shard.store_unanswered_s === null ? "" : `${shard.store} does not answer. Queries of stored samples fail, and nothing is stored; samples stay in memory, on disk and in Kafka.`));
+        FIGURES.forEach(([name, shown, title], index) => {
+            // Before the first report, only the restarts are known.
+            show(this.pairs[index], shard.phase !== null || name === "Restarts");
+            setText(this.values[index], shown(shard, rate));
+            setAttribute(this.values[index], "title", title(shard) || null);
         });
         const offset = (words, number) => (number === null || number < 0 ? "" : `${words} ${exact(number)}`);
         const more = [
@@ -123,7 +123,7 @@ export class Shards {
         this.list = list;
     }
 
-    // Shows them, and returns the samples per second of all.
+    // Updates the cards, and returns the samples per second of all shards.
     update(data) {
         let total = null;
         for (const [number, card] of this.#cards) {
@@ -149,7 +149,7 @@ export class Shards {
             return null;
         }
         const before = this.#before.get(shard.shard);
-        // A process that was started again counts from nothing.
+        // The counter restarts with the process.
         if (!before || before.pid !== shard.pid || shard.samples < before.samples) {
             this.#before.set(shard.shard, {samples: shard.samples, now, pid: shard.pid, rate: null});
             return null;

@@ -1,9 +1,9 @@
-// What a query has cost, as the node tells it.
+// The cost of a query, from the node's statistics.
 
 import {el} from "./dom.js";
 import {bytes, count, exact, milliseconds} from "./format.js";
 
-// Prometheus' names first, then our own: a figure that an answer does not have is left out.
+// From Prometheus' statistics and Strandline's own. Missing figures are left out.
 export function showStatistics(list, stats) {
     const {samples = {}, strandline: own = {}} = stats ?? {};
     const figures = [
@@ -14,6 +14,6 @@ export function showStatistics(list, stats) {
         ["Time in shards", own.shardSeconds, milliseconds, seconds => `${seconds} s`],
         ["Time in front", own.frontSeconds, milliseconds, seconds => `${seconds} s`],
     ].filter(([, figure]) => typeof figure === "number");
-    list.replaceChildren(...figures.map(([name, figure, shown, whole]) => el("div", {}, el("dt", {}, name), el("dd", {title: whole(figure)}, shown(figure)))));
+    list.replaceChildren(...figures.map(([name, figure, shown, full]) => el("div", {}, el("dt", {}, name), el("dd", {title: full(figure)}, shown(figure)))));
     list.hidden = figures.length === 0;
 }

@@ -1,11 +1,11 @@
-// Loaded before anything is drawn, so that a remembered theme does not flash up as the other one first.
+// Loaded before the page is rendered, so that a saved theme does not flash the other one first.
 "use strict";
 (() => {
     let theme = "system";
     try {
         theme = localStorage.getItem("strandline-theme") || "system";
     } catch {
-        // A browser that keeps nothing has the system's theme.
+        // Without local storage, the theme is the system's.
     }
     if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 })();

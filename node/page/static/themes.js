@@ -1,4 +1,4 @@
-// Light, dark or as the system has it, remembered.
+// The theme button: light, dark or the system's theme, saved in local storage.
 
 import {setText} from "./dom.js";
 
@@ -6,7 +6,7 @@ const THEMES = ["system", "light", "dark"];
 
 export function startTheme(button) {
     const root = document.documentElement;
-    const tell = () => {
+    const showTheme = () => {
         const theme = root.dataset.theme ?? "system";
         setText(button, `Theme: ${theme}`);
     };
@@ -17,9 +17,9 @@ export function startTheme(button) {
         try {
             localStorage.setItem("strandline-theme", next);
         } catch {
-            // Then it holds until the page is left.
+            // Without local storage, the theme lasts until the page is closed.
         }
-        tell();
+        showTheme();
     });
-    tell();
+    showTheme();
 }

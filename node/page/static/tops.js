@@ -1,12 +1,12 @@
-// What makes the index large: short lists with bars, each line of which can be chosen.
+// The largest metrics, labels and label pairs: lists with bars, whose lines can be selected.
 
 import {el, setText, show} from "./dom.js";
 import {bytes, count, exact, plural} from "./format.js";
 
-const LONGEST = 120;
+const MAX_LENGTH = 120;
 
-// A value may be as long as a book: its beginning is shown.
-export const shortened = text => (text.length > LONGEST ? `${text.slice(0, LONGEST)}\u2026` : text);
+// Values may be very long: only the beginning is shown.
+export const shortened = text => (text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH)}\u2026` : text);
 
 export class Tops {
     constructor({metrics, labels, pairs, title, all, bounds}, {matcher, label}) {
@@ -47,7 +47,7 @@ export class Tops {
         const lines = shown.map(entry => {
             const bar = el("span", {class: "bar-fill", "aria-hidden": "true"});
             bar.style.inlineSize = `${(100 * entry.number) / most}%`;
-            // The text runs as it likes inside of its own element, and turns nothing around it.
+            // bdi isolates the writing direction of the text.
             const text = el("bdi", {class: "text"}, shortened(entry.text));
             const button = el(
                 "button", {type: "button", title: `${shortened(entry.text)}\n${entry.title}`, "aria-pressed": entry.chosen ? "true" : null, onclick: entry.choose},

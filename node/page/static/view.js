@@ -1,4 +1,4 @@
-// What is looked at lives in the address behind the "#", so that a view can be sent to somebody.
+// The view is stored in the URL's fragment, so that it can be bookmarked and shared.
 
 export const RANGES = {"15m": ["15 min", 900], "1h": ["1 h", 3600], "6h": ["6 h", 21_600], "24h": ["24 h", 86_400], "7d": ["7 d", 604_800]};
 export const SPANS = {"6h": 21_600, "48h": 172_800, "7d": 604_800, "30d": 2_592_000};
@@ -12,7 +12,7 @@ export function readView() {
     const range = fixed ? "custom" : given.get("range");
     return {
         ...START,
-        // Addresses that were made before the box took all of PromQL have a selector.
+        // `selector` is the parameter of older URLs.
         query: given.get("query") || given.get("selector") || "",
         show: given.get("show") === "table" ? "table" : START.show,
         range: fixed || range in RANGES ? range : START.range,
@@ -37,7 +37,7 @@ export function writeView(view) {
     if (hash !== (location.hash || "#")) history.pushState(null, "", hash);
 }
 
-// The seconds that are looked at, as of now.
+// The current range of the view, in seconds.
 export function timesOf(view) {
     if (view.range === "custom") return {start: view.start, end: view.end};
     const end = Math.floor(Date.now() / 1000);

@@ -95,7 +95,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert heavy & set(modules) == set()
 
 
-def test_a_command_whose_module_is_missing_is_no_command_and_breaks_no_help(
+def test_a_command_whose_module_is_missing_is_left_out_of_the_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     there = LazyCommand("strandline.node.cli.check_config", "There.")
@@ -138,7 +138,7 @@ def test_garbage_is_looked_for_again_if_a_command_can_not_be_loaded(
     assert gc.isenabled()
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_exposed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == ExitCode.OK
     assert capsys.readouterr().out == "strandline 0.1.0\n"
 
@@ -223,7 +223,7 @@ def test_an_error_that_was_foreseen_gives_its_message_remedy_and_exit_code(
     assert cli.main(["trial"]) == ExitCode.FAILED
 
 
-def test_an_error_that_nobody_foresaw_gives_a_traceback_without_secrets(
+def test_an_unexpected_error_gives_a_traceback_without_secrets(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     trial["act"] = fail(RuntimeError(f"surprise {SECRET}"))
@@ -239,7 +239,7 @@ def test_an_error_that_nobody_foresaw_gives_a_traceback_without_secrets(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_wherever_it_is_met_is_no_crash_but_passes_with_the_path_and_the_remedy(
+def test_a_full_disk_is_reported_with_path_and_remedy_instead_of_a_crash(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
     trial["act"] = fail(OSError(number, "No space left on device", "/data/x"))
@@ -289,7 +289,7 @@ def test_a_broken_pipe_to_a_server_is_not_taken_for_our_reader_gone(
     ],
 )
 @pytest.mark.usefixtures("trial")
-def test_a_wrong_command_line_is_told_in_the_form_that_was_asked_for(
+def test_an_invalid_command_line_is_reported_in_the_requested_format(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str, remedy: str
 ) -> None:
     assert cli.main(arguments) == ExitCode.USAGE
@@ -303,7 +303,7 @@ def test_a_wrong_command_line_is_told_in_the_form_that_was_asked_for(
         assert (told["message"], told["exit_code"]) == (message, 2)
 
 
-def test_without_a_command_the_help_is_shown_and_the_exit_code_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_the_help_is_shown_with_the_usage_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == ExitCode.USAGE
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -338,7 +338,7 @@ class TestAsAProcess:
         return subprocess.Popen([*command, *arguments], env=environ, **options)  # type: ignore[call-overload,no-any-return]  # options vary
 
     @pytest.mark.parametrize("arguments", [["check-config"], ["check-config", "--output", "json"], ["--help"]])
-    def test_a_reader_that_has_gone_is_no_error_to_tell(self, arguments: list[str]) -> None:
+    def test_a_broken_pipe_is_not_reported(self, arguments: list[str]) -> None:
         reading, writing = os.pipe()
         os.close(reading)
         process = self.start(*arguments, stdout=writing, stderr=subprocess.PIPE)

@@ -212,7 +212,7 @@ def test_wrong_settings_are_one_json_document(tmp_path: Path, capsys: pytest.Cap
     }
 
 
-def test_a_file_that_is_not_toml_is_told_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_toml_is_refused_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "strandline.toml"
     file.write_text(f'[kafka]\npassword = "{SECRET}\n', encoding="utf-8")
     code, _, err = check(capsys, "--config", str(file))
@@ -221,7 +221,7 @@ def test_a_file_that_is_not_toml_is_told_with_its_place(tmp_path: Path, capsys: 
     assert "is not TOML: Illegal character" in err
 
 
-def test_lengths_of_time_that_do_not_fit_together_are_told_with_what_to_change(
+def test_inconsistent_durations_are_refused_with_a_remedy(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__RETENTION", "3650d")

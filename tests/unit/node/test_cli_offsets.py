@@ -78,7 +78,7 @@ def superseded(world: World) -> set[int]:
 # Show.
 
 
-def test_show_tells_who_has_a_shard_and_how_far_it_is_stored(world: World, commands: Commands) -> None:
+def test_show_has_the_owner_and_the_checkpoints_of_a_shard(world: World, commands: Commands) -> None:
     produce_everywhere(world, "not stored")
     code, told = commands.json("offsets", "show")
     assert code == ExitCode.OK
@@ -107,14 +107,14 @@ def test_show_is_read_by_people_too(commands: Commands) -> None:
     lines = out.splitlines()
     assert lines[:2] == [
         "Dataset metrics, topic id topic-1, partitions: 1",
-        "Newest hour that is ready: 1970-02-11T18",
+        "Newest ready hour: 1970-02-11T18",
     ]
     assert lines[3].split() == ["shard", "epoch", "owner", "seen", "stored", "until", "behind"]
-    assert lines[4].split()[3:] == ["has", "left", "1970-02-11T19:00:00Z", "10m"]
+    assert lines[4].split()[3:] == ["released", "1970-02-11T19:00:00Z", "10m"]
     assert lines[7].split() == ["0", "3", "3", "3", "0", "3", "0", "-"]
 
 
-def test_show_tells_how_long_kafka_keeps_what_is_not_stored(world: World, commands: Commands) -> None:
+def test_show_has_the_retention_margin(world: World, commands: Commands) -> None:
     commands.topic.retention_ms = 4 * HOUR
     assert commands.json("offsets", "show")[1]["shards"][0]["deleted_in_ms"] is None, "nothing waits"
     produce_everywhere(world, "not stored")
@@ -126,7 +126,7 @@ def test_show_tells_how_long_kafka_keeps_what_is_not_stored(world: World, comman
     assert commands.json("offsets", "show")[1]["shards"][0]["deleted_in_ms"] == 0
 
 
-def test_show_tells_the_checkpoints_of_groups_apart(world: World, commands: Commands) -> None:
+def test_show_has_the_lowest_and_highest_checkpoint_of_groups(world: World, commands: Commands) -> None:
     world.start()
     produce_everywhere(world)
     world.store.before = group_fails(other_group(world))
@@ -138,17 +138,17 @@ def test_show_tells_the_checkpoints_of_groups_apart(world: World, commands: Comm
     assert shard["seen_ms_ago"] is not None
 
 
-def test_show_tells_of_what_kafka_has_deleted_and_what_was_accepted(world: World, commands: Commands) -> None:
+def test_show_lists_deleted_records_and_accepted_losses(world: World, commands: Commands) -> None:
     produce_everywhere(world, "lost")
     produce_everywhere(world, "kept")
     world.log.delete_before(4)
     code, out, _ = commands.text("offsets", "show")
     assert code == ExitCode.OK
-    assert "Shard 0: offsets that are not stored and are gone from the log: 1\n" in out
+    assert "Shard 0: offsets deleted from the log before they were stored: 1\n" in out
     world.start(accepted=Accepted(loss_to=4))
     world.pass_hours(1)
     code, out, _ = commands.text("offsets", "show")
-    assert f"Shard 0: the loss of offsets [3, 4) in bucket {FIRST + 3} was accepted." in out
+    assert f"Shard 0: accepted loss of offsets [3, 4) in bucket {FIRST + 3}." in out
     (loss,) = commands.json("offsets", "show")[1]["shards"][0]["losses"]
     assert (loss["first"], loss["behind"], loss["buckets"], loss["reason"]) == (3, 4, [FIRST + 3], "deleted")
 
@@ -160,12 +160,12 @@ def test_show_compares_no_offsets_of_two_topics(world: World, commands: Commands
     assert "was read from another topic, topic-1" in commands.text("offsets", "show")[1]
 
 
-def test_show_tells_of_partitions_that_nobody_has_taken(world: World, commands: Commands) -> None:
+def test_show_lists_partitions_without_an_owner(world: World, commands: Commands) -> None:
     commands.topic = MemoryTopic(world, world)
     code, told = commands.json("offsets", "show")
     assert (code, told["newest_ready_hour"]) == (ExitCode.OK, None)
     assert (told["shards"][1]["owner"], told["shards"][1]["checkpoints"]) == (None, None)
-    assert "nobody yet" in commands.text("offsets", "show")[1]
+    assert "none yet" in commands.text("offsets", "show")[1]
     code, told = commands.json("offsets", "show", "1")
     assert [one["shard"] for one in told["shards"]] == [1]
 
@@ -180,7 +180,7 @@ def test_a_shard_that_is_not_there_is_refused(commands: Commands, verb: list[str
 # History.
 
 
-def test_history_tells_of_buckets_newest_first(world: World, commands: Commands) -> None:
+def test_history_lists_buckets_newest_first(world: World, commands: Commands) -> None:
     code, told = commands.json("offsets", "history", "0")
     assert (code, told["shard"], told["groups"], told["more"]) == (ExitCode.OK, 0, 4, False)
     assert [one["bucket"] for one in told["buckets"]] == [FIRST + 2, FIRST + 1, FIRST, FIRST - 1]
@@ -235,7 +235,7 @@ def test_history_remarks_what_is_unusual(world: World, commands: Commands) -> No
     assert again["written_by"] == ["here:4711"], "whoever wrote what was superseded"
 
 
-def test_history_of_what_was_never_read_says_so(world: World, commands: Commands) -> None:
+def test_history_of_a_shard_that_was_never_read_has_no_buckets(world: World, commands: Commands) -> None:
     commands.topic = MemoryTopic(world, world)
     assert commands.text("offsets", "history", "1")[:2] == (ExitCode.OK, "Shard 1 was never read.\n")
 
@@ -263,7 +263,7 @@ def test_a_rewind_without_yes_shows_what_would_be_read_again_and_does_nothing(wo
     }
     assert world.manifest() == before
     code, out, _ = commands.text("offsets", "rewind", "0", "--to-bucket", str(FIRST + 1))
-    assert "Shard metrics/0 reads again from offset 1 on" in out
+    assert "Shard metrics/0 reads again from offset 1, the start of" in out
     assert "8 manifest rows would be superseded. Nothing was changed: add --yes to do it." in out
 
 
@@ -284,16 +284,16 @@ def test_a_rewind_with_yes_is_done_and_the_next_start_reads_again(
     assert world.is_active()
 
 
-def test_a_rewind_that_was_done_says_so_and_takes_the_shard_from_nobody(world: World, commands: Commands) -> None:
+def test_a_repeated_rewind_is_reported_and_does_not_take_the_shard(world: World, commands: Commands) -> None:
     commands.text("offsets", "rewind", "0", "--to-offset", "1", "--yes")
     before = world.manifest()
     code, out, _ = commands.text("offsets", "rewind", "0", "--to-offset", "1", "--yes")
     assert code == ExitCode.OK
-    assert "Nothing is left to be done" in out
+    assert "Nothing to do" in out
     assert world.manifest() == before
 
 
-def test_a_rewind_is_refused_while_the_owner_lives_unless_it_is_told_to_take(world: World, commands: Commands) -> None:
+def test_a_rewind_is_refused_while_the_owner_lives_unless_take_is_given(world: World, commands: Commands) -> None:
     owner = running_process()
     take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, owner, by_force=True)
     code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes")
@@ -312,7 +312,7 @@ def test_a_rewind_takes_a_shard_whose_owner_was_silent_for_a_term(world: World, 
     assert world.clock.monotonic() - before >= OWNER_TIMEOUT_S
 
 
-def test_a_rewind_that_can_not_be_takes_the_shard_from_nobody(world: World, commands: Commands) -> None:
+def test_an_impossible_rewind_does_not_take_the_shard(world: World, commands: Commands) -> None:
     owner = take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)
     world.log.delete_before(2)
     code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes", "--take")
@@ -352,14 +352,14 @@ def test_a_rewind_of_what_was_never_read_is_refused(world: World, commands: Comm
         ([], "Missing argument 'SHARD'"),
     ],
 )
-def test_a_wrong_command_line_asks_nobody(commands: Commands, arguments: list[str], message: str) -> None:
+def test_an_invalid_command_line_sends_no_request(commands: Commands, arguments: list[str], message: str) -> None:
     code, _, err = commands.text("offsets", "rewind", *arguments)
     assert code == ExitCode.USAGE
     assert message in err
     assert commands.asked == 0
 
 
-def test_the_help_tells_what_each_exit_code_means(commands: Commands) -> None:
+def test_the_help_explains_the_exit_codes(commands: Commands) -> None:
     out = commands.text("offsets", "rewind", "--help")[1]
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.FENCED):
         assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in out
@@ -377,14 +377,14 @@ def test_a_dataset_that_is_not_in_the_store_is_refused(commands: Commands, monke
     assert "dataset 'other' is not in the store" in told["error"]["message"]
 
 
-def test_asking_makes_no_store_where_there_is_none(tmp_path: Path, world: World) -> None:
+def test_showing_offsets_does_not_create_a_store(tmp_path: Path, world: World) -> None:
     settings = Settings(shard=ShardSettings(data_dir=tmp_path / "none"), store=StoreSettings(kind="sqlite"))
-    with pytest.raises(NoSuchDataset, match="there is no store in"), open_deployment(settings, {}, world.clock):
+    with pytest.raises(NoSuchDataset, match="does not exist"), open_deployment(settings, {}, world.clock):
         pass
     assert not (tmp_path / "none").exists()
 
 
-def test_the_dataset_s_own_interval_and_groups_count_whatever_the_settings_say(
+def test_the_dataset_s_own_interval_and_groups_override_the_settings(
     commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__FLUSH_INTERVAL", "5m")

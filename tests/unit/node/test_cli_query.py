@@ -84,7 +84,7 @@ def test_json_has_the_data_and_the_warnings(node: FakeNode, capsys: pytest.Captu
     assert shown.err == "note: careful\n"
 
 
-def test_a_list_that_goes_on_says_so_beside_its_lines(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_truncated_list_has_a_note_apart_from_its_lines(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/labels", ["a", "b", "c"])
     assert cli.main(["labels", "--limit", "2"]) == ExitCode.OK
     shown = capsys.readouterr()
@@ -104,7 +104,7 @@ def test_values_are_those_of_a_label(node: FakeNode, capsys: pytest.CaptureFixtu
     ]
 
 
-def test_a_query_asks_for_now_unless_told(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_query_is_evaluated_now_by_default(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     result = [{"metric": {"__name__": "up", "job": "a"}, "value": [NOW / 1000, "1"]}]
     node.data("/api/v1/query", {"resultType": "vector", "result": result})
     assert cli.main(["query", "up"]) == ExitCode.OK
@@ -249,7 +249,7 @@ def test_a_terminal_that_can_not_show_a_plot_gets_a_table(node: FakeNode, monkey
         (["labels", "--token-file", "/no/such/file"], "/no/such/file can't be read"),
     ],
 )
-def test_a_wrong_command_line_asks_nobody(
+def test_an_invalid_command_line_sends_no_request(
     node: FakeNode, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert cli.main(arguments) == ExitCode.USAGE
@@ -314,7 +314,9 @@ def test_where_no_node_is_the_remedy_is_to_start_one(capsys: pytest.CaptureFixtu
     )
 
 
-def test_a_node_that_is_not_ready_says_why(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_that_is_not_ready_is_reported_with_its_reason(
+    node: FakeNode, capsys: pytest.CaptureFixture[str]
+) -> None:
     node.fault("/api/v1/query", 503, "unavailable", "no shard can answer: shard 0 is replaying")
     assert cli.main(["query", "up", "--output", "json"]) == ExitCode.NOT_READY
     told = json.loads(capsys.readouterr().out)["error"]
@@ -331,7 +333,7 @@ def test_a_selector_that_the_node_refuses_is_a_wrong_command_line(
 
 
 @pytest.mark.parametrize("name", ["series", "labels", "values", "query"])
-def test_the_help_tells_what_each_exit_code_means(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_explains_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([name, "--help"]) == ExitCode.OK
     shown = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY):

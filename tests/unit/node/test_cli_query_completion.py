@@ -75,7 +75,7 @@ def test_options_and_their_words_are_offered(
     assert offered(monkeypatch, capsys, "labels", "--config", "a.toml", "--ca-file", "x") == ["file,x"]
 
 
-def test_a_line_that_makes_no_sense_offers_nothing_and_says_nothing(
+def test_an_invalid_line_gives_no_completions_and_no_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert offered(monkeypatch, capsys, "bogus", "x") == []
@@ -121,7 +121,7 @@ def test_completing_a_command_imports_nothing_heavy() -> None:
     assert HEAVY & set(done.stderr.split()) == set()
 
 
-def test_bash_offers_what_it_is_told(tmp_path: Path) -> None:
+def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     program = tmp_path / "strandline"
     call = "import sys; from strandline.node.cli.main import main; sys.exit(main())"
     program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{call}' \"$@\"\n")

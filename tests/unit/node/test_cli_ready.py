@@ -53,7 +53,7 @@ def commands(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return commands_over(world, monkeypatch, capsys)
 
 
-def test_an_hour_that_is_ready_is_told_with_its_revision(world: World, commands: Commands) -> None:
+def test_a_ready_hour_is_reported_with_its_revision(world: World, commands: Commands) -> None:
     assert commands.text("ready", HOURS[0]) == (
         ExitCode.OK,
         f"{HOURS[0]} is ready, revision 0, late samples: 0\n",
@@ -68,7 +68,7 @@ def test_an_hour_that_is_ready_is_told_with_its_revision(world: World, commands:
     assert (found["behind"], found["losses"]) == ([], [])
 
 
-def test_an_hour_that_is_not_ready_has_an_exit_code_of_its_own_and_says_who_is_behind(
+def test_an_hour_that_is_not_ready_has_its_own_exit_code_and_lists_partitions_behind(
     world: World, commands: Commands
 ) -> None:
     stuck = other_group(world)
@@ -94,12 +94,12 @@ def test_an_hour_that_is_not_ready_has_an_exit_code_of_its_own_and_says_who_is_b
     assert lines[2].split() == ["0", str(FIRST + 1), str(FIRST + 2), str(stuck), "1h"]
 
 
-def test_a_day_is_asked_about_in_the_same_way(commands: Commands) -> None:
+def test_a_day_is_checked_like_an_hour(commands: Commands) -> None:
     code, out, _ = commands.text("ready", "1970-02-11")
     assert code == ExitCode.NOT_READY
     assert out.splitlines()[:2] == [
         "1970-02-11 is not ready.",
-        "2 of 24 hours are ready, 1970-02-11T00 is the first that is not",
+        "2 of 24 hours are ready; first that is not: 1970-02-11T00",
     ]
 
 
@@ -110,7 +110,7 @@ def test_what_is_before_the_beginning_or_the_history_is_unknown_and_never_ready(
     assert code == ExitCode.NOT_READY
     assert out.splitlines() == [
         "1970-02-11T03 is unknown: no partition was read yet.",
-        "Partitions that were first read later, and do not count: 0",
+        "Partitions that were first read later and do not count: 0",
     ]
     world.pass_time(400 * 24 * HOUR)
     code, out, _ = commands.text("ready", "1970-02-11T03")
@@ -118,7 +118,7 @@ def test_what_is_before_the_beginning_or_the_history_is_unknown_and_never_ready(
     assert "never read" in out, "all rows have expired"
 
 
-def test_an_accepted_loss_is_told(world: World, commands: Commands) -> None:
+def test_an_accepted_loss_is_reported(world: World, commands: Commands) -> None:
     produce_everywhere(world, "lost")
     world.read_all()
     world.crash()
@@ -128,17 +128,17 @@ def test_an_accepted_loss_is_told(world: World, commands: Commands) -> None:
     world.pass_hours(2)
     code, out, _ = commands.text("ready", HOURS[2])
     assert code == ExitCode.OK
-    assert f"Partition 0: offsets from 2 up to 3 were lost (deleted), in bucket {FIRST + 2}; that was accepted." in out
+    assert f"Partition 0: accepted loss of offsets from 2 up to 3 (deleted), in bucket {FIRST + 2}." in out
 
 
-def test_a_partition_that_nobody_has_taken_is_behind(world: World, commands: Commands) -> None:
+def test_a_partition_that_was_never_owned_is_behind(world: World, commands: Commands) -> None:
     commands.topic = MemoryTopic(world, world)
     code, out, _ = commands.text("ready", HOURS[0])
     assert code == ExitCode.NOT_READY
     assert out.splitlines()[2].split() == ["1", "never", "read", str(FIRST), "all", "-"]
 
 
-def test_late_samples_that_a_rewind_has_taken_back_are_told(world: World, commands: Commands) -> None:
+def test_late_samples_that_a_rewind_made_unavailable_are_reported(world: World, commands: Commands) -> None:
     world.produce(("m", "late", START, 1.0))
     world.pass_hours(1)
     world.running.close()
@@ -148,7 +148,7 @@ def test_late_samples_that_a_rewind_has_taken_back_are_told(world: World, comman
     assert code == ExitCode.OK
     assert out.splitlines() == [
         f"{HOURS[0]} is ready, revision 1, late samples: 1",
-        "Late samples that are read again after a rewind, and can't be found now: 1",
+        "Late samples that are unavailable until a rewind has read them again: 1",
     ]
 
 
@@ -175,13 +175,13 @@ def test_waiting_ends_when_its_time_is_over(world: World, commands: Commands) ->
     assert world.clock.monotonic() - before < 91, "without it nobody waits"
 
 
-def test_nobody_waits_for_what_can_not_be_told(world: World, commands: Commands) -> None:
+def test_an_unknown_hour_is_not_waited_for(world: World, commands: Commands) -> None:
     before = world.clock.monotonic()
     assert commands.text("ready", "1970-02-11T03", "--wait", "90")[0] == ExitCode.NOT_READY
     assert world.clock.monotonic() == before
 
 
-def test_what_may_pass_is_waited_for_and_told_if_it_does_not(world: World, commands: Commands) -> None:
+def test_retryable_errors_are_retried_and_raised_at_the_timeout(world: World, commands: Commands) -> None:
     calls = 0
 
     def fail_twice(call: StoreCall) -> None:
@@ -229,14 +229,14 @@ def test_only_rows_from_the_hour_on_are_read_where_that_is_enough(world: World, 
         (["2026-11-15", "--wait", "-1"], "-1.0 is not in the range x>=0"),
     ],
 )
-def test_a_wrong_command_line_asks_nobody(commands: Commands, arguments: list[str], message: str) -> None:
+def test_an_invalid_command_line_sends_no_request(commands: Commands, arguments: list[str], message: str) -> None:
     code, _, err = commands.text("ready", *arguments)
     assert code == ExitCode.USAGE
     assert message in err
     assert commands.asked == 0
 
 
-def test_the_help_tells_what_each_exit_code_means(commands: Commands) -> None:
+def test_the_help_explains_the_exit_codes(commands: Commands) -> None:
     out = commands.text("ready", "--help")[1]
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY):
         assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in out

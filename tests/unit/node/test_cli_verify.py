@@ -202,7 +202,7 @@ def test_partitions_of_the_topic_that_no_node_reads_are_named(
     assert report["sound"] is True
     Damage(world).execute("DELETE FROM segments WHERE bucket = ?", FIRST + 1)
     assert verify(settings) == ExitCode.VERIFY_FAILED
-    assert "wrong, and partitions 1-2 have never been read by a node: nothing of them is stored:" in (
+    assert "findings, and partitions 1-2 have never been read by a node: nothing of them is stored:" in (
         capsys.readouterr().out
     )
 
@@ -224,7 +224,7 @@ def test_without_kafka_what_is_stored_is_verified_all_the_same(
     assert waited == [5.0]
 
 
-def test_only_the_shards_that_were_asked_for(world: World, settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_chosen_shards_are_reported(world: World, settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world.sqlite.take(ShardId("metrics", 1), "me", None, now=world.clock.now_ms(), topic_id="topic-1")
     assert verify(settings, "--shard", "1", "--shard", "1", "--output", "json") == ExitCode.OK
     assert [one["shard"] for one in document(capsys)["shards"]] == [1]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
         (-7_200_000, "-2h"),
     ],
 )
-def test_a_span_is_told_in_its_two_largest_units(milliseconds: int, text: str) -> None:
+def test_a_span_is_formatted_in_its_two_largest_units(milliseconds: int, text: str) -> None:
     assert span(milliseconds) == text
 
 

@@ -210,7 +210,7 @@ def test_a_report_has_records_bytes_time_and_the_time_left_of_each_job(world: Wo
     deleted_at = first.bucket * HOUR + world.options.grace + 24 * HOUR
     assert first.time_left_seconds == shard.time_left_seconds == (deleted_at - world.clock.now_ms()) / 1000
     text = shown(report)
-    assert "Dataset metrics, topic topic, which Kafka keeps 1 d 0 h." in text
+    assert "Dataset metrics, topic topic, retention 1 d 0 h." in text
     assert "local copy" in text
     assert "To replay: 3 records" in text
     assert text.count(moment(first.bucket * HOUR)) == 1
@@ -224,11 +224,11 @@ def test_a_report_as_json_has_all_jobs(world: World) -> None:
     assert told["kafka_retention_seconds"] is None
     assert told["shards"][0]["source"] == "buckets"
     text = shown(report)
-    assert "which Kafka keeps for ever." in text
-    assert "and 10 more, which --output json shows." in text
+    assert "retention unlimited." in text
+    assert "and 10 more, see --output json." in text
 
 
-def test_a_shard_that_lost_data_is_told_with_the_others_and_gives_the_exit_code(world: World) -> None:
+def test_a_shard_that_lost_data_is_reported_with_the_others_and_has_an_exit_code(world: World) -> None:
     crashed_behind(world, 1)
     good = planned(world, found(world)).shards[0]
     lost = PlannedShard.refused(1, DataLost("partition metrics/1", 5, 9))
@@ -241,7 +241,7 @@ def test_a_shard_that_lost_data_is_told_with_the_others_and_gives_the_exit_code(
     assert PlanReport.of("m", "t", job_order_of(world), RATES, [good, other]).exit_code == ExitCode.FAILED
 
 
-def test_of_an_unknown_size_only_the_records_are_told(world: World) -> None:
+def test_without_a_size_only_the_number_of_records_is_shown(world: World) -> None:
     crashed_behind(world, 1)
     report = planned(world, replace(found(world), bytes_per_record=None))
     assert (report.records, report.bytes, report.seconds) == (1, None, None)

@@ -73,7 +73,7 @@ def shown(report: RecoverStatus, output_format: OutputFormat = "text") -> str:
     return out.getvalue()
 
 
-def test_a_shard_s_owner_and_checkpoints_are_told(store: Store, clock: ManualClock) -> None:
+def test_a_shard_s_owner_and_checkpoints_are_reported(store: Store, clock: ManualClock) -> None:
     filled(store, clock)
     clock.sleep(12)
     found = looked(store, clock)
@@ -86,19 +86,19 @@ def test_a_shard_s_owner_and_checkpoints_are_told(store: Store, clock: ManualClo
     assert "12 s ago" in text
 
 
-def test_a_shard_that_nobody_took_and_one_whose_owner_left_are_told_apart(store: Store, clock: ManualClock) -> None:
+def test_a_shard_that_was_never_owned_differs_from_a_released_one(store: Store, clock: ManualClock) -> None:
     never = looked(store, clock)
     assert (never.owner, never.checkpoint, never.newest_bucket) == ("", None, None)
-    assert "never taken" in shown(RecoverStatus("metrics", (never,)))
+    assert "never owned" in shown(RecoverStatus("metrics", (never,)))
     ownership = store.take(SHARD, "somebody", None, now=clock.now_ms(), topic_id="topic-1")
     assert ownership is not None
     store.touch(ownership, None, 0)
     left = looked(store, clock)
     assert (left.owner, left.seen_seconds_ago) == ("somebody", None)
-    assert "left" in shown(RecoverStatus("metrics", (left,)))
+    assert "released" in shown(RecoverStatus("metrics", (left,)))
 
 
-def test_jobs_are_told_with_state_epoch_worker_lease_failures_and_reason(
+def test_jobs_are_listed_with_state_epoch_worker_lease_failures_and_reason(
     store: Store, clock: ManualClock, jobs: list[Job]
 ) -> None:
     board = JobBoard(store, clock)
@@ -129,7 +129,7 @@ def test_jobs_are_told_with_state_epoch_worker_lease_failures_and_reason(
     assert [job["state"] for job in told["jobs"]] == ["done", "leased", "pending"]
 
 
-def test_a_replay_that_stopped_is_told_with_its_reason_and_gives_the_exit_code(
+def test_a_stopped_replay_is_reported_with_its_reason_and_an_exit_code(
     store: Store, clock: ManualClock, jobs: list[Job]
 ) -> None:
     board = JobBoard(store, clock)
@@ -146,7 +146,7 @@ def test_a_replay_that_stopped_is_told_with_its_reason_and_gives_the_exit_code(
 def test_many_jobs_are_cut_short_in_a_table_only(store: Store, clock: ManualClock, jobs: list[Job]) -> None:
     JobBoard(store, clock).adopt(SHARD, [replace(jobs[0], bucket=number) for number in range(60)])
     report = RecoverStatus("metrics", (looked(store, clock),))
-    assert "and 10 more, which --output json shows." in shown(report)
+    assert "and 10 more, see --output json." in shown(report)
     assert len(json.loads(shown(report, "json"))["shards"][0]["jobs"]) == 60
 
 
@@ -171,7 +171,7 @@ def sqlite_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return path
 
 
-def test_the_command_tells_what_is_in_the_store(
+def test_the_command_reports_what_is_in_the_store(
     sqlite_settings: Path, store: Store, clock: ManualClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     filled(store, clock)
@@ -180,12 +180,10 @@ def test_the_command_tells_what_is_in_the_store(
     assert [shard["shard"] for shard in told["shards"]] == [0, 1]
     assert told["shards"][0]["checkpoint"] == 150
     assert main(["recover", "status", "--config", str(sqlite_settings), "--shard", "1"]) == ExitCode.OK
-    assert "never taken" in capsys.readouterr().out
+    assert "never owned" in capsys.readouterr().out
 
 
-def test_the_command_says_if_there_is_no_such_dataset(
-    sqlite_settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_dataset_is_reported(sqlite_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recover", "status", "--config", str(sqlite_settings)]) == ExitCode.FAILED
     assert "the store has no dataset 'metrics'" in capsys.readouterr().err
 
@@ -198,5 +196,5 @@ def test_a_clock_that_differs_from_the_store_s_is_named() -> None:
         assert lines == (expected if told else [])
 
 
-def test_without_a_server_of_the_store_there_is_no_clock_to_compare_with(store: Store, clock: ManualClock) -> None:
+def test_a_store_without_a_server_has_no_clock_to_compare(store: Store, clock: ManualClock) -> None:
     assert clock_differences(store, clock.now_ms()) == {}

@@ -109,7 +109,7 @@ def test_a_speed_is_that_of_the_last_minute() -> None:
     assert rate.seconds_left == pytest.approx(801)
 
 
-def test_no_speed_is_told_before_it_is_known_and_a_lost_attempt_begins_anew() -> None:
+def test_no_rate_is_shown_before_it_is_known_and_a_lost_attempt_restarts_it() -> None:
     rate = ProgressRate()
     assert rate.note(0, 7) == "0 of 7 parts, 0 records"
     rate.record(0, 0, Counts(records=500))

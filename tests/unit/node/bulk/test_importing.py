@@ -113,11 +113,11 @@ def test_a_plan_names_files_sizes_and_parts(plan: ImportPlan) -> None:
     report = PlanReport.of(plan, estimate_import(plan, ManualClock()))
     assert (len(report.files), report.parts, report.bytes) == (1, 1, plan.parts[0].files[0].size)
     text = "\n".join(str(block) for block in report.blocks())
-    assert "About 3 records with 2 samples, 1 bad records, by 3 records in 1 pieces of the files" in text
+    assert "About 3 records with 2 samples, 1 bad records, estimated from 3 records in 1 pieces of the files" in text
     assert "Nothing was written" in text
 
 
-def test_a_plan_can_be_told_without_a_limit_on_times_ahead(plan: ImportPlan) -> None:
+def test_a_plan_without_a_limit_on_future_times_is_reported(plan: ImportPlan) -> None:
     unlimited = replace(plan, spec=replace(plan.spec, times=TimeRange(plan.spec.times.first, LATEST)))
     text = "\n".join(str(block) for block in PlanReport.of(unlimited, None).blocks())
     assert "Samples before 2027-01-14 08:00:00Z would be bad records." in text

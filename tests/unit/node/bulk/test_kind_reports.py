@@ -44,9 +44,9 @@ def test_a_job_that_sends_series_has_messages_and_no_samples() -> None:
     assert dict(zip(listed.columns, listed.rows[0], strict=True))["landed"] == "10 messages"
 
 
-def test_an_import_says_of_how_many_series_it_is_at_most() -> None:
+def test_an_import_reports_its_maximum_number_of_series() -> None:
     outcome = PartOutcome(Counts(records=12, samples=10), series=7, times=SamplesByTime(HOUR, {0: 10}))
     parts = [BulkPart("metrics", "1", at, '{"uri": "a"}', 1, outcome=outcome.to_json()) for at in range(2)]
     status = JobStatus.of(BulkJob("metrics", "1", IMPORT, "{}", "", 2, 1, 0), parts)
     assert status.series == 14
-    assert any("at most 14 series" in str(block) for block in status.blocks())
+    assert any("At most 14 series" in str(block) for block in status.blocks())

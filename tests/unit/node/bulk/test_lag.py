@@ -74,7 +74,7 @@ def test_a_node_that_is_expected_and_does_not_answer_is_warned_of_once_each_time
     assert warnings_of(limit, clock, 3) == 1
 
 
-def test_a_worker_on_a_machine_without_a_node_says_nothing_about_it() -> None:
+def test_a_worker_on_a_machine_without_a_node_logs_no_warning() -> None:
     node, clock = Node(), ManualClock()
     limit = LagLimit(node, 30, clock, is_expected=False)
     node.is_there = False
@@ -130,7 +130,7 @@ def test_the_lag_stays_under_the_limit_however_fast_a_job_could_land(times: floa
     assert shard.read > 0.95 * 400 * min(speed, speed * times)
 
 
-def test_a_shard_that_starts_again_or_has_read_everything_is_measured_anew() -> None:
+def test_the_speed_is_measured_again_after_a_restart_or_without_a_backlog() -> None:
     speed = ReadingSpeed()
     # 100 were unread when it asked the brokers, 10 and 20 fewer since then.
     assert [speed.left_s(ShardLag(0, 1.0, 100, 10 * at), at) for at in (0, 1, 2)] == [0, 0, 8]
@@ -152,11 +152,11 @@ def test_a_shard_that_starts_again_or_has_read_everything_is_measured_anew() -> 
         (Settings(http={"node_address": "127.0.0.1:9999"}), True),
     ],
 )
-def test_lags_are_expected_where_a_setting_says_that_there_is_a_node(settings: Settings, expected: bool) -> None:
+def test_lags_are_expected_if_a_setting_indicates_a_node(settings: Settings, expected: bool) -> None:
     assert expects_lags(settings) is expected
 
 
-def test_a_node_is_asked_for_the_lags_of_its_shards() -> None:
+def test_the_lags_of_shards_are_requested_from_the_node() -> None:
     with fake_node() as node:
         shards = [
             {"shard": 0, "lag_s": 2.5, "lag": 7, "position": 100},

@@ -62,7 +62,7 @@ def set_state(board: BulkBoard, job: BulkJob, state: BulkJobState) -> None:
     board.change(job, lambda one: replace(one, state=state, version=one.version + 1))
 
 
-def test_an_import_that_is_asked_for_again_goes_on(board: BulkBoard, clock: ManualClock, file: Path) -> None:
+def test_a_repeated_import_is_continued(board: BulkBoard, clock: ManualClock, file: Path) -> None:
     assert open_job(board, planned(file, clock)) is None
     job = add_job(SETTINGS, board, planned(file, clock), clock)
     clock.sleep(3_600)
@@ -146,7 +146,7 @@ def exported(**changes: object) -> ExportSpec:
         (lambda one: replace(one, end=10), False),
     ],
 )
-def test_an_export_of_the_same_goes_on(
+def test_an_identical_export_is_continued(
     board: BulkBoard, clock: ManualClock, change: Callable[[ExportOptions], ExportOptions], is_same: bool
 ) -> None:
     add_job(SETTINGS, board, PlannedJob("export", exported().to_json(), "hash", ("{}",)), clock)

@@ -32,12 +32,12 @@ def packed(size: int) -> str:
         ([packed(SPARK_FROM_BYTES)], Placement.PROCESS),
     ],
 )
-def test_large_imports_run_on_spark_unless_it_is_said_otherwise(found: list[str], placement: Placement) -> None:
+def test_large_imports_run_on_spark_by_default(found: list[str], placement: Placement) -> None:
     assert resolve_placement(Placement.AUTO, "import", found) is placement
     assert resolve_placement(Placement.PROCESS, "import", found) is Placement.PROCESS
     assert resolve_placement(Placement.SPARK, "import", found) is Placement.SPARK
 
 
-def test_jobs_that_read_no_files_run_in_the_process_unless_it_is_said_otherwise() -> None:
+def test_jobs_that_read_no_files_run_in_the_process_by_default() -> None:
     assert resolve_placement(Placement.AUTO, "send", ["{}"] * 1_000) is Placement.PROCESS
     assert resolve_placement(Placement.SPARK, "send", ["{}"]) is Placement.SPARK

@@ -31,7 +31,7 @@ def started(*_: object) -> Iterator[None]:
     yield
 
 
-def test_parts_run_in_the_process_with_a_warning_if_spark_was_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_auto_parts_run_in_the_process_with_a_warning_if_spark_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_running, "spark_runner", unstarted)
     printed, warnings = StringIO(), list[str]()
     steps = LineSteps("Importing", printed, CLOCK)
@@ -43,7 +43,7 @@ def test_parts_run_in_the_process_with_a_warning_if_spark_was_not_asked_for(monk
     assert "Starting Spark: failed" in printed.getvalue()
 
 
-def test_what_keeps_spark_from_being_started_is_raised_if_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_starting_spark_is_raised_if_spark_was_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_running, "spark_runner", unstarted)
     steps = LineSteps("Importing", StringIO(), CLOCK)
     with pytest.raises(SparkUnavailable, match="no jars"), runner_for(Placement.SPARK, Settings(), steps, CLOCK):

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.errors import ExitCode
 from strandline.node.cli import main as cli
-from strandline.node.client.errors import marked
+from strandline.node.client.errors import with_caret
 from support.fake_node import fake_node
 
 pytestmark = pytest.mark.unit
@@ -70,7 +70,7 @@ def test_a_query_is_formatted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out) == {"query": "1 + 2"}
 
 
-def test_what_is_no_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["promql", "format", "up and\nsum(up) + 'a'"]) == ExitCode.USAGE
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -78,12 +78,12 @@ def test_what_is_no_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[st
 
 
 def test_a_long_line_is_cut_around_the_place() -> None:
-    line, caret = marked("a" * 300 + "!" + "b" * 300, 1, 301)
+    line, caret = with_caret("a" * 300 + "!" + "b" * 300, 1, 301)
     assert line.startswith("  ...aaa")
     assert line.endswith("bbb...")
     assert line[len(caret) - 1] == "!"
-    assert marked("up", 1, 3) == ["  up", "    ^"], "the place may be the end"
-    assert marked("up", 7, 1) == [], "a position of another text"
+    assert with_caret("up", 1, 3) == ["  up", "    ^"], "the place may be the end"
+    assert with_caret("up", 7, 1) == [], "a position of another text"
 
 
 def test_a_plan_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +154,7 @@ def test_a_plan_is_there_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["series"] is None
 
 
-def test_a_node_is_asked_for_the_number_of_series_and_estimates_their_samples(
+def test_the_node_reports_the_number_of_series_and_estimates_their_samples(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with fake_node() as node:
@@ -173,7 +173,7 @@ def test_a_node_is_asked_for_the_number_of_series_and_estimates_their_samples(
     assert (told["series"], told["estimated_samples"]) == ({"1": 1234}, {"1": 24_680})
 
 
-def test_a_node_that_does_not_estimate_samples_still_tells_the_number_of_series(
+def test_a_node_that_does_not_estimate_samples_still_reports_the_number_of_series(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with fake_node() as node:

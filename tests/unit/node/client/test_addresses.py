@@ -30,13 +30,13 @@ def test_a_url_names_an_address(written: str, address: NodeAddress, url: str) ->
         ("127.0.0.1:9460", "does not begin with http:// or https://"),
         ("ftp://a", "does not begin with http:// or https://"),
         ("http://", "has no host"),
-        ("http://a:99999", "is not one"),
-        ("http://[::1", "is not one"),
+        ("http://a:99999", "is invalid"),
+        ("http://[::1", "is invalid"),
         ("http://a/?x=1", "has more than"),
         ("http://a/ü", "has characters that are not allowed in URLs"),
     ],
 )
-def test_what_is_no_url_is_refused(written: str, fault: str) -> None:
+def test_an_invalid_url_is_refused(written: str, fault: str) -> None:
     with pytest.raises(BadAddress, match=fault) as refused:
         parse_url(written)
     assert refused.value.exit_code == ExitCode.USAGE
@@ -63,13 +63,13 @@ def test_the_settings_say_where_their_node_listens(listening: str, host: str) ->
     assert address_of(settings) == NodeAddress(host, 9460)
 
 
-def test_a_node_that_listens_everywhere_is_asked_on_this_machine() -> None:
+def test_a_node_that_listens_on_all_addresses_is_queried_on_loopback() -> None:
     for listening, host in (("0.0.0.0:9460", "127.0.0.1"), ("[::]:9460", "::1")):
         settings = HttpSettings.model_construct(node_address=listening, tls_certificate_file=None)
         assert address_of(settings).host == host
 
 
-def test_a_port_that_nobody_knows_before_has_to_be_given() -> None:
+def test_a_port_that_is_chosen_at_the_start_must_be_given() -> None:
     settings = HttpSettings.model_construct(node_address="127.0.0.1:0", tls_certificate_file=None)
     with pytest.raises(BadAddress, match="any free port") as refused:
         address_of(settings)

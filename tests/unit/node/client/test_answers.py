@@ -12,14 +12,14 @@ VECTOR = {"resultType": "vector", "result": [{"metric": {"a": "b"}, "value": [1.
 MATRIX = {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"], [16.001, "+Inf"]]}]}
 
 
-def test_a_list_is_cut_to_the_limit_and_says_so() -> None:
+def test_a_list_that_is_cut_to_the_limit_is_marked_as_truncated() -> None:
     whole, cut = Envelope(["a", "b"], ()), Envelope(["a", "b", "c"], ())
     assert (texts(whole, 2).items, texts(whole, 2).more) == (("a", "b"), False)
     assert (texts(cut, 2).items, texts(cut, 2).more) == (("a", "b"), True)
     assert (texts(cut, 0).items, texts(cut, 0).more) == (("a", "b", "c"), False)
 
 
-def test_a_node_s_own_limit_is_told_in_the_same_way() -> None:
+def test_a_list_that_the_node_truncates_is_marked_in_the_same_way() -> None:
     said = "results truncated due to limit: there are more than the 2 that are listed"
     found = texts(Envelope(["a", "b"], ("a shard is away", said)), 0)
     assert (found.more, found.warnings) == (True, ("a shard is away",))
@@ -39,14 +39,14 @@ def test_samples_come_as_a_vector_a_matrix_a_scalar_or_a_string() -> None:
 
 
 @pytest.mark.parametrize("data", [None, {"a": 1}, "text", [1], [None], [["a"]]])
-def test_what_is_no_list_of_texts_is_refused(data: object) -> None:
+def test_a_malformed_list_of_strings_is_refused(data: object) -> None:
     with pytest.raises(NotANode, match="the answer is malformed"):
         texts(Envelope(data, ()), 9)
 
 
 @pytest.mark.parametrize("data", [[1], ["a"], [{"a": 1}], [{"a": None}]])
-def test_what_is_no_list_of_series_is_refused(data: object) -> None:
-    with pytest.raises(NotANode, match="where labels should be"):
+def test_a_malformed_list_of_series_is_refused(data: object) -> None:
+    with pytest.raises(NotANode, match="expected labels"):
         label_sets(Envelope(data, ()), 9)
 
 
@@ -64,6 +64,6 @@ def test_what_is_no_list_of_series_is_refused(data: object) -> None:
         {"resultType": "matrix", "result": [{"metric": {}, "values": [["1", "2"]]}]},
     ],
 )
-def test_what_is_no_result_of_a_query_is_refused(data: object) -> None:
+def test_a_malformed_query_result_is_refused(data: object) -> None:
     with pytest.raises(NotANode, match="the answer is malformed"):
         samples(Envelope(data, ()), 9)

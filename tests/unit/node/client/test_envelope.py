@@ -31,14 +31,14 @@ def fault(status: int, kind: str, reason: str = "because") -> StrandlineError:
     return raised.value
 
 
-def test_a_good_answer_is_its_data_and_all_that_is_said_of_it() -> None:
+def test_a_successful_answer_has_data_warnings_and_infos() -> None:
     found = parse_reply(reply(200, {"status": "success", "data": [1], "warnings": ["a", 2], "infos": ["b"]}))
     assert (found.data, found.warnings, found.infos) == ([1], ("a",), ("b",))
     found = parse_reply(reply(200, {"status": "success", "data": []}))
     assert (found.warnings, found.infos) == ((), ())
 
 
-def test_a_node_that_is_not_ready_tells_why_and_has_an_exit_code_of_its_own() -> None:
+def test_a_node_that_is_not_ready_is_reported_with_its_reason_and_its_own_exit_code() -> None:
     error = fault(503, "unavailable", "shard 0 is replaying (40 %)")
     assert type(error) is NodeNotReady
     assert error.exit_code == ExitCode.NOT_READY
@@ -46,7 +46,7 @@ def test_a_node_that_is_not_ready_tells_why_and_has_an_exit_code_of_its_own() ->
     assert f"{URL}/-/ready" in error.remedy
 
 
-def test_a_question_that_makes_no_sense_is_told_in_the_node_s_words() -> None:
+def test_an_invalid_request_is_reported_with_the_node_s_message() -> None:
     error = fault(400, "bad_data", "'up{' is not a selector")
     assert type(error) is QuestionWrong
     assert (error.message, error.exit_code) == ("'up{' is not a selector", ExitCode.USAGE)
@@ -65,7 +65,7 @@ def test_a_question_that_makes_no_sense_is_told_in_the_node_s_words() -> None:
         (404, "not_found", NotANode),
     ],
 )
-def test_errors_are_told_apart(status: int, kind: str, expected: type[StrandlineError]) -> None:
+def test_errors_have_different_types(status: int, kind: str, expected: type[StrandlineError]) -> None:
     assert type(fault(status, kind)) is expected
 
 
@@ -74,13 +74,13 @@ def test_only_what_may_pass_is_retryable() -> None:
     assert not any(issubclass(kind, Retryable) for kind in (AccessDenied, NodeRefused, NotANode, QuestionWrong))
 
 
-def test_who_has_no_token_is_told_how_to_show_one() -> None:
+def test_without_a_token_the_remedy_names_the_option() -> None:
     error = fault(401, "unauthorized", "a token is needed")
     assert "a token is needed" in error.message
     assert "--token-file" in error.remedy
 
 
-def test_what_a_node_says_reaches_no_terminal_raw_and_is_not_endless() -> None:
+def test_a_node_s_message_is_escaped_and_truncated() -> None:
     error = fault(422, "execution", "\x1b[2J" + "x" * 5000)
     assert "\x1b" not in error.message
     assert len(error.message) < 1200
@@ -98,7 +98,7 @@ def test_what_a_node_says_reaches_no_terminal_raw_and_is_not_endless() -> None:
         (302, b"", ""),
     ],
 )
-def test_who_does_not_answer_as_the_api_does_is_no_node(status: int, content: object, kind: str) -> None:
+def test_a_server_with_other_answers_is_not_accepted_as_a_node(status: int, content: object, kind: str) -> None:
     with pytest.raises(NotANode, match="which is not Prometheus' API") as raised:
         parse_reply(reply(status, content, kind))
     assert str(status) in raised.value.message
@@ -110,6 +110,6 @@ def test_a_proxy_without_its_server_is_not_taken_for_a_wrong_address() -> None:
         parse_reply(reply(502, b"<html>Bad Gateway</html>", "text/html"))
 
 
-def test_a_good_envelope_with_a_bad_status_is_no_answer() -> None:
+def test_a_successful_envelope_with_an_error_status_is_refused() -> None:
     with pytest.raises(StrandlineError):
         parse_reply(reply(500, {"status": "success", "data": []}))

@@ -63,7 +63,7 @@ def test_a_moment_is_written_in_any_of_these_ways(written: str, moment: int) -> 
         ("-1h5", "not a valid time"),
     ],
 )
-def test_what_is_no_moment_is_refused_with_what_would_be(written: str, reason: str) -> None:
+def test_an_invalid_time_is_refused_with_the_valid_formats(written: str, reason: str) -> None:
     with pytest.raises(ValueError, match=f"^{reason}"):
         parse_moment(written, NOW)
 
@@ -99,7 +99,7 @@ def test_a_length_that_is_shown_can_be_written(length: int) -> None:
 
 
 @given(st.integers(0, 10**13), st.integers(1, 1000))
-def test_the_default_step_gives_few_points_and_is_whole_seconds(length: int, points: int) -> None:
+def test_the_default_step_limits_the_points_and_is_a_multiple_of_a_second(length: int, points: int) -> None:
     step = default_step(length, points)
     assert step >= 1000
     assert step % 1000 == 0
@@ -116,6 +116,6 @@ def test_the_default_step_misses_no_sample_of_a_long_range(length: int) -> None:
     assert default_step(length, 60) == DEFAULT_LOOKBACK_MS
 
 
-def test_the_default_step_is_longer_only_where_a_node_would_refuse_so_many_points() -> None:
+def test_the_default_step_only_exceeds_the_lookback_to_stay_below_max_points() -> None:
     assert default_step(39 * DAY, 60) == 2 * DEFAULT_LOOKBACK_MS
     assert default_step(1000 * DAY, 60) == 3 * HOUR

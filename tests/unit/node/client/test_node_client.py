@@ -34,7 +34,7 @@ def client(node: FakeNode) -> Iterator[NodeClient]:
         yield made
 
 
-def test_series_are_asked_for_with_one_more_than_wanted(node: FakeNode, client: NodeClient) -> None:
+def test_one_more_series_than_the_limit_is_requested(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/series", [{"__name__": "up"}], "a shard is away")
     found = client.series(("up", '{a="ü&"}'), TimeBounds(1_500, 2_000_000), 10)
     assert (found.items, found.more, found.warnings) == (({"__name__": "up"},), False, ("a shard is away",))
@@ -95,13 +95,13 @@ def test_the_token_goes_along_if_there_is_one(node: FakeNode, client: NodeClient
     assert [headers.get("Authorization") for headers in node.headers] == [None, "Bearer s3cret"]
 
 
-def test_what_stands_before_the_api_in_a_url_is_kept(node: FakeNode) -> None:
+def test_a_path_prefix_in_a_url_is_kept(node: FakeNode) -> None:
     node.data("/a/b/api/v1/labels", ["x"])
     with closing(NodeClient(parse_url(f"{node.url}/a/b/"))) as client:
         assert client.label_names((), TimeBounds(), 0).items == ("x",)
 
 
-def test_where_nobody_listens_the_remedy_is_to_start_the_node() -> None:
+def test_if_nothing_listens_the_remedy_is_to_start_the_node() -> None:
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port = bound.getsockname()[1]
     with pytest.raises(
@@ -112,7 +112,7 @@ def test_where_nobody_listens_the_remedy_is_to_start_the_node() -> None:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 100])
-def test_a_host_that_there_is_not_is_told(host: str) -> None:
+def test_an_unknown_host_is_reported(host: str) -> None:
     with pytest.raises(NodeUnreachable, match="no node answers at"):
         NodeClient(NodeAddress(host, 80)).label_names((), TimeBounds(), 0)
 
@@ -133,7 +133,7 @@ def listening(act: Callable[[socket.socket], None]) -> Iterator[NodeAddress]:
         thread.join()
 
 
-def test_a_server_that_says_nothing_is_not_waited_for_longer_than_told() -> None:
+def test_a_silent_server_is_waited_for_until_the_timeout() -> None:
     over = threading.Event()
 
     def act(_: socket.socket) -> None:
@@ -146,7 +146,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_longer_than_told() -> None
 
 
 @pytest.mark.parametrize("said", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"])
-def test_an_answer_that_breaks_off_is_told(said: bytes) -> None:
+def test_an_incomplete_answer_is_reported(said: bytes) -> None:
     def act(connection: socket.socket) -> None:
         connection.recv(10_000)
         connection.sendall(said)
@@ -158,7 +158,7 @@ def test_an_answer_that_breaks_off_is_told(said: bytes) -> None:
         NodeClient(address, timeout_s=10).label_names((), TimeBounds(), 0)
 
 
-def test_another_server_is_no_node(node: FakeNode, client: NodeClient) -> None:
+def test_another_server_is_not_accepted_as_a_node(node: FakeNode, client: NodeClient) -> None:
     assert node.answers == {}
     with pytest.raises(NotANode, match="answered 404 with text/plain"):
         client.label_names((), TimeBounds(), 0)
@@ -197,7 +197,7 @@ class TestTls:
             self.ask(secure, TlsVerification(certificates.ca), "localhost")
         assert secure.asked == []
 
-    def test_the_node_s_own_certificate_is_enough_whatever_host_it_is_for(
+    def test_the_node_s_own_certificate_is_accepted_for_any_host(
         self, secure: FakeNode, certificates: Certificates
     ) -> None:
         own = TlsVerification.pinned_to(certificates.server_bundle.read_text())
@@ -211,18 +211,18 @@ class TestTls:
                 self.ask(secure, TlsVerification.pinned_to(other.read_text()))
         assert secure.asked == []
 
-    def test_a_node_without_tls_is_told_from_one_that_is_not_trusted(self, node: FakeNode) -> None:
+    def test_a_node_without_tls_has_another_error_than_an_untrusted_one(self, node: FakeNode) -> None:
         with pytest.raises(NodeUntrusted, match="the TLS handshake with") as told:
             self.ask(node, TlsVerification())
         assert "http://" in told.value.remedy
 
-    def test_asking_for_plain_http_where_tls_is_spoken_is_told(self, secure: FakeNode) -> None:
+    def test_plain_http_to_a_tls_server_is_reported(self, secure: FakeNode) -> None:
         with pytest.raises(NodeUnreachable, match="use https://"):
             NodeClient(NodeAddress("127.0.0.1", secure.server_port), timeout_s=10).label_names((), TimeBounds(), 0)
 
     def test_a_file_without_certificates_is_refused(self, secure: FakeNode, tmp_path: Path) -> None:
         (tmp_path / "empty").write_text("nothing")
-        for path, reason in ((tmp_path / "empty", "holds no certificate"), (tmp_path / "none", "No such file")):
+        for path, reason in ((tmp_path / "empty", "contains no certificate"), (tmp_path / "none", "No such file")):
             with pytest.raises(BadCaFile, match=reason):
                 self.ask(secure, TlsVerification(path))
 

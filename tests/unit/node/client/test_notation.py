@@ -21,7 +21,7 @@ def test_a_series_is_written_as_the_selector_that_matches_it() -> None:
     assert selector_of({}) == "{}"
 
 
-def test_names_that_are_not_plain_stand_in_quotes() -> None:
+def test_names_that_need_quotes_are_quoted() -> None:
     assert selector_of({"__name__": "http.requests", "k8s.pod": "a"}) == '{"http.requests", "k8s.pod"="a"}'
     assert selector_of({"__name__": "on"}) == '{"on"}', "PromQL reads it as an operator"
     assert selector_of({"__name__": "job:up:sum", "a:b": "c"}) == 'job:up:sum{"a:b"="c"}', "only metrics have colons"

@@ -9,7 +9,7 @@ from strandline.wire.encoding import Series, encode_request, field
 pytestmark = pytest.mark.unit
 
 
-def test_the_request_asks_for_one_label_and_value_in_a_range_of_times() -> None:
+def test_the_request_selects_one_label_and_value_in_a_range_of_times() -> None:
     # By hand: queries = 1 { start = 1, end = 2, matchers = 3 { type 0 is left out, name = 2, value = 3 } }.
     matcher = b"\x12\x01a\x1a\x02bc"
     query = b"\x08\x05" + b"\x10\xac\x02" + b"\x1a" + bytes([len(matcher)]) + matcher

@@ -52,7 +52,7 @@ def test_many_lines_stay_in_order() -> None:
     assert lines(NamesReport.of(ListResult(names, False, ()), "names").blocks()) == list(names)
 
 
-def test_warnings_of_a_node_are_told_without_what_a_terminal_obeys() -> None:
+def test_warnings_of_a_node_are_printed_without_control_characters() -> None:
     report = NamesReport.of(ListResult((), False, ("\x1b[31mred\n",)), "names")
     assert list(report.notes()) == ["\\x1b[31mred"]
 
@@ -75,7 +75,7 @@ def test_a_query_is_a_table_of_times_and_values() -> None:
     }
 
 
-def test_warnings_and_infos_of_a_query_are_told_and_stand_apart_in_json() -> None:
+def test_warnings_and_infos_of_a_query_are_notes_and_separate_fields_in_json() -> None:
     found = ListResult((sampled("a", (T, "1")),), False, ("a shard is away",), ("metric might not be a counter",))
     report = QueryReport.of(found, 10)
     assert list(report.notes()) == ["a shard is away", "metric might not be a counter"]
@@ -84,7 +84,7 @@ def test_warnings_and_infos_of_a_query_are_told_and_stand_apart_in_json() -> Non
     assert (shown["warnings"], shown["infos"]) == (["a shard is away"], ["metric might not be a counter"])
 
 
-def test_a_range_is_a_table_with_no_more_lines_than_asked_for() -> None:
+def test_a_range_is_a_table_with_at_most_limit_lines() -> None:
     found = answered(sampled("a", (T, "1"), (T + 15_000, "2")), sampled("b", (T, "3")))
     report = QueryReport.of(found, 2, steps=STEPS)
     [table] = report.blocks()
@@ -116,7 +116,7 @@ def test_values_that_are_no_numbers_break_no_plot() -> None:
     ]
 
 
-def test_that_nothing_was_found_is_said() -> None:
+def test_an_empty_result_has_a_note() -> None:
     report = QueryReport.of(answered(), 10)
     assert list(report.blocks()) == []
     at_a_moment = "no series has a sample at that time, or up to query.lookback (5m by default) before it"
@@ -124,7 +124,7 @@ def test_that_nothing_was_found_is_said() -> None:
     assert list(QueryReport.of(answered(), 10, steps=STEPS).notes()) == ["no series has a sample in that range"]
 
 
-def test_that_samples_between_long_steps_do_not_count_is_said() -> None:
+def test_an_empty_result_with_long_steps_has_a_hint() -> None:
     [note] = QueryReport.of(answered(), 10, steps=Steps(T, T + 24 * HOUR, HOUR)).notes()
     assert "other samples between the steps are not used" in note
     assert "the step is 1h: use a shorter --step" in note

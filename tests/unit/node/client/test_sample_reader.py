@@ -52,7 +52,7 @@ def wanted(*numbers: int, last: int = 9) -> list[WantedSeries]:
     return [WantedSeries(canonical_labels(LABELS[number]), TimeRange(0, last)) for number in numbers]
 
 
-def test_series_are_asked_for_by_all_of_their_labels_and_come_back_with_their_hashes() -> None:
+def test_series_are_requested_by_all_labels_and_returned_with_their_hashes() -> None:
     asked: list[bytes] = []
 
     def answer(request: bytes) -> tuple[int, bytes]:
@@ -89,6 +89,6 @@ def test_what_is_too_large_is_divided_by_series_and_then_by_time() -> None:
 
 
 @pytest.mark.parametrize(("status", "error"), [(503, NotReadable), (401, AccessDenied), (500, NodeRefused)])
-def test_what_keeps_samples_from_being_read_is_told(status: int, error: type[Exception]) -> None:
+def test_errors_of_reading_samples_are_reported(status: int, error: type[Exception]) -> None:
     with answering(lambda _: (status, b"shard 0 is replaying")) as reader, pytest.raises(error):
         reader.read(wanted(0))

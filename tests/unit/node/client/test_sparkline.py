@@ -16,7 +16,7 @@ def test_the_height_of_a_character_is_the_value() -> None:
     assert sparkline([7, 0], 60) == "█▁"
 
 
-def test_a_series_that_does_not_change_lies_in_the_middle() -> None:
+def test_a_constant_series_is_drawn_in_the_middle() -> None:
     assert sparkline([3.5, 3.5], 60) == "▄▄"
 
 

@@ -24,7 +24,7 @@ def test_the_only_line_is_the_token(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
-    with pytest.raises(BadTokenFile, match="open to others") as refused:
+    with pytest.raises(BadTokenFile, match="accessible to other users") as refused:
         read_token(written(tmp_path, b"hunter2\n", mode))
     assert "chmod 600" in refused.value.remedy
     assert refused.value.exit_code == ExitCode.USAGE
@@ -33,13 +33,13 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> No
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"hunter2\nmore\n", b"hunter2\r\nX-Injected: 1", b"hunter\x002", b"\xff"]
 )
-def test_what_can_not_stand_in_a_header_is_no_token_and_not_repeated(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(BadTokenFile, match="holds no usable token") as refused:
+def test_a_token_with_invalid_characters_is_refused_and_not_shown(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(BadTokenFile, match="contains no valid token") as refused:
         read_token(written(tmp_path, content))
     assert "hunter" not in str(refused.value)
 
 
-def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadTokenFile, match="can't be read: No such file"):
         read_token(tmp_path / "none")
     os.mkfifo(tmp_path / "pipe")

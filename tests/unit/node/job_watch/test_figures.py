@@ -43,7 +43,7 @@ def seen(job: BulkJob, records: int = 0, bad: int = 0, states: tuple[JobState, .
     return job, summary(job, Counts(records=records, bad=bad), states)
 
 
-def test_what_was_done_before_the_first_look_is_not_counted_and_a_job_that_comes_later_is_counted_whole() -> None:
+def test_counts_before_the_first_read_are_not_included_and_later_jobs_are_counted_completely() -> None:
     looks = Looks(seen(bulk_job("a"), 1000))
     assert looks.records == 0
     looks.after(15, seen(bulk_job("a"), 1200), seen(bulk_job("b"), 50))
@@ -131,7 +131,7 @@ def test_speeds_are_those_between_looks_of_the_last_hour_at_most_one_in_ten_seco
     assert rates[0].time >= NOW + round(looks.seconds * 1000) - HISTORY_MS
 
 
-def test_a_clock_that_is_set_back_begins_the_history_anew() -> None:
+def test_a_clock_that_is_set_back_restarts_the_history() -> None:
     looks = Looks(seen(bulk_job("a")))
     looks.after(15, seen(bulk_job("a"), 100))
     figures = updated_figures(looks.figures, [seen(bulk_job("a"), 200)], NOW - HISTORY_MS, 30)

@@ -135,7 +135,7 @@ def test_parts_of_a_job_that_has_ended_are_read_once() -> None:
     in_loop(run())
 
 
-def test_a_change_is_seen_by_the_next_who_asks() -> None:
+def test_a_change_invalidates_the_cached_jobs() -> None:
     watched = Watched()
     watched.add(bulk_job("a"))
 
@@ -180,7 +180,7 @@ def test_a_store_that_fails_is_named_and_counted_and_what_was_known_stays() -> N
     in_loop(run())
 
 
-def test_a_store_that_hangs_is_named_after_a_deadline_and_the_event_loop_goes_on() -> None:
+def test_a_hanging_store_is_reported_after_a_timeout_and_does_not_block_the_event_loop() -> None:
     watched = Watched(timeout_s=0.05)
     watched.add(bulk_job("a"))
 
@@ -237,7 +237,7 @@ def test_a_client_that_goes_away_does_not_end_a_look_that_others_wait_for() -> N
     in_loop(run())
 
 
-def test_it_looks_by_itself_and_goes_on_after_a_failure() -> None:
+def test_it_polls_periodically_and_continues_after_a_failure() -> None:
     watched = Watched(interval_s=0.01, cache_s=0)
     watched.store.trouble = ValueError("an unexpected error")
 

@@ -426,7 +426,7 @@ def test_a_case_that_is_wrong_is_noticed(tmp_path: Path) -> None:
     assert (code, WRONG_CASE in said) == (1, True)
 
 
-def test_what_an_alert_says_can_be_written(said: str) -> None:
+def test_the_texts_of_alerts_can_be_rendered(said: str) -> None:
     assert set(re.findall(r'alertname="(\w+)"', said)) == set(CASES)
     assert len(re.findall(r'summary="(?:[^"\\]|\\.)+"', said)) >= len(CASES)
     assert "error expanding template" not in said
@@ -442,7 +442,7 @@ def test_an_alert_uses_only_metrics_of_the_catalogue_with_labels_that_they_have(
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
-def test_an_alert_says_how_bad_it_is_what_to_do_and_where_to_read_more(alert: AlertRule) -> None:
+def test_an_alert_has_a_severity_a_remedy_and_a_runbook(alert: AlertRule) -> None:
     assert alert.name.startswith("Strandline")
     assert alert.severity in ("warning", "critical")
     assert re.fullmatch(r"\d+[mh]", alert.held_for)

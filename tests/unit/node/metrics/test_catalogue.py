@@ -68,7 +68,7 @@ def test_metrics_are_exposed_with_the_labels_the_type_and_the_meaning_of_the_cat
         assert {frozenset(sample.labels) - {"le"} for sample in family.samples} == {frozenset(metric.labels)}
 
 
-def test_a_node_and_a_gateway_expose_the_whole_catalogue() -> None:
+def test_nodes_and_gateways_expose_all_metrics_of_the_catalogue() -> None:
     assert {*NODE_METRICS, *GATEWAY_METRICS} == set(CATALOGUE)
     names = [metric.name for metric in CATALOGUE]
     assert len(set(names)) == len(names)
@@ -86,7 +86,7 @@ def test_names_follow_the_rules(metric: Metric) -> None:
 
 
 @pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
-def test_each_says_what_it_means_and_what_to_do(metric: Metric) -> None:
+def test_each_metric_has_a_meaning_and_an_action(metric: Metric) -> None:
     for text in (metric.meaning, metric.action):
         assert text.endswith(".")
         assert text[0] == text[0].upper()

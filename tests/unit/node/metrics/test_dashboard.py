@@ -40,7 +40,7 @@ def test_panels_have_ids_of_their_own_and_a_title_and_do_not_overlap() -> None:
         taken |= cells
 
 
-def test_the_rows_are_those_that_whoever_is_on_call_looks_for() -> None:
+def test_the_dashboard_has_the_rows_for_operations() -> None:
     rows = [panel["title"] for panel in PANELS if panel["type"] == "row"]
     assert rows == [
         "Overview",

@@ -313,7 +313,7 @@ def test_the_version_of_lists_is_that_of_the_shards(figures: FrontFigures) -> No
     assert CountedQueries(FakeQueries(), figures).index_version() is None
 
 
-def test_the_memory_of_answers_is_told_as_of_the_scrape(clock: ManualClock) -> None:
+def test_the_memory_of_answers_is_as_of_the_scrape(clock: ManualClock) -> None:
     memory = AnswerMemory(100)
     figures = FrontFigures(clock, memory)
 

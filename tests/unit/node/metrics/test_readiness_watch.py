@@ -109,7 +109,9 @@ def test_before_the_first_look_nothing_is_known(watch: ReadinessWatch, opener: O
     assert opener.opened == 0, "a node starts without the store"
 
 
-def test_a_look_tells_the_newest_ready_hour_and_how_far_each_partition_is(watch: ReadinessWatch, world: World) -> None:
+def test_a_poll_finds_the_newest_ready_hour_and_how_far_each_partition_is_stored(
+    watch: ReadinessWatch, world: World
+) -> None:
     watch.poll()
     figures = watch.figures()
     assert (figures.looked_at, figures.newest_ready_hour) == (world.clock.now_ms(), FIRST + 1)
@@ -118,7 +120,7 @@ def test_a_look_tells_the_newest_ready_hour_and_how_far_each_partition_is(watch:
     assert (figures.flush_interval, figures.kafka_retention) == (HOUR, KEPT)
 
 
-def test_looks_go_on_with_the_shard_and_read_no_more_than_they_need(watch: ReadinessWatch, world: World) -> None:
+def test_polls_follow_the_shard_and_read_only_the_rows_they_need(watch: ReadinessWatch, world: World) -> None:
     watch.poll()
     firsts = manifest_reads(world)
     for passed in range(1, 6):
@@ -132,7 +134,7 @@ def test_looks_go_on_with_the_shard_and_read_no_more_than_they_need(watch: Readi
     assert firsts[-1] >= FIRST + 3
 
 
-def test_what_a_look_tells_is_what_whole_manifests_tell(tmp_path: Path) -> None:
+def test_a_poll_gives_the_same_result_as_complete_manifests(tmp_path: Path) -> None:
     """With buckets of a quarter of an hour, by the end of each of which an hour may become ready, or not."""
     policy = BucketPolicy(flush_interval=HOUR // 4, retention=5 * HOUR, margin=6 * HOUR, stale_after=HOUR)
     with closing(World(tmp_path, policy=policy, grace=GRACE)) as world:
@@ -171,7 +173,7 @@ def test_losses_one_after_another_do_not_hide_the_newest_ready_hour(watch: Readi
     assert watch.figures().newest_ready_hour == FIRST + 8
 
 
-def test_a_partition_that_stays_behind_is_told(watch: ReadinessWatch, world: World) -> None:
+def test_a_partition_that_stays_behind_is_reported(watch: ReadinessWatch, world: World) -> None:
     watch.poll()
     world.store.before = group_fails(other_group(world))
     for _ in range(3):
@@ -187,7 +189,7 @@ def test_a_partition_that_stays_behind_is_told(watch: ReadinessWatch, world: Wor
     assert figures.partitions[0].behind_ms == world.clock.now_ms() - (FIRST + 2) * HOUR
 
 
-def test_after_a_rewind_the_next_look_tells_it_at_once(watch: ReadinessWatch, world: World, opener: Opener) -> None:
+def test_the_first_poll_after_a_rewind_shows_it(watch: ReadinessWatch, world: World, opener: Opener) -> None:
     for hour in range(4):
         produce_everywhere(world, f"more {hour}")
         world.pass_hours(1)
@@ -234,7 +236,7 @@ def test_a_look_that_fails_is_counted_and_leaves_what_was_known(watch: Readiness
     assert watch.figures().failures == 2
 
 
-def test_an_error_that_nobody_foresaw_does_not_end_the_watch(watch: ReadinessWatch, world: World) -> None:
+def test_an_unexpected_error_does_not_end_the_watch(watch: ReadinessWatch, world: World) -> None:
     def broken(_call: StoreCall) -> None:
         raise KeyError("a bug")
 
@@ -259,7 +261,7 @@ def test_a_dataset_that_is_not_there_yet_is_opened_once_it_is(watch: ReadinessWa
     assert opener.closed == 1
 
 
-def test_whoever_asks_is_answered_by_the_manifests_of_now(watch: ReadinessWatch, world: World) -> None:
+def test_a_request_uses_the_current_manifests(watch: ReadinessWatch, world: World) -> None:
     hour = Period(FIRST + 2)
     assert not watch.check_ready(hour).ready
     produce_everywhere(world)
@@ -269,7 +271,7 @@ def test_whoever_asks_is_answered_by_the_manifests_of_now(watch: ReadinessWatch,
     assert watch.figures().looked_at is None
 
 
-def test_whoever_asks_hears_why_nobody_can_tell(watch: ReadinessWatch, opener: Opener) -> None:
+def test_a_request_reports_why_readiness_is_unknown(watch: ReadinessWatch, opener: Opener) -> None:
     opener.failing = StoreUnavailable("the store is not there")
     with pytest.raises(Retryable, match="the store is not there"):
         watch.check_ready(Period(FIRST))

@@ -80,7 +80,7 @@ def test_any_other_gets_the_text_format(accept: str) -> None:
     assert expose(collect(), accept).content_type.startswith("text/plain; version=0.0.4")
 
 
-def test_each_scrape_is_collected_anew() -> None:
+def test_each_scrape_collects_again() -> None:
     seen = []
 
     def counting() -> Any:
@@ -146,7 +146,7 @@ def routes(deployment: Deployment) -> Iterator[tuple[Route, ...]]:
 
 
 @pytest.mark.parametrize(("period", "ready"), [(HOURS[0], True), (HOURS[2], False), ("1970-02-11", False)])
-def test_an_hour_or_a_day_is_answered_as_the_command_tells_it(
+def test_an_hour_or_a_day_has_the_same_json_as_the_command(
     routes: tuple[Route, ...], deployment: Deployment, period: str, ready: bool
 ) -> None:
     code, headers, body = get(routes, f"/api/v1/strandline/ready?period={period}")
@@ -168,9 +168,7 @@ def test_an_hour_or_a_day_is_answered_as_the_command_tells_it(
         ("?period=" + "9" * 5_000, "neither an hour nor a day"),
     ],
 )
-def test_what_is_no_period_is_refused_with_a_word_on_what_would_be(
-    routes: tuple[Route, ...], query: str, said: str
-) -> None:
+def test_an_invalid_period_is_refused_with_the_valid_formats(routes: tuple[Route, ...], query: str, said: str) -> None:
     code, _, body = get(routes, f"/api/v1/strandline/ready{query}")
     told = orjson.loads(body)
     assert (code, told["status"], told["errorType"]) == (400, "error", "bad_data")
@@ -178,7 +176,7 @@ def test_what_is_no_period_is_refused_with_a_word_on_what_would_be(
     assert len(body) < 500
 
 
-def test_while_the_store_does_not_answer_nobody_can_tell(world: World, routes: tuple[Route, ...]) -> None:
+def test_while_the_store_does_not_answer_readiness_is_unknown(world: World, routes: tuple[Route, ...]) -> None:
     world.log.reachable = False
     world.store.before = _unavailable
     code, _, body = get(routes, f"/api/v1/strandline/ready?period={HOURS[0]}")

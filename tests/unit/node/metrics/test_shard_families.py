@@ -135,11 +135,11 @@ def with_status(status: Status) -> ShardProcessStatus:
         ("strandline_kafka_retention_seconds", 86_400),
     ],
 )
-def test_a_figure_is_told_under_its_name(name: str, value: float) -> None:
+def test_a_value_is_exposed_under_its_name(name: str, value: float) -> None:
     assert Told(full_shard_status()).of_shard(name) == pytest.approx(value)
 
 
-def test_figures_with_labels_are_told_by_them() -> None:
+def test_values_with_labels_are_exposed_by_label() -> None:
     told = Told(full_shard_status())
     assert told.by("strandline_dropped_series_total", "reason") == {"no-labels": 111, "too-many-labels": 112}
     assert told.by("strandline_dropped_samples_total", "reason") == {"too-old": 108, "too-far-ahead": 109}
@@ -164,7 +164,7 @@ def test_a_shard_is_in_one_phase_and_its_process_in_one_state() -> None:
     assert [state for state, value in states.items() if value] == ["running"]
 
 
-def test_of_a_shard_that_is_down_only_that_is_told() -> None:
+def test_a_shard_that_is_down_only_exposes_its_state() -> None:
     down = ShardProcessStatus(0, ProcessState.DOWN, restarts=5, exit_code=1, reason="the disk is full")
     told = Told(down)
     assert told.names_of("0") == {
@@ -179,7 +179,7 @@ def test_of_a_shard_that_is_down_only_that_is_told() -> None:
     assert (told.value("strandline_shards"), told.value("strandline_active_shards")) == (1, 0)
 
 
-def test_before_the_index_is_loaded_nothing_is_told_of_what_is_in_it() -> None:
+def test_before_the_index_is_loaded_its_metrics_are_missing() -> None:
     starting = replace(full_shard_status(), report=ShardReport(full_status(), PROCESS, told_at=NOW))
     told = Told(starting)
     for name in ("keys", "live_keys", "buffer_samples", "unstored_buckets", "checkpoint_offset", "manifest_rows"):
@@ -190,7 +190,7 @@ def test_before_the_index_is_loaded_nothing_is_told_of_what_is_in_it() -> None:
     assert told.of_shard("strandline_keys_limit") == 0
 
 
-def test_what_nobody_knows_is_missing_and_never_zero() -> None:
+def test_unknown_values_are_missing_and_never_zero() -> None:
     status = Status(phase=Phase.ACTIVE)
     told = Told(
         replace(
@@ -257,7 +257,7 @@ def test_the_lag_in_seconds_is_for_how_long_records_have_waited() -> None:
 # How long a start took.
 
 
-def test_phases_that_are_over_keep_their_time_and_active_is_none_of_them() -> None:
+def test_finished_phases_keep_their_duration_and_active_is_not_included() -> None:
     status = Status()
     for phase, at in ((Phase.ACQUIRING, 0), (Phase.RECOVERING_INDEX, 2_000), (Phase.CATCHING_UP, 5_000)):
         status.enter(phase, at)
@@ -290,7 +290,7 @@ def test_phases_that_began_in_one_millisecond_stay_in_their_order() -> None:
 # Readiness.
 
 
-def test_readiness_is_told_as_of_the_scrape() -> None:
+def test_ages_of_readiness_are_as_of_the_scrape() -> None:
     told = Told(full_shard_status(), readiness=full_readiness())
     hour = NOW // HOUR - 2
     assert told.value("strandline_newest_ready_hour_end_timestamp_seconds") == (hour + 1) * 3_600
@@ -306,7 +306,7 @@ def test_readiness_is_told_as_of_the_scrape() -> None:
     assert told.value("strandline_readiness_failures_total") == 6
 
 
-def test_before_the_first_look_only_failures_are_told_of_readiness() -> None:
+def test_before_the_first_poll_only_failures_of_readiness_are_exposed() -> None:
     told = Told(full_shard_status(), readiness=ReadinessFigures(failures=2))
     assert told.value("strandline_readiness_failures_total") == 2
     assert told.value("strandline_readiness_age_seconds") is None
@@ -327,7 +327,7 @@ def test_only_metrics_of_the_catalogue_and_only_with_all_their_labels_can_be_put
         families.put(known, 1)
 
 
-def test_the_supervisor_and_its_other_processes_are_told() -> None:
+def test_the_supervisor_and_its_other_processes_are_exposed() -> None:
     told = Told()
     assert told.value("strandline_supervisor_cpu_seconds_total") == 215.5
     assert told.value("strandline_supervisor_resident_memory_bytes") == 216_000

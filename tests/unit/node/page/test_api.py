@@ -55,7 +55,7 @@ class Asking:
         return told["data"]
 
 
-def test_the_node_tells_what_it_serves_and_since_when() -> None:
+def test_the_node_reports_its_dataset_version_and_start() -> None:
     asking = Asking()
     begun = asking.status.started = asking.clock.now_ms()
     asking.clock.sleep(5)
@@ -67,7 +67,7 @@ def test_the_node_tells_what_it_serves_and_since_when() -> None:
     assert asking.data("shards")["waits_for"] == "there is no topic metrics"
 
 
-def test_the_front_and_the_worker_are_told_with_the_reason_of_their_failures() -> None:
+def test_the_front_and_the_worker_are_listed_with_the_reason_of_their_failures() -> None:
     asking = Asking()
     reason = "ended with exit code 1: no Java was found. Install it"
     worker = ProcessStatus(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason=reason)
@@ -78,7 +78,7 @@ def test_the_front_and_the_worker_are_told_with_the_reason_of_their_failures() -
     assert (worker["process"], worker["restarts"], worker["reason"]) == ("down", 5, reason)
 
 
-def test_an_active_shard_is_told_in_figures() -> None:
+def test_an_active_shard_has_figures() -> None:
     asking = Asking()
     [first, _] = asking.data("shards")["shards"]
     report = active(0).report
@@ -94,7 +94,7 @@ def test_an_active_shard_is_told_in_figures() -> None:
     assert asking.data("shards")["shards"][0]["lag_s"] == 3
 
 
-def test_an_active_shard_tells_what_puts_its_records_at_risk_and_what_is_stuck() -> None:
+def test_an_active_shard_has_its_warnings_as_reason() -> None:
     asking = Asking()
     report = active(0).report
     assert report is not None
@@ -105,7 +105,7 @@ def test_an_active_shard_tells_what_puts_its_records_at_risk_and_what_is_stuck()
     assert asking.data("shards")["shards"][0]["reason"] == "its storing thread made no progress"
 
 
-def test_a_shard_that_recovers_tells_its_phase_progress_and_the_time_left() -> None:
+def test_a_recovering_shard_shows_its_phase_progress_and_time_left() -> None:
     asking = Asking()
     begun = asking.clock.now_ms()
     asking.status.told = (recovering(0, Phase.REPLAYING, 0.25, entered_ms=begun),)
@@ -115,7 +115,7 @@ def test_a_shard_that_recovers_tells_its_phase_progress_and_the_time_left() -> N
     assert shard["time_left_s"] == pytest.approx(30)
 
 
-def test_a_shard_without_a_process_tells_why_and_has_no_figures() -> None:
+def test_a_shard_without_a_process_has_a_reason_and_no_figures() -> None:
     asking = Asking()
     asking.status.told = (
         ShardProcessStatus(3, ProcessState.WAITING, restarts=2, starts_in_s=4.5, exit_code=1, reason="no Kafka"),
@@ -126,7 +126,7 @@ def test_a_shard_without_a_process_tells_why_and_has_no_figures() -> None:
     assert {shard[figure] for figure in ("phase", "progress", "lag", "keys", "samples", "buffer")} == {None}
 
 
-def test_a_phase_that_failed_tells_its_reason_unless_the_process_has_a_better_one() -> None:
+def test_a_failed_phase_has_its_reason_unless_the_process_has_one() -> None:
     asking = Asking()
     failed = recovering(0, Phase.FAILED, None)
     assert failed.report is not None
@@ -135,12 +135,12 @@ def test_a_phase_that_failed_tells_its_reason_unless_the_process_has_a_better_on
     assert [shard["reason"] for shard in asking.data("shards")["shards"]] == ["the spill is full", "killed by signal 9"]
 
 
-def test_shards_are_told_although_no_shard_answers() -> None:
+def test_shards_are_listed_even_if_no_shard_answers() -> None:
     asking = Asking(FakeQueries(failure=QueryUnavailable("no shard answers")))
     assert len(asking.data("shards")["shards"]) == 2
 
 
-def test_buckets_are_asked_for_within_a_time_and_a_limit() -> None:
+def test_buckets_are_requested_within_a_range_and_a_limit() -> None:
     told = BucketFigures(1, 480, 0, HOUR, active=7, changed=2, samples=70, bytes=9, state="stored")
     asking = Asking(FakeQueries(buckets=(told,), warnings=("shard 0 is recovering",)))
     status, answer = asking.get("buckets?start=10&end=20&limit=50")
@@ -158,7 +158,7 @@ def test_no_list_of_buckets_is_without_a_limit(written: str) -> None:
     assert 0 < ask.limit <= MAX_BUCKETS + 1
 
 
-def test_a_list_of_buckets_that_is_cut_off_says_so_and_has_the_newest() -> None:
+def test_a_truncated_list_of_buckets_has_a_warning_and_the_newest_buckets() -> None:
     told = tuple(
         BucketFigures(shard, bucket, 0, HOUR, active=1, changed=1, samples=1, bytes=1, state="stored")
         for bucket in (7, 8, 9)
@@ -174,7 +174,7 @@ def test_a_list_of_buckets_that_is_cut_off_says_so_and_has_the_newest() -> None:
     ]
 
 
-def test_cardinality_is_asked_for_series_time_and_label() -> None:
+def test_cardinality_is_requested_by_series_time_and_label() -> None:
     asking = Asking()
     told = asking.data('cardinality?match[]=up{instance!="web-0"}&start=0&end=2&limit=5&label=instance')
     assert told["series"] == 29
@@ -189,7 +189,7 @@ def test_cardinality_is_asked_for_series_time_and_label() -> None:
     assert told["samples"] is None
 
 
-def test_samples_are_estimated_if_they_are_asked_for() -> None:
+def test_samples_are_estimated_on_request() -> None:
     asking = Asking()
     asking.data("cardinality?match[]=up&samples=true")
     [ask] = asking.queries.asked
@@ -197,7 +197,7 @@ def test_samples_are_estimated_if_they_are_asked_for() -> None:
     assert ask.samples
 
 
-def test_of_very_many_labels_only_the_largest_are_told_and_how_many_there_are() -> None:
+def test_of_many_labels_only_the_largest_and_their_number_are_sent() -> None:
     labels = {f"label_{place:05}": "x" for place in range(3000)}
     asking = Asking(FakeQueries([({"__name__": "wide"} | labels, []), ({"__name__": "wide", "label_00007": "y"}, [])]))
     told = asking.data("cardinality")
@@ -213,7 +213,7 @@ def test_no_top_is_longer_than_the_most_that_is_given() -> None:
     assert ask.limit == MAX_ENTRIES
 
 
-def test_a_selector_that_is_none_is_refused_in_words() -> None:
+def test_an_invalid_selector_is_refused_with_a_message() -> None:
     status, told = Asking().get("cardinality?match[]=up{")
     assert (status, told["errorType"]) == (400, "bad_data")
     assert "match[]" in told["error"]
@@ -234,7 +234,7 @@ def test_days_that_make_no_sense_are_refused(days: str) -> None:
     assert (status, told["errorType"]) == (400, "bad_data")
 
 
-def test_hours_that_nobody_can_tell_of_are_for_later() -> None:
+def test_hours_that_can_not_be_determined_are_retryable() -> None:
     asking = Asking()
     asking.hours.trouble = Retryable("Kafka at localhost:9092 can't be reached")
     status, told = asking.get("hours")

@@ -53,13 +53,13 @@ def test_every_import_of_a_module_names_a_file_that_is_there(assets: Assets) -> 
     assert imported <= assets.loaded.keys()
 
 
-def test_the_document_is_asked_about_each_time_and_its_files_are_kept_for_good(assets: Assets) -> None:
+def test_the_document_is_revalidated_and_its_files_are_immutable(assets: Assets) -> None:
     assert get(assets, "/")[2]["Cache-Control"] == "no-cache"
     assert "immutable" in get(assets, f"/page/{assets.digest}/style.css")[2]["Cache-Control"]
 
 
 @pytest.mark.parametrize("name", ["", "style.css"])
-def test_a_browser_that_has_the_file_is_told_so(assets: Assets, name: str) -> None:
+def test_a_browser_that_has_the_file_gets_not_modified(assets: Assets, name: str) -> None:
     path = f"/page/{assets.digest}/{name}" if name else "/"
     tag = get(assets, path)[2]["ETag"]
     assert not tag.startswith("W/")
@@ -93,7 +93,7 @@ def test_a_head_of_a_file_has_its_length_and_no_body(assets: Assets) -> None:
     assert (reply.headers["ETag"], reply.headers["Content-Type"]) == (headers["ETag"], headers["Content-Type"])
 
 
-def test_a_post_to_a_file_is_not_answered_and_the_methods_are_told(assets: Assets) -> None:
+def test_a_post_to_a_file_is_refused_with_the_allowed_methods(assets: Assets) -> None:
     reply = exchange(assets, "POST", "/")
     assert (reply.status, reply.headers["Allow"]) == (405, "GET, HEAD")
 
@@ -101,7 +101,7 @@ def test_a_post_to_a_file_is_not_answered_and_the_methods_are_told(assets: Asset
 @pytest.mark.parametrize(
     "path", ["/page/0123456789abcdef/main.js", "/page/{digest}/main.py", "/page/{digest}/..%2Fapi.py"]
 )
-def test_what_is_no_file_of_this_version_is_not_found_and_not_kept(assets: Assets, path: str) -> None:
+def test_a_file_of_another_version_is_not_found_and_not_cached(assets: Assets, path: str) -> None:
     status, body, headers = get(assets, path.format(digest=assets.digest))
     assert status == 404
     assert "Reload the page" in orjson.loads(body)["error"]

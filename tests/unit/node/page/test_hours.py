@@ -31,7 +31,7 @@ class CountedHours:
         )
 
 
-def test_what_one_was_told_is_told_to_others_for_some_seconds() -> None:
+def test_an_answer_is_cached_for_some_seconds() -> None:
     source, clock = CountedHours(), ManualClock()
     hours = CachedHours(source, clock, cache_s=5)
     first = hours.hours(10, 12)
@@ -41,7 +41,7 @@ def test_what_one_was_told_is_told_to_others_for_some_seconds() -> None:
     assert [hour.revision for hour in hours.hours(10, 12)] == [2, 2, 2]
 
 
-def test_other_hours_are_asked_for_at_once() -> None:
+def test_other_hours_are_not_cached() -> None:
     source = CountedHours()
     hours = CachedHours(source, ManualClock(), cache_s=5)
     hours.hours(10, 12)
@@ -70,7 +70,7 @@ def stored_up_to(last: int, *, late: int = 0) -> ManifestRows:
     return manifest([beginning(90, 0), *(cut(one, one - 91, one - 90) for one in buckets)], rows)
 
 
-def test_the_strip_tells_of_each_hour_what_is_asked_of_it_alone() -> None:
+def test_hours_in_a_row_have_the_same_readiness_as_single_hours() -> None:
     dataset = StoredDataset(
         "metrics", Cutting(HOUR, 0), 1, (stored_up_to(99), stored_up_to(97, late=7)), 0, 10_000 * HOUR
     )
@@ -82,7 +82,7 @@ def test_the_strip_tells_of_each_hour_what_is_asked_of_it_alone() -> None:
     assert strip[0].hour == "1970-01-04T22"
 
 
-def test_an_hour_that_nobody_can_tell_of_says_why() -> None:
+def test_an_unknown_hour_has_a_reason() -> None:
     dataset = StoredDataset("metrics", Cutting(HOUR, 0), 1, (stored_up_to(99),), 0, 10_000 * HOUR)
     [hour] = hours_between(dataset, 80, 80)
     assert (hour.verdict, hour.reason) == (Verdict.UNKNOWN, NOT_READ_YET)

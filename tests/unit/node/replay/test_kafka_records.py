@@ -43,7 +43,7 @@ def test_where_an_offset_has_no_record_the_next_one_is_taken_and_none_twice(samp
     assert sampler(0, [4, 5, 6, 7], 12) == [b"4", b"5"]
 
 
-def test_no_record_behind_the_end_is_taken(sampler: LogSampler) -> None:
+def test_no_record_after_the_end_is_sampled(sampler: LogSampler) -> None:
     assert sampler(0, [3, 4], 6) == [b"3"]
     assert sampler(0, [11, 12], 12) == [b"9"]
 

@@ -47,7 +47,7 @@ def is_there(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-def test_nothing_runs_before_somebody_asks(lasting: WorkerProcess) -> None:
+def test_nothing_runs_before_the_first_call(lasting: WorkerProcess) -> None:
     assert lasting.pid is None
 
 
@@ -69,7 +69,7 @@ def test_a_worker_ends_with_its_service(lasting: WorkerProcess) -> None:
     lasting.close()
 
 
-def test_a_worker_that_found_nothing_to_do_is_asked_again_after_a_while(clock: ManualClock, tmp_path: Path) -> None:
+def test_an_idle_worker_is_started_again_after_a_pause(clock: ManualClock, tmp_path: Path) -> None:
     with closing(WorkerProcess(None, tmp_path, clock, command=python(""))) as service:
         for _ in range(30):
             service.ensure_worker()
@@ -148,7 +148,7 @@ def test_a_worker_that_finds_a_disk_full_is_started_again_once_there_is_room(
             assert not was_started(service), "there is no room yet"
         full.clear()
         ends(service, clock)
-    said = [line for line in lines if "has ended" in line["event"]]
+    said = [line for line in lines if "has failed" in line["event"]]
     assert str(tmp_path / "scratch") in said[0]["said"]
     assert said[0]["remedy"].startswith("Free space")
 
