@@ -83,7 +83,7 @@ def command(context: Context, *, socket: Path | None) -> ExitCode:
 
     def is_stopping() -> bool:
         """Asked in each turn of the worker's loop, and of that which waits for Spark."""
-        reports.turned()
+        reports.iterated()
         return stopping.is_set()
 
     try:

@@ -18,8 +18,8 @@ from strandline.node.supervisor.control_messages import (
     RESTART,
     STATE,
     changes_of,
+    close_connection,
     error_of,
-    hang_up,
     read_message,
     write_message,
 )
@@ -161,7 +161,7 @@ class SupervisorClient(Generic[L]):
             await write_message(writer, message)
             return await read_message(reader, _MOST_STATE)
         finally:
-            await hang_up(writer)
+            await close_connection(writer)
 
     def _state_request(self) -> Message:
         settings = self._settings if self._settings is not None else 0
@@ -192,7 +192,7 @@ class SupervisorClient(Generic[L]):
                     answer = await read_message(reader, _MOST_STATE)
                 await self._take(answer)
         finally:
-            await hang_up(writer)
+            await close_connection(writer)
 
     async def _take(self, answer: Message) -> None:
         if answer.kind != STATE:

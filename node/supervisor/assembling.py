@@ -7,7 +7,7 @@ from pathlib import Path
 from strandline.clock import Clock
 from strandline.node.replay.service import worker_folder
 from strandline.node.settings.load import LoadedSettings
-from strandline.node.supervisor.keeper import KeepingRules
+from strandline.node.supervisor.keeper import KeeperSettings
 from strandline.node.supervisor.launching import ProcessLauncher
 from strandline.node.supervisor.processes import NodeProcesses
 from strandline.node.supervisor.role import front_role, shard_role, worker_role
@@ -36,10 +36,10 @@ def assembled_supervisor(
         environment["STRANDLINE_LOG__FORMAT"] = "console"
     launcher = ProcessLauncher(loaded.file, environment, folder, listener=listener)
 
-    def processes(rules: KeepingRules) -> NodeProcesses:
+    def processes(keeper_settings: KeeperSettings) -> NodeProcesses:
         return NodeProcesses(
             lambda shard: shard_role(shard, launcher, folder, clock, take=take),
-            rules,
+            keeper_settings,
             clock,
             front=front_role(launcher, folder, clock) if listener is not None else None,
             worker=worker_role(launcher, folder, worker_folder(settings, environ), clock),

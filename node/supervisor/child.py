@@ -57,12 +57,12 @@ class ProcessChild:
     ) -> None:
         """`descriptors` are files of ours that it may use, under the same numbers. Raises `LaunchFailed`."""
         try:
-            self._printed = os.memfd_create("strandline-stdout", os.MFD_CLOEXEC)
-            weakref.finalize(self, os.close, self._printed)
+            self._stdout = os.memfd_create("strandline-stdout", os.MFD_CLOEXEC)
+            weakref.finalize(self, os.close, self._stdout)
             self._process = subprocess.Popen(
                 tethered(list(command)),
                 stdin=subprocess.DEVNULL,
-                stdout=self._printed,
+                stdout=self._stdout,
                 stderr=subprocess.PIPE,
                 env=environment,
                 pass_fds=tuple(descriptors),
@@ -95,4 +95,4 @@ class ProcessChild:
         return cpu_seconds(self._process.pid)
 
     def exit_reason(self) -> ExitReason:
-        return exit_reason(os.pread(self._printed, MAX_STDOUT_BYTES, 0), self._stderr.last_line())
+        return exit_reason(os.pread(self._stdout, MAX_STDOUT_BYTES, 0), self._stderr.last_line())

@@ -7,7 +7,7 @@ import orjson
 
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.liveness import Mark, Stage
+from strandline.node.supervisor.liveness import LoopProgress, Stage
 
 _STAGES = {
     Phase.ACQUIRING: Stage.STARTING,
@@ -28,7 +28,7 @@ class ProcessReport:
 
     process: ProcessFigures
     stage: Stage
-    turns: int
+    iterations: int
 
     def to_json(self) -> bytes:
         """For `from_json` in the supervisor."""
@@ -38,7 +38,7 @@ class ProcessReport:
     def from_json(cls, document: bytes) -> "ProcessReport":
         """What `to_json` of the same version wrote."""
         fields: dict[str, Any] = orjson.loads(document)
-        return cls(ProcessFigures(**fields["process"]), Stage(fields["stage"]), int(fields["turns"]))
+        return cls(ProcessFigures(**fields["process"]), Stage(fields["stage"]), int(fields["iterations"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ChildReport:
 
     process: ProcessFigures
     stage: Stage
-    mark: Mark
+    progress: LoopProgress
     stuck: str = ""
     fenced: bool = False
     shard: ShardReport | None = None
@@ -78,4 +78,4 @@ def child_report(report: ShardReport) -> ChildReport:
 def parse_process_report(document: bytes) -> ChildReport:
     """Parse the report of the front or the worker. Raises as `parse_shard_report` does."""
     report = ProcessReport.from_json(document)
-    return ChildReport(report.process, report.stage, (report.stage.value, report.turns))
+    return ChildReport(report.process, report.stage, (report.stage.value, report.iterations))

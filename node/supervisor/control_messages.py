@@ -22,11 +22,11 @@ from strandline.node.supervisor.supervisor import NoSuchShard
 STATE, RESTART, RELOAD, DONE, RELOADED, ERROR = "state", "restart", "reload", "done", "reloaded", "error"
 
 
-class Refusal(Fatal):
+class RequestRefused(Fatal):
     """The supervisor refused what the front asked for."""
 
 
-class NotNow(Retryable):
+class RequestFailed(Retryable):
     """The supervisor could not do what the front asked for, and may later."""
 
 
@@ -45,7 +45,7 @@ async def write_message(writer: asyncio.StreamWriter, message: Message) -> None:
     await writer.drain()
 
 
-async def hang_up(writer: asyncio.StreamWriter) -> None:
+async def close_connection(writer: asyncio.StreamWriter) -> None:
     """Close a connection, and wait until it is closed."""
     writer.close()
     with suppress(OSError):
@@ -64,7 +64,7 @@ def error_of(message: Message) -> StrandlineError:
     text = str(message.fields.get("text", ""))
     if message.fields.get("kind") == NoSuchShard.__name__:
         return NoSuchShard(text)
-    return (NotNow if message.fields.get("passing") is True else Refusal)(text)
+    return (RequestFailed if message.fields.get("passing") is True else RequestRefused)(text)
 
 
 def reloaded_message(changes: Iterable[Change]) -> Message:

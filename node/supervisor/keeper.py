@@ -33,13 +33,13 @@ from strandline.node.supervisor.role import Role
 _LOG = structlog.get_logger(__name__)
 REPORT_TIMEOUT_S = 0.5
 # A child that did not report in time is not asked again for this long: other children wait meanwhile.
-_ASK_AGAIN_S = 2.0
+_REPORT_RETRY_S = 2.0
 # A worker that found nothing to do, although jobs are open, is started again after this long.
-QUIET_PAUSE_S = 10.0
+IDLE_PAUSE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class KeepingRules:
+class KeeperSettings:
     """The settings that concern child processes."""
 
     restarting: RestartPolicy
@@ -47,7 +47,7 @@ class KeepingRules:
     stop_timeout_s: float
 
     @classmethod
-    def of(cls, settings: NodeSettings) -> "KeepingRules":
+    def of(cls, settings: NodeSettings) -> "KeeperSettings":
         """From `[node]`."""
         return cls(RestartPolicy.of(settings), settings.hang_after.seconds, settings.stop_timeout.seconds)
 
@@ -60,7 +60,7 @@ class _Run:
     liveness: Liveness
     report: ChildReport | None = None
     active_since: float | None = None
-    ask_not_before: float = float("-inf")
+    next_report_at: float = float("-inf")
     kill_at: float | None = None
     killed: bool = False
     why_killed: str = ""
@@ -71,16 +71,16 @@ class ProcessKeeper:
     """The current process of a child, and the history of its restarts."""
 
     def __init__(
-        self, role: Role, rules: KeepingRules, clock: Clock, *, chance: Callable[[], float] = random.random
+        self, role: Role, settings: KeeperSettings, clock: Clock, *, jitter: Callable[[], float] = random.random
     ) -> None:
         """The first `look` starts the process, unless it works on demand: then the first one after `want(True)`."""
-        self.role, self.rules = role, rules
-        self._clock, self._chance = clock, chance
+        self.role, self.settings = role, settings
+        self._clock, self._jitter = clock, jitter
         self._run: _Run | None = None
         self._history = RestartHistory()
         self._start_at: float | None = clock.monotonic()
         self._wanted = not role.on_demand
-        self._stopping = self._again_at_once = False
+        self._stopping = self._restart_requested = False
         self._restarts = 0
         self._is_restart = False
         self._exit_code: int | None = None
@@ -114,16 +114,16 @@ class ProcessKeeper:
         """The last report of the current process."""
         return self._run.report if self._run is not None else None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check the process, and do what is due."""
         now = self._clock.monotonic()
         if self._run is not None:
             self._watch(self._run, now)
         if self._run is None and self._wanted and self._start_at is not None and now >= self._start_at:
-            if self.role.may_start() and not self._waits_for_room():
+            if self.role.may_start() and not self._waits_for_disk():
                 self._start(now)
             else:
-                self._start_at = now + QUIET_PAUSE_S
+                self._start_at = now + IDLE_PAUSE_S
 
     def discount_pause(self, seconds: float) -> None:
         """Don't count a time in which the supervisor itself stood still against the process."""
@@ -141,7 +141,7 @@ class ProcessKeeper:
     def stop(self, kill_at: float | None = None) -> None:
         """Terminate the process, and start no other. It is killed at `kill_at`, or after `stop_timeout`."""
         self._stopping, self._start_at = True, None
-        self._ask_to_end("it did not end in time when the node stopped", kill_at)
+        self._terminate("it did not end in time when the node stopped", kill_at)
 
     def kill(self) -> None:
         """Kill the process. What follows is the same as after any other end."""
@@ -157,8 +157,8 @@ class ProcessKeeper:
         self._history, self._full_disk = RestartHistory(), ""
         self._is_restart = True
         if self._run is not None:
-            self._again_at_once = True
-            self._ask_to_end("it did not end in time for its restart")
+            self._restart_requested = True
+            self._terminate("it did not end in time for its restart")
         else:
             self._start_at = self._clock.monotonic()
 
@@ -188,7 +188,7 @@ class ProcessKeeper:
             return ProcessState.STOPPED
         return ProcessState.WAITING if self._start_at is not None else ProcessState.DOWN
 
-    def _waits_for_room(self) -> bool:
+    def _waits_for_disk(self) -> bool:
         """Whether the disk that ended the last process is still full: a new process would end in the same way."""
         if self._full_disk and not lacks_room(Path(self._full_disk)):
             _LOG.info("there is room on the disk again", process=self.name, path=self._full_disk)
@@ -202,7 +202,7 @@ class ProcessKeeper:
             child = self.role.launch()
         except Retryable as error:
             reason = ExitReason(error.message, error.remedy, retryable=True)
-            self._follow(ProcessEnd(now, ExitCode.FAILED, passing=True), reason, "could not be started")
+            self._follow(ProcessEnd(now, ExitCode.FAILED, retryable=True), reason, "could not be started")
             return
         _LOG.info("process started", process=self.name, pid=child.pid, restarts=self._restarts)
         self._start_at, self._run = None, _Run(child, Liveness(now))
@@ -212,31 +212,31 @@ class ProcessKeeper:
         if code is not None:
             self._ended(run, code, now)
             return
-        report = self._ask(run, now)
+        report = self._fetch_report(run, now)
         if report is not None:
             run.report = report
             since = now if run.active_since is None else run.active_since
             run.active_since = since if report.stage is Stage.STEADY else None
         cpu_seconds = run.child.cpu_seconds()
         observed = (
-            Observation(report.stage, report.mark, cpu_seconds)
+            Observation(report.stage, report.progress, cpu_seconds)
             if report is not None
             else Observation(cpu_seconds=cpu_seconds)
         )
         run.liveness = run.liveness.after(observed, now)
-        if run.kill_at is None and run.liveness.is_lost(now, self.rules.hang_after_s):
+        if run.kill_at is None and run.liveness.hangs(now, self.settings.hang_after_s):
             run.kill_at = now
             what = run.report.stuck if run.report is not None and run.report.stuck else "it did nothing"
             silent = f"{what} for {run.liveness.silent_for(now):.0f} s, see node.hang_after"
             run.why_killed = f"{silent}; {run.report_error}" if run.report_error else silent
         if run.kill_at is not None and now >= run.kill_at and not run.killed:
             run.killed = True
-            last = run.report.mark[0] if run.report is not None else "nothing yet"
+            last = run.report.progress[0] if run.report is not None else "nothing yet"
             _LOG.error("process is killed", process=self.name, pid=run.child.pid, reported=last, why=run.why_killed)
             run.child.kill()
 
-    def _ask(self, run: _Run, now: float) -> ChildReport | None:
-        if now < run.ask_not_before or self._stopping:
+    def _fetch_report(self, run: _Run, now: float) -> ChildReport | None:
+        if now < run.next_report_at or self._stopping:
             return None
         try:
             report = self.role.fetch_report(REPORT_TIMEOUT_S)
@@ -244,17 +244,17 @@ class ProcessKeeper:
             # Before the first report the connection is refused at once, which is expected.
             run.report_error = str(error)
             if run.report is not None:
-                run.ask_not_before = self._clock.monotonic() + _ASK_AGAIN_S
+                run.next_report_at = self._clock.monotonic() + _REPORT_RETRY_S
             return None
         run.report_error = ""
         # The answer may still be that of the process before.
         return report if report.process.pid == run.child.pid else None
 
-    def _ask_to_end(self, if_late: str, kill_at: float | None = None) -> None:
+    def _terminate(self, if_late: str, kill_at: float | None = None) -> None:
         run = self._run
         if run is None:
             return
-        latest = self._clock.monotonic() + self.rules.stop_timeout_s if kill_at is None else kill_at
+        latest = self._clock.monotonic() + self.settings.stop_timeout_s if kill_at is None else kill_at
         if run.kill_at is None:
             run.kill_at, run.why_killed = latest, if_late
             run.child.terminate()
@@ -269,13 +269,13 @@ class ProcessKeeper:
         if self._stopping:
             self._reason = ""
             _LOG.info("process stopped", process=self.name, exit_code=code)
-        elif self._again_at_once:
-            self._again_at_once, self._start_at, self._reason = False, now, "an operator asked for a restart"
+        elif self._restart_requested:
+            self._restart_requested, self._start_at, self._reason = False, now, "an operator asked for a restart"
             _LOG.info("process stopped for its restart", process=self.name, exit_code=code)
         elif self.role.on_demand and code == ExitCode.OK:
             _LOG.info("process has nothing left to do", process=self.name)
             self._reset()
-            self._start_at = now + QUIET_PAUSE_S
+            self._start_at = now + IDLE_PAUSE_S
         else:
             active = now - run.active_since if run.active_since is not None else 0.0
             how = f"{describe_end(code)} ({run.why_killed})" if run.killed else describe_end(code)
@@ -290,7 +290,7 @@ class ProcessKeeper:
         """Decide what follows from an unexpected end, and log it."""
         self._exit_code, self._full_disk = end.code, reason.full_disk
         self._reason = f"{how}: {reason}" if reason.message else how
-        decision = decide(self.role.policy(self.rules.restarting), self._history, end, self._chance())
+        decision = decide(self.role.policy(self.settings.restarting), self._history, end, self._jitter())
         facts = {
             "process": self.name,
             "exit_code": end.code,

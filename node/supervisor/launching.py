@@ -8,7 +8,7 @@ from typing import Protocol
 from strandline.node.supervisor.child import Child, ProcessChild
 
 # systemd set these for the process that it started, and for no other.
-_NOT_FOR_CHILDREN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
+_SYSTEMD_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
 
 
 class Launcher(Protocol):
@@ -39,7 +39,7 @@ class ProcessLauncher:
         fronts serve. `environment` is all of the children's; what systemd set for this process is left out of it.
         """
         self._config, self._folder, self._listener = config, folder, listener
-        self._environment = {name: value for name, value in environment.items() if name not in _NOT_FOR_CHILDREN}
+        self._environment = {name: value for name, value in environment.items() if name not in _SYSTEMD_VARIABLES}
 
     def shard(self, shard: int, socket: Path, *, take: bool) -> ProcessChild:
         command = shard_command(shard, socket, self._config, take=take)

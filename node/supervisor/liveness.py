@@ -8,13 +8,13 @@ There CPU use counts as a heartbeat, too; and since a start may just wait for an
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-STARTS_MAY_BE_SILENT = 5
+START_TIMEOUT_FACTOR = 5
 """A child that is starting may be silent for this many times `node.hang_after`: the longest waits of a shard's start
 (for an answer of Kafka, and for the first record) are a minute each.
 """
 # An idle process uses about 1 % of a core for its clients' threads.
-_AT_WORK = 0.05
-_LEAST_LOOK_S = 1.0
+_MIN_CPU_SHARE = 0.05
+_MIN_CPU_INTERVAL_S = 1.0
 
 
 class Stage(StrEnum):
@@ -30,16 +30,16 @@ class Stage(StrEnum):
 
 _CPU_COUNTS = (Stage.STARTING, Stage.BEHIND)
 
-Mark = tuple[str, int]
+LoopProgress = tuple[str, int]
 """What changes with each heartbeat that a child reports: its phase, and the turns of its loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A process at one moment. `mark` is None without a report."""
+    """A process at one moment. `progress` is None without a report."""
 
     stage: Stage = Stage.STARTING
-    mark: Mark | None = None
+    progress: LoopProgress | None = None
     cpu_seconds: float | None = None
 
 
@@ -49,12 +49,12 @@ class Liveness:
 
     at: float
     stage: Stage = Stage.STARTING
-    mark: Mark | None = None
+    progress: LoopProgress | None = None
     cpu_seconds: float | None = None
     beats: int = 0
 
     @property
-    def is_turning(self) -> bool:
+    def must_iterate(self) -> bool:
         """Whether the child's loop is expected to turn."""
         return self.stage in (Stage.BEHIND, Stage.STEADY)
 
@@ -64,23 +64,23 @@ class Liveness:
 
     def after(self, observed: Observation, now: float) -> "Liveness":
         """The liveness after another observation."""
-        reported = observed.mark is not None and observed.mark != self.mark
-        if reported or self._works(observed, now):
-            stage, mark = (observed.stage, observed.mark) if reported else (self.stage, self.mark)
-            return Liveness(now, stage, mark, observed.cpu_seconds, self.beats + 1)
+        reported = observed.progress is not None and observed.progress != self.progress
+        if reported or self._uses_cpu(observed, now):
+            stage, progress = (observed.stage, observed.progress) if reported else (self.stage, self.progress)
+            return Liveness(now, stage, progress, observed.cpu_seconds, self.beats + 1)
         return self if self.cpu_seconds is not None else replace(self, cpu_seconds=observed.cpu_seconds)
 
     def discounting(self, seconds: float) -> "Liveness":
         """Without a time in which the supervisor itself stood still: the machine may have been suspended."""
         return replace(self, at=self.at + seconds)
 
-    def is_lost(self, now: float, hang_after_s: float) -> bool:
+    def hangs(self, now: float, hang_after_s: float) -> bool:
         """Whether the process hangs, at work or while it ends."""
-        return self.silent_for(now) >= hang_after_s * (STARTS_MAY_BE_SILENT if self.stage is Stage.STARTING else 1)
+        return self.silent_for(now) >= hang_after_s * (START_TIMEOUT_FACTOR if self.stage is Stage.STARTING else 1)
 
-    def _works(self, observed: Observation, now: float) -> bool:
+    def _uses_cpu(self, observed: Observation, now: float) -> bool:
         """Whether its CPU time shows that the start makes progress."""
         if self.stage not in _CPU_COUNTS or observed.cpu_seconds is None or self.cpu_seconds is None:
             return False
         silent = self.silent_for(now)
-        return silent >= _LEAST_LOOK_S and observed.cpu_seconds - self.cpu_seconds >= _AT_WORK * silent
+        return silent >= _MIN_CPU_INTERVAL_S and observed.cpu_seconds - self.cpu_seconds >= _MIN_CPU_SHARE * silent

@@ -14,7 +14,7 @@ from strandline.node.query.link_socket import LinkBroken, receive, send
 
 REPORT = "report"
 """The kind of the question and of its answer, as `LinkServer` has it."""
-_LONGEST_REPORT = 1 << 24
+_MAX_REPORT_BYTES = 1 << 24
 
 
 class NoReport(Retryable):
@@ -29,12 +29,12 @@ class ReportClient:
         self._path, self._clock = path, clock
         self._connection: socket.socket | None = None
 
-    def ask(self, timeout: float) -> bytes:
+    def fetch(self, timeout: float) -> bytes:
         """The report, as the child wrote it. Raises `NoReport`."""
         deadline = self._clock.monotonic() + timeout
         is_new = self._connection is None
         try:
-            return self._ask(deadline)
+            return self._fetch(deadline)
         except LinkBroken as error:
             # The process before it may have left the connection: the next one is asked over a new one, at once.
             self.close()
@@ -46,7 +46,7 @@ class ReportClient:
         except BaseException:
             self.close()
             raise
-        return self.ask(max(0.0, deadline - self._clock.monotonic()))
+        return self.fetch(max(0.0, deadline - self._clock.monotonic()))
 
     def close(self) -> None:
         """Close the connection. The next question opens another."""
@@ -54,7 +54,7 @@ class ReportClient:
             self._connection.close()
             self._connection = None
 
-    def _ask(self, deadline: float) -> bytes:
+    def _fetch(self, deadline: float) -> bytes:
         def wait(connection: socket.socket, events: int) -> None:
             poll = select.poll()
             poll.register(connection, events)
@@ -64,7 +64,7 @@ class ReportClient:
         if self._connection is None:
             self._connection = self._connected()
         send(self._connection, Message(REPORT, {}), wait)
-        answer = receive(self._connection, wait, _LONGEST_REPORT)
+        answer = receive(self._connection, wait, _MAX_REPORT_BYTES)
         if answer.kind != REPORT or len(answer.columns) != 1:
             raise NoReport(f"no report, but {answer.kind!r}: {answer.fields}")
         return answer.columns[0].tobytes()

@@ -20,21 +20,21 @@ from strandline.node.settings.http_sections import NodeSettings
 
 FENCED_PAUSE_S = 60.0
 """How long a shard is left to another owner before a start looks again whether that one is gone."""
-_FENCED_SPREAD_S = 15.0
+_FENCED_JITTER_S = 15.0
 # Each pause is longer by up to so much of itself, so that processes that ended together don't all come back at once.
-_SPREAD = 0.25
+_JITTER = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """At most `restarts` within any `window_s`; pauses from `first_pause_s`, doubling, up to `most_pause_s`. A process
+    """At most `restarts` within any `window_s`; pauses from `min_pause_s`, doubling, up to `max_pause_s`. A process
     that was active for `steady_s` begins with the shortest pause again. Without `gives_up` restarts are not counted.
     """
 
     restarts: int
     window_s: float
-    first_pause_s: float = 1.0
-    most_pause_s: float = 60.0
+    min_pause_s: float = 1.0
+    max_pause_s: float = 60.0
     steady_s: float = 60.0
     gives_up: bool = True
 
@@ -53,7 +53,7 @@ class ProcessEnd:
     at: float
     code: int
     active_s: float = 0.0
-    passing: bool = False
+    retryable: bool = False
     fenced: bool = False
 
 
@@ -66,7 +66,7 @@ class RestartHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class StartAgain:
+class RestartAt:
     """Start it at this time; the history from then on."""
 
     at: float
@@ -81,28 +81,28 @@ class StayDown:
 
 
 def decide(
-    policy: RestartPolicy, history: RestartHistory, end: ProcessEnd, chance: float = 0.0
-) -> StartAgain | StayDown:
-    """What follows from an end. `chance` in [0, 1) spreads the starts."""
+    policy: RestartPolicy, history: RestartHistory, end: ProcessEnd, jitter: float = 0.0
+) -> RestartAt | StayDown:
+    """What follows from an end. `jitter` in [0, 1) spreads the starts."""
     if end.fenced or end.code == ExitCode.FENCED:
-        return StartAgain(end.at + FENCED_PAUSE_S + chance * _FENCED_SPREAD_S, history)
+        return RestartAt(end.at + FENCED_PAUSE_S + jitter * _FENCED_JITTER_S, history)
     if end.code == ExitCode.DATA_LOST:
         return StayDown("it is not started again before that is mended")
     if end.code == ExitCode.USAGE:
         # A settings file, or one that it names, may just be on its way to be replaced. It costs nothing to look again.
-        return StartAgain(end.at + policy.most_pause_s * (1 + chance * _SPREAD), history)
+        return RestartAt(end.at + policy.max_pause_s * (1 + jitter * _JITTER), history)
     row = 1 if end.active_s >= policy.steady_s else history.ends_in_row + 1
-    at = end.at + _pause(policy, row) * (1 + chance * _SPREAD)
+    at = end.at + _pause(policy, row) * (1 + jitter * _JITTER)
     if not policy.gives_up:
-        return StartAgain(at, RestartHistory((), row))
+        return RestartAt(at, RestartHistory((), row))
     counted = _within(policy, history, at)
     if len(counted) >= policy.restarts:
-        if not end.passing or not policy.restarts:
+        if not end.retryable or not policy.restarts:
             return StayDown(_over_limit(policy))
         # So many of the newest may lie within the window, and one less before the next.
         at = counted[-policy.restarts] + policy.window_s
         counted = _within(policy, history, at)
-    return StartAgain(at, RestartHistory((*counted, at), row))
+    return RestartAt(at, RestartHistory((*counted, at), row))
 
 
 def describe_end(code: int) -> str:
@@ -118,7 +118,7 @@ def describe_end(code: int) -> str:
 
 def _pause(policy: RestartPolicy, row: int) -> float:
     # No power beyond what a float holds: a process may fail for months.
-    return min(policy.most_pause_s, policy.first_pause_s * 2.0 ** min(row - 1, 60))
+    return min(policy.max_pause_s, policy.min_pause_s * 2.0 ** min(row - 1, 60))
 
 
 def _within(policy: RestartPolicy, history: RestartHistory, at: float) -> tuple[float, ...]:

@@ -32,7 +32,7 @@ class ReportUnreadable(Retryable):
     """The child sent no report, or one of another version."""
 
 
-def _as_it_is(policy: RestartPolicy) -> RestartPolicy:
+def _unchanged(policy: RestartPolicy) -> RestartPolicy:
     return policy
 
 
@@ -52,7 +52,7 @@ class Role:
     launch: Callable[[], Child]
     fetch_report: Callable[[float], ChildReport]
     close: Callable[[], None] = lambda: None
-    policy: Callable[[RestartPolicy], RestartPolicy] = _as_it_is
+    policy: Callable[[RestartPolicy], RestartPolicy] = _unchanged
     remedy: str = ""
     on_demand: bool = False
     may_start: Callable[[], bool] = _always
@@ -80,7 +80,7 @@ def front_role(launcher: Launcher, folder: Path, clock: Clock) -> Role:
     reports = ReportClient(socket, clock)
 
     def policy(given: RestartPolicy) -> RestartPolicy:
-        return replace(given, first_pause_s=_FRONT_MIN_PAUSE_S, most_pause_s=_FRONT_MAX_PAUSE_S, gives_up=False)
+        return replace(given, min_pause_s=_FRONT_MIN_PAUSE_S, max_pause_s=_FRONT_MAX_PAUSE_S, gives_up=False)
 
     return Role(FRONT, lambda: launcher.front(socket), _fetching(reports, parse_process_report), reports.close, policy)
 
@@ -112,7 +112,7 @@ def _is_held(place: Path) -> bool:
 
 def _fetching(reports: ReportClient, parse: Callable[[bytes], ChildReport]) -> Callable[[float], ChildReport]:
     def fetch_report(timeout: float) -> ChildReport:
-        document = reports.ask(timeout)
+        document = reports.fetch(timeout)
         try:
             return parse(document)
         except (ValueError, TypeError, KeyError, AttributeError) as error:

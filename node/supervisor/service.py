@@ -25,9 +25,9 @@ from strandline.node.supervisor.reloading import Reload
 from strandline.node.supervisor.systemd_notices import NodeNotices, Watched
 
 _LOG = structlog.get_logger(__name__)
-_TURN_S = 1.0
+_LOOP_INTERVAL_S = 1.0
 # How long a reload waits for the front to take it over, so that it holds when `systemctl reload` returns.
-_FOLLOW_S = 5.0
+_FRONT_RELOAD_TIMEOUT_S = 5.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
@@ -84,14 +84,14 @@ class NodeService:
         self._settings_read = 0
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
-        self._reloads: set[asyncio.Task[Any]] = set()
+        self._reload_tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self) -> None:
         """Serve until a signal or a failure ends it. Raises what failed."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._asked_to_stop, number)
-        loop.add_signal_handler(signal.SIGHUP, self.ask_for_reload)
+            loop.add_signal_handler(number, self._on_stop_signal, number)
+        loop.add_signal_handler(signal.SIGHUP, self.request_reload)
         loop.add_signal_handler(signal.SIGCHLD, self._supervisor.wake)
         self._supervisor.on_publish = self._control.publish
         try:
@@ -125,7 +125,7 @@ class NodeService:
         """A new process for a shard. Raises `NoSuchShard`."""
         self._supervisor.restart_shard(shard)
 
-    def ask_for_reload(self) -> None:
+    def request_reload(self) -> None:
         """Reload soon; from the event loop. One reload follows the other."""
         self._keep(asyncio.get_running_loop().create_task(self._reload_or_log()))
 
@@ -138,8 +138,8 @@ class NodeService:
         return await asyncio.shield(task)
 
     def _keep(self, task: asyncio.Task[Any]) -> None:
-        self._reloads.add(task)
-        task.add_done_callback(self._reloads.discard)
+        self._reload_tasks.add(task)
+        task.add_done_callback(self._reload_tasks.discard)
 
     async def _reload(self) -> Reload:
         async with self._reloading:
@@ -150,15 +150,17 @@ class NodeService:
                 self._apply(outcome.settings)
                 self._settings_read += 1
                 self._control.publish()
-                follows = await self._control.front_follows(self._settings_read, self._has_front, _FOLLOW_S)
-                if not follows and self._has_front():
-                    _LOG.warning("the front has not taken the settings over yet", waited_s=_FOLLOW_S)
+                follows = await self._control.front_has_settings(
+                    self._settings_read, self._front_is_running, _FRONT_RELOAD_TIMEOUT_S
+                )
+                if not follows and self._front_is_running():
+                    _LOG.warning("the front has not taken the settings over yet", waited_s=_FRONT_RELOAD_TIMEOUT_S)
                 self._notices.check(outcome.settings.node)
             finally:
                 self._notices.reloaded()
             return outcome
 
-    def _has_front(self) -> bool:
+    def _front_is_running(self) -> bool:
         """Whether there is a front to wait for. One that starts later reads the settings itself."""
         fronts = (process for process in self._supervisor.processes() if process.name == FRONT)
         return any(front.state is ProcessState.RUNNING for front in fronts)
@@ -172,9 +174,9 @@ class NodeService:
     async def _supervise(self) -> None:
         self._supervisor.start()
         while not self._stopping.is_set() and not self._supervisor.has_ended:
-            self._notices.turn()
+            self._notices.update()
             try:
-                await asyncio.wait_for(self._stopping.wait(), _TURN_S)
+                await asyncio.wait_for(self._stopping.wait(), _LOOP_INTERVAL_S)
             except TimeoutError:
                 continue
         self._supervisor.raise_failure()
@@ -185,7 +187,7 @@ class NodeService:
         self._on_stop()
         await asyncio.to_thread(self._supervisor.stop)
 
-    def _asked_to_stop(self, number: signal.Signals) -> None:
+    def _on_stop_signal(self, number: signal.Signals) -> None:
         if self._stopping.is_set():
             _LOG.warning("a second signal: all processes are killed at once", signal=number.name)
             self._supervisor.kill()

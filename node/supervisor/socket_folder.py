@@ -21,7 +21,7 @@ from strandline.errors import Fatal
 _PREFIX = "strandline-node-"
 _LOCK = "lock"
 # The kernel's limit for the path of a socket is 108 bytes with a zero at the end.
-_LONGEST_PATH = 107
+_MAX_PATH_BYTES = 107
 _LONGEST_NAME = "shard-999999.sock"
 
 
@@ -42,7 +42,7 @@ def socket_folder(environ: Mapping[str, str], temporary: Path | None = None) -> 
     given = environ.get("RUNTIME_DIRECTORY", "").split(":")[0]
     base = Path(given) if given else temporary or Path(tempfile.gettempdir())
     try:
-        folder = _fixed(base / "shards") if given else _made(base)
+        folder = _fixed_folder(base / "shards") if given else _temporary_folder(base)
         lock = _locked(folder, os.O_CREAT)
         if lock is not None:
             _empty(folder)
@@ -96,14 +96,14 @@ def control_socket(folder: Path) -> Path:
     return folder / "node.sock"
 
 
-def _fixed(folder: Path) -> Path:
+def _fixed_folder(folder: Path) -> Path:
     _check_length(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
     return folder
 
 
-def _made(base: Path) -> Path:
+def _temporary_folder(base: Path) -> Path:
     """A new folder; those of nodes that are gone are removed on the way."""
     _check_length(base / f"{_PREFIX}12345678")
     for left in base.glob(f"{_PREFIX}*"):
@@ -136,8 +136,8 @@ def _locked(folder: Path, making: int = 0) -> int | None:
 
 def _check_length(folder: Path) -> None:
     longest = os.fsencode(folder / _LONGEST_NAME)
-    if len(longest) > _LONGEST_PATH:
+    if len(longest) > _MAX_PATH_BYTES:
         raise SocketFolderUnusable(
-            f"{folder} is too long a path for sockets, which may have {_LONGEST_PATH} bytes",
+            f"{folder} is too long a path for sockets, which may have {_MAX_PATH_BYTES} bytes",
             remedy="Set TMPDIR (or RuntimeDirectory= under systemd) to a shorter one",
         )

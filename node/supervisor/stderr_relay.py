@@ -6,10 +6,10 @@ import threading
 from contextlib import suppress
 from typing import IO
 
-_PIECE = 64 << 10
+_READ_BYTES = 64 << 10
 # A line that is longer is passed on in pieces.
-_LONGEST = 64 << 10
-_KEPT = 4 << 10
+_MAX_LINE_BYTES = 64 << 10
+_MAX_LAST_LINE_BYTES = 4 << 10
 _STDERR = 2
 
 
@@ -30,7 +30,7 @@ class StderrRelay:
         """The last line that is not empty, of all that was written by now."""
         self._drain()
         with self._lock:
-            return (self._unfinished.strip() or self._last)[-_KEPT:].decode("utf-8", "replace")
+            return (self._unfinished.strip() or self._last)[-_MAX_LAST_LINE_BYTES:].decode("utf-8", "replace")
 
     def _pass_on(self) -> None:
         poll = select.poll()
@@ -45,7 +45,7 @@ class StderrRelay:
         with self._lock:
             while not self._pipe.closed:
                 try:
-                    piece = os.read(self._pipe.fileno(), _PIECE)
+                    piece = os.read(self._pipe.fileno(), _READ_BYTES)
                 except BlockingIOError:
                     return False
                 if not piece:
@@ -60,7 +60,7 @@ class StderrRelay:
         """Whole lines go on at once, so that those of several children don't mix."""
         taken = self._unfinished + piece
         end = taken.rfind(b"\n") + 1
-        if not end and len(taken) > _LONGEST:
+        if not end and len(taken) > _MAX_LINE_BYTES:
             end = len(taken)
         whole, self._unfinished = taken[:end], taken[end:]
         self._write(whole)

@@ -54,7 +54,7 @@ class NodeNotices:
                 hang_after_s=settings.hang_after.seconds,
             )
 
-    def turn(self) -> None:
+    def update(self) -> None:
         """Send what has changed. Call it about once a second."""
         if self._over or not self._socket.is_open:
             return

@@ -21,10 +21,10 @@ WATCHDOG = "WATCHDOG=1"
 EXTENSION_S = 180
 """The additional time for a start after each step forward."""
 _EXTEND_EVERY_S = 10.0
-_MOST_DESCRIBED = 8
-_MOST_WORDS = 300
+_MAX_DESCRIBED = 8
+_MAX_CHARACTERS = 300
 
-Marks = tuple[tuple[object, ...], ...]
+StartProgress = tuple[tuple[object, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Notified:
 
     ready: bool = False
     status: str = ""
-    marks: Marks = ()
+    progress: StartProgress = ()
     extended_at: float = float("-inf")
     fed_at: float = float("-inf")
     fed_by: Heartbeats = field(default_factory=Heartbeats)
@@ -61,10 +61,10 @@ def notifications(
             lines.append("READY=1")
             notified = replace(notified, ready=True)
         elif seen.now - notified.extended_at >= _EXTEND_EVERY_S:
-            marks = _marks(seen.shards)
-            if any(mark not in notified.marks for mark in marks) or _would_start_in_vain(seen):
+            progress = _start_progress(seen.shards)
+            if any(one not in notified.progress for one in progress) or _is_restart_useless(seen):
                 lines.append(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
-            notified = replace(notified, marks=marks, extended_at=seen.now)
+            notified = replace(notified, progress=progress, extended_at=seen.now)
     # Twice as often as is asked for, as sd_watchdog_enabled(3) advises.
     if (
         watchdog_s is not None
@@ -99,7 +99,9 @@ def status_text(seen: NodeObservation) -> str:
 
 
 def _failed_text(processes: tuple[ProcessStatus, ...]) -> list[str]:
-    return [f"{process.name} {describe_process(process)[:_MOST_WORDS]}" for process in processes if process.has_failed]
+    return [
+        f"{process.name} {describe_process(process)[:_MAX_CHARACTERS]}" for process in processes if process.has_failed
+    ]
 
 
 def _shards_text(seen: NodeObservation) -> list[str]:
@@ -110,15 +112,15 @@ def _shards_text(seen: NodeObservation) -> list[str]:
     parts = [f"{active} of {total} shard{'s' if total > 1 else ''} active"]
     others = [shard for shard in seen.shards if not shard.is_ready]
     parts += [
-        f"shard {shard.shard} {describe(shard, seen.now_ms)[:_MOST_WORDS]}"
-        for shard in sorted(others, key=_worst_first)[:_MOST_DESCRIBED]
+        f"shard {shard.shard} {describe(shard, seen.now_ms)[:_MAX_CHARACTERS]}"
+        for shard in sorted(others, key=_by_severity)[:_MAX_DESCRIBED]
     ]
-    if len(others) > _MOST_DESCRIBED:
-        parts.append(f"and {len(others) - _MOST_DESCRIBED} more")
+    if len(others) > _MAX_DESCRIBED:
+        parts.append(f"and {len(others) - _MAX_DESCRIBED} more")
     return parts
 
 
-def _worst_first(shard: ShardProcessStatus) -> tuple[bool, bool, int]:
+def _by_severity(shard: ShardProcessStatus) -> tuple[bool, bool, int]:
     return shard.state is not ProcessState.DOWN, shard.state is not ProcessState.WAITING, shard.shard
 
 
@@ -127,12 +129,12 @@ def _has_no_process(shard: ShardProcessStatus) -> bool:
     return shard.state in (ProcessState.WAITING, ProcessState.DOWN)
 
 
-def _would_start_in_vain(seen: NodeObservation) -> bool:
+def _is_restart_useless(seen: NodeObservation) -> bool:
     """Whether a restart of the node would not help: it would wait for the same, without the reasons known now."""
     return all(map(_has_no_process, seen.shards)) if seen.shards else bool(seen.waits_for)
 
 
-def _marks(shards: tuple[ShardProcessStatus, ...]) -> Marks:
+def _start_progress(shards: tuple[ShardProcessStatus, ...]) -> StartProgress:
     """The progress of each shard that still starts."""
     return tuple(
         (shard.shard, shard.pid, status.phase, status.fraction, status.turns, status.lag)
@@ -143,13 +145,13 @@ def _marks(shards: tuple[ShardProcessStatus, ...]) -> Marks:
 
 
 def _all_live(before: Heartbeats, now: Heartbeats) -> bool:
-    if now.turns <= before.turns:
+    if now.iterations <= before.iterations:
         return False
     known = {process.name: process for process in before.processes}
     return all(
         _lives(known.get(process.name), process)
         for process in now.processes
-        if process.pid is not None and process.turning
+        if process.pid is not None and process.must_iterate
     )
 
 
