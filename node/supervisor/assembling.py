@@ -1,4 +1,4 @@
-"""From settings to a supervisor of real processes."""
+"""Creates a supervisor of real processes from the settings."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,11 +25,11 @@ def assembled_supervisor(
     on_terminal: bool = False,
     take: bool = False,
 ) -> Iterator[Supervisor]:
-    """A supervisor that is not started yet, and is stopped at the end at the latest.
+    """A supervisor that is not started yet. It is stopped when the context ends.
 
-    `folder` is for the sockets. `listener` is the descriptor of the socket that the front serves; without one there is
-    no front. `on_terminal` says that a person reads the log: children write theirs into a pipe, and could not know.
-    With `take` shards are taken from owners that live.
+    `folder` is for the sockets. `listener` is the descriptor of the socket that the front serves; without it, there is
+    no front. `on_terminal` is whether our log goes to a terminal: children write theirs into a pipe, and can't find
+    out. With `take`, shards are taken over from live owners.
     """
     settings, environment = loaded.settings, dict(environ)
     if on_terminal and settings.log.format == "auto":

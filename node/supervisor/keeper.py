@@ -1,7 +1,7 @@
 """Keeps one child process running: starts it, checks that it is alive, and restarts it when it ends.
 
-The same code keeps shards, the front and the replay worker; what differs between them is a `Role`. It has no thread and
-never sleeps: its owner calls `look` repeatedly, and all other methods from the same thread.
+The same code keeps shards, the front and the replay worker; a `Role` has what differs. It has no thread and never
+sleeps: its owner calls `check` repeatedly, and all other methods from the same thread.
 """
 
 import random
@@ -32,9 +32,9 @@ from strandline.node.supervisor.role import Role
 
 _LOG = structlog.get_logger(__name__)
 REPORT_TIMEOUT_S = 0.5
-# A child that did not report in time is not asked again for this long: other children wait meanwhile.
+# After a report that did not arrive in time: each attempt makes the other children wait.
 _REPORT_RETRY_S = 2.0
-# A worker that found nothing to do, although jobs are open, is started again after this long.
+# Before another start of a worker that exited without work although jobs are open.
 IDLE_PAUSE_S = 10.0
 
 
@@ -48,7 +48,7 @@ class KeeperSettings:
 
     @classmethod
     def of(cls, settings: NodeSettings) -> "KeeperSettings":
-        """From `[node]`."""
+        """The settings in `[node]`."""
         return cls(RestartPolicy.of(settings), settings.hang_after.seconds, settings.stop_timeout.seconds)
 
 
@@ -68,12 +68,12 @@ class _Run:
 
 
 class ProcessKeeper:
-    """The current process of a child, and the history of its restarts."""
+    """The current process of a child and the history of its restarts."""
 
     def __init__(
         self, role: Role, settings: KeeperSettings, clock: Clock, *, jitter: Callable[[], float] = random.random
     ) -> None:
-        """The first `look` starts the process, unless it works on demand: then the first one after `want(True)`."""
+        """The first `check` starts the process. A child on demand is started by the first one after `want(True)`."""
         self.role, self.settings = role, settings
         self._clock, self._jitter = clock, jitter
         self._run: _Run | None = None
@@ -89,7 +89,7 @@ class ProcessKeeper:
 
     @property
     def name(self) -> str:
-        """What the process is called in the log and in status texts."""
+        """The name of the process in the log and in status texts."""
         return self.role.name
 
     @property
@@ -115,7 +115,7 @@ class ProcessKeeper:
         return self._run.report if self._run is not None else None
 
     def check(self) -> None:
-        """Check the process, and do what is due."""
+        """Check the process, and start or kill it if that is due."""
         now = self._clock.monotonic()
         if self._run is not None:
             self._watch(self._run, now)
@@ -126,31 +126,31 @@ class ProcessKeeper:
                 self._start_at = now + IDLE_PAUSE_S
 
     def discount_pause(self, seconds: float) -> None:
-        """Don't count a time in which the supervisor itself stood still against the process."""
+        """Exclude a time in which the supervisor itself was suspended from the process's silence."""
         if self._run is not None:
             self._run.liveness = self._run.liveness.discounting(seconds)
 
     def want(self, wanted: bool) -> None:
-        """Whether a child that works on demand is needed. It exits by itself when it is not; its failures are forgotten
-        then, so that it is started at once when it is needed again.
+        """Set whether a child on demand is needed. It exits by itself when it is not. Its failures are forgotten then,
+        so that it is started at once when it is needed again.
         """
         if self._wanted and not wanted and self._run is None and not self._stopping:
             self._reset()
         self._wanted = wanted
 
     def stop(self, kill_at: float | None = None) -> None:
-        """Terminate the process, and start no other. It is killed at `kill_at`, or after `stop_timeout`."""
+        """Terminate the process and start no other. It is killed at `kill_at`, by default after `stop_timeout`."""
         self._stopping, self._start_at = True, None
-        self._terminate("it did not end in time when the node stopped", kill_at)
+        self._terminate("it did not stop within node.stop_timeout", kill_at)
 
     def kill(self) -> None:
-        """Kill the process. What follows is the same as after any other end."""
+        """Kill the process. It is handled like any other end."""
         if self._run is not None:
             self._run.child.kill()
 
     def restart(self) -> None:
-        """An operator asked for a new process: start one now, and forget earlier failures. A shard that was fenced
-        still does not take over from a live owner.
+        """An operator's request: start a new process now, and forget earlier failures. A fenced shard still does not
+        take over from a live owner.
         """
         if self._stopping:
             return
@@ -158,17 +158,17 @@ class ProcessKeeper:
         self._is_restart = True
         if self._run is not None:
             self._restart_requested = True
-            self._terminate("it did not end in time for its restart")
+            self._terminate("it did not stop within node.stop_timeout for its restart")
         else:
             self._start_at = self._clock.monotonic()
 
     def restart_if_down(self) -> None:
-        """Restart it if it is down, or waits because its settings were wrong: the settings have been read again."""
+        """After a reload of the settings: restart it if it is down, or waits because its settings were invalid."""
         if self._run is None and (self._start_at is None or self._exit_code == ExitCode.USAGE):
             self.restart()
 
     def status(self) -> ProcessStatus:
-        """The status as of the last `look`."""
+        """The status as of the last `check`."""
         run = self._run
         return ProcessStatus(
             self.name,
@@ -189,9 +189,9 @@ class ProcessKeeper:
         return ProcessState.WAITING if self._start_at is not None else ProcessState.DOWN
 
     def _waits_for_disk(self) -> bool:
-        """Whether the disk that ended the last process is still full: a new process would end in the same way."""
+        """Whether the disk that ended the last process is still full: a new process would fail in the same way."""
         if self._full_disk and not lacks_room(Path(self._full_disk)):
-            _LOG.info("there is room on the disk again", process=self.name, path=self._full_disk)
+            _LOG.info("the disk has free space again", process=self.name, path=self._full_disk)
             self._full_disk = ""
         return bool(self._full_disk)
 
@@ -226,7 +226,7 @@ class ProcessKeeper:
         run.liveness = run.liveness.after(observed, now)
         if run.kill_at is None and run.liveness.hangs(now, self.settings.hang_after_s):
             run.kill_at = now
-            what = run.report.stuck if run.report is not None and run.report.stuck else "it did nothing"
+            what = run.report.stuck if run.report is not None and run.report.stuck else "no heartbeat"
             silent = f"{what} for {run.liveness.silent_for(now):.0f} s, see node.hang_after"
             run.why_killed = f"{silent}; {run.report_error}" if run.report_error else silent
         if run.kill_at is not None and now >= run.kill_at and not run.killed:
@@ -241,13 +241,13 @@ class ProcessKeeper:
         try:
             report = self.role.fetch_report(REPORT_TIMEOUT_S)
         except (StrandlineError, OSError) as error:
-            # Before the first report the connection is refused at once, which is expected.
+            # Before the first report, the connection is refused at once, which is expected.
             run.report_error = str(error)
             if run.report is not None:
                 run.next_report_at = self._clock.monotonic() + _REPORT_RETRY_S
             return None
         run.report_error = ""
-        # The answer may still be that of the process before.
+        # The report may still be the previous process's.
         return report if report.process.pid == run.child.pid else None
 
     def _terminate(self, if_late: str, kill_at: float | None = None) -> None:
@@ -282,12 +282,12 @@ class ProcessKeeper:
             self._follow(ProcessEnd(now, code, active, reason.retryable, fenced), reason, how)
 
     def _reset(self) -> None:
-        """Forget earlier failures."""
+        """Forget earlier failures, and make the next start due."""
         self._history, self._reason, self._full_disk = RestartHistory(), "", ""
         self._start_at, self._is_restart = self._clock.monotonic(), False
 
     def _follow(self, end: ProcessEnd, reason: ExitReason, how: str) -> None:
-        """Decide what follows from an unexpected end, and log it."""
+        """Decide what follows an unexpected end, and log it."""
         self._exit_code, self._full_disk = end.code, reason.full_disk
         self._reason = f"{how}: {reason}" if reason.message else how
         decision = decide(self.role.policy(self.settings.restarting), self._history, end, self._jitter())

@@ -1,14 +1,15 @@
-"""The CPU time of another process, as the kernel counts it."""
+"""The CPU time of another process, from /proc."""
 
 import os
 from pathlib import Path
 
-# Positions in /proc/PID/stat, counted behind the command's closing bracket (the command may hold any character).
+# Indices of fields in /proc/PID/stat, counted from after the command's closing parenthesis: the command may contain
+# any character.
 _USER_TICKS, _SYSTEM_TICKS = 11, 12
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """Of all its threads; None if it is gone."""
+    """The CPU time of all threads of a process; None if the process does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,6 +1,4 @@
-"""All child processes of a node: the keepers of its shards, its front and its replay worker. It has no thread and never
-sleeps.
-"""
+"""All child processes of a node: the keepers of its shards, its front and its replay worker. It has no thread."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -13,11 +11,11 @@ from strandline.node.supervisor.keeper import KeeperSettings, ProcessKeeper
 from strandline.node.supervisor.role import Role, Roles
 
 _LOG = structlog.get_logger(__name__)
-# After a longer pause between two looks the supervisor stood still, and perhaps the whole machine.
+# After a longer pause between two checks, the supervisor, or the whole machine, was suspended.
 _MAX_PAUSE_S = 5.0
-# When the node stops, the front may finish the requests that it has before the shards are asked to end: for this long,
-# or for this part of node.stop_timeout if that is shorter.
-_FRONT_FIRST_S, _FRONT_FIRST_PART = 7.0, 1 / 3
+# When the node stops, the front may finish its requests before the shards are terminated: for this long, or for this
+# part of node.stop_timeout if that is shorter.
+_FRONT_STOP_TIMEOUT_S, _FRONT_STOP_TIMEOUT_PART = 7.0, 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class NodeProcesses:
         worker: Role | None = None,
         keeper_of: KeeperOf | None = None,
     ) -> None:
-        """`shard_roles` gives the role of each shard that is served. `keeper_of` makes the keepers, for tests."""
+        """`shard_roles` gives the role of each shard that is served. `keeper_of` replaces the keepers in tests."""
         self._shard_roles, self._settings, self._clock = shard_roles, settings, clock
         self._keeper_of = keeper_of or (lambda role, given: ProcessKeeper(role, given, clock))
         self._checked_at = clock.monotonic()
@@ -60,7 +58,7 @@ class NodeProcesses:
         self._shards_terminated = False
 
     def serve(self, shards: Collection[int]) -> None:
-        """Serve these shards from now on: start new ones, and stop the others."""
+        """Serve exactly these shards: start the new ones, and stop the others."""
         for shard in sorted(self._shards.keys() - set(shards)):
             _LOG.info("shard is no longer served here", shard=shard)
             keeper = self._shards.pop(shard)
@@ -76,22 +74,23 @@ class NodeProcesses:
             keeper.settings = settings
 
     def check(self) -> None:
-        """Check each child, and do what is due."""
-        # Since the end of the last look: a look itself may wait for children that don't answer.
-        stood_still = self._clock.monotonic() - self._checked_at
+        """Check each child, and start or kill those for which that is due."""
+        # Since the end of the last check: a check itself may wait for children that don't answer.
+        pause = self._clock.monotonic() - self._checked_at
         if self._worker is not None and self._stopping_since is None:
             self._worker.want(self._has_jobs())
         for keeper in self._all():
-            if stood_still > _MAX_PAUSE_S:
-                keeper.discount_pause(stood_still)
+            if pause > _MAX_PAUSE_S:
+                keeper.discount_pause(pause)
             keeper.check()
         self._checked_at = self._clock.monotonic()
-        # A shard that is served again meanwhile waits for its folder by itself: a second process would find it in use.
+        # A removed shard may be served again before its process has ended. The new process then finds its folder in
+        # use and ends, and its keeper retries.
         self._left = [keeper for keeper in self._left if not keeper.has_stopped]
         self._stop_shards_when_due()
 
     def restart(self, shard: int) -> None:
-        """A new process for a shard, if it is served. A worker that is down is tried again as well: the shard may be
+        """Start a new process for a shard, if it is served. A worker that is down is restarted too: the shard may be
         waiting for it.
         """
         if shard in self._shards:
@@ -100,13 +99,13 @@ class NodeProcesses:
                 self._worker.restart_if_down()
 
     def restart_if_down(self) -> None:
-        """Restart all that are down."""
+        """Restart all children that are down."""
         for keeper in self._all():
             keeper.restart_if_down()
 
     def stop(self) -> None:
-        """Stop all children, and kill those that have not ended within `node.stop_timeout` from now. The front stops
-        first. The shards stop together once it has finished its requests or was killed after a short time.
+        """Stop all children, and kill those that have not ended within `node.stop_timeout`. The front stops first. The
+        shards are terminated together once it has finished its requests or was killed after a short time.
         """
         if self._stopping_since is not None:
             return
@@ -121,13 +120,13 @@ class NodeProcesses:
         self._stop_shards_when_due()
 
     def kill(self) -> None:
-        """Kill all."""
+        """Kill all children."""
         for keeper in self._all():
             keeper.kill()
 
     @property
     def has_stopped(self) -> bool:
-        """Whether `stop` was called and all have ended."""
+        """Whether `stop` was called and all children have ended."""
         return all(keeper.has_stopped for keeper in self._all())
 
     @property
@@ -136,11 +135,11 @@ class NodeProcesses:
         return min((keeper.starts_in_s for keeper in self._all()), default=float("inf"))
 
     def shards(self) -> tuple[ShardProcessStatus, ...]:
-        """In the order of their numbers."""
+        """The status of the shards, by number."""
         return tuple(_shard_status(shard, self._shards[shard]) for shard in sorted(self._shards))
 
     def others(self) -> tuple[ProcessStatus, ...]:
-        """The front and the worker."""
+        """The status of the front and the worker."""
         return tuple(keeper.status() for keeper in (self._front, self._worker) if keeper is not None)
 
     def heartbeats(self) -> tuple[ProcessHeartbeat, ...]:
@@ -161,7 +160,7 @@ class NodeProcesses:
         return any(report is not None and report.open_jobs for report in reports)
 
     def _front_stop_timeout_s(self) -> float:
-        return min(_FRONT_FIRST_S, self._settings.stop_timeout_s * _FRONT_FIRST_PART)
+        return min(_FRONT_STOP_TIMEOUT_S, self._settings.stop_timeout_s * _FRONT_STOP_TIMEOUT_PART)
 
     def _stop_by(self) -> float:
         since = self._stopping_since if self._stopping_since is not None else self._clock.monotonic()

@@ -1,8 +1,7 @@
 """The supervisor: a thread that keeps the child processes of a node.
 
-This thread starts them, and the kernel kills each of them when the thread ends, however the node ends. What other
-threads ask of the supervisor is done by this thread at its next turn; after each turn it publishes the status of the
-processes.
+This thread starts them, and the kernel kills them when the thread ends, however the node ends. Calls from other threads
+are queued and run by this thread in its next iteration. After each iteration it publishes the status of the processes.
 """
 
 import threading
@@ -25,8 +24,8 @@ from strandline.node.throttled_warning import ThrottledWarning
 
 _LOG = structlog.get_logger(__name__)
 _LOOP_INTERVAL_S, _STOPPING_LOOP_INTERVAL_S = 0.5, 0.05
-# How often the topic's partitions are counted: gateways write to new ones at once, and answers lack their series until
-# the node serves them. Sooner if Kafka was unreachable when the node started.
+# How often the topic's partitions are counted: gateways write to new partitions at once, and answers lack their series
+# until the node serves them. The shorter interval is used until the first successful count.
 _COUNT_INTERVAL_S, _COUNT_RETRY_S = 15.0, 5.0
 _WARNING_INTERVAL_S = 60.0
 
@@ -37,7 +36,7 @@ class NoSuchShard(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
-    """Observation of life: of the supervisor's own thread, and of each child process."""
+    """The heartbeats of the supervisor's own thread, in iterations, and of each child process."""
 
     iterations: int = 0
     processes: tuple[ProcessHeartbeat, ...] = ()
@@ -45,7 +44,7 @@ class Heartbeats:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The status of all processes after a turn."""
+    """The status of all processes after an iteration."""
 
     shards: tuple[ShardProcessStatus, ...] = ()
     others: tuple[ProcessStatus, ...] = ()
@@ -53,16 +52,16 @@ class Published:
 
 
 class Processes(Protocol):
-    """Makes the keepers of all children."""
+    """Creates the keepers of all children."""
 
     def __call__(self, keeper_settings: KeeperSettings) -> NodeProcesses: ...
 
 
 class Supervisor:
-    """Keeps a process for each shard, one for the front and, while there are jobs, one for the worker. It is a
+    """Keeps a process for each shard, one for the front and, while there are jobs, one for the worker. Implements
     `NodeShards`. Thread-safe.
 
-    `assembled_supervisor` makes one with real processes.
+    `assembled_supervisor` creates one with real processes.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Supervisor:
         count: CountPartitions = count_partitions,
         on_publish: Callable[[], None] = lambda: None,
     ) -> None:
-        """Nothing happens before `start`. `on_publish` is called by the supervisor's thread after each turn."""
+        """Nothing happens before `start`. The supervisor's thread calls `on_publish` after each iteration."""
         self._settings, self._clock, self._count = settings, clock, count
         self.on_publish = on_publish
         self._processes = processes(KeeperSettings.of(settings.node))
@@ -82,7 +81,7 @@ class Supervisor:
         self._served: tuple[int, ...] = ()
         self._partitions: int | None = None
         self._waits_for, self._warned = "", float("-inf")
-        # What was asked of the thread is under the lock; what it publishes is replaced by one assignment.
+        # The lock protects the queue of calls. What the thread publishes is replaced by one assignment.
         self._lock, self._wake, self._serving = threading.Lock(), threading.Event(), threading.Lock()
         self._submitted: deque[Callable[[], None]] = deque()
         self._published = Published()
@@ -104,15 +103,15 @@ class Supervisor:
 
     def start(self) -> None:
         """Start the front at once, and the shards as soon as Kafka has reported the number of partitions. Does not
-        block. A listed shard that the topic lacks (`ListedShardMissing`) ends the supervisor; while Kafka is
-        unreachable or has no such topic, it keeps asking.
+        block. A listed shard that the topic lacks (`ListedShardMissing`) ends the supervisor. While Kafka is
+        unreachable or has no such topic, the supervisor retries.
         """
         self._thread.start()
         self._counter.start()
 
     def stop(self) -> None:
         """Stop all processes, kill those that don't end within `node.stop_timeout`, and return when all have ended.
-        Raises what ended the supervisor, if it had ended before. A second call only waits.
+        Raises the error that ended the supervisor, if there was one. A second call only waits.
         """
         self._stopping.set()
         self._wake.set()
@@ -121,7 +120,7 @@ class Supervisor:
         self.raise_failure()
 
     def kill(self) -> None:
-        """Kill all processes, and stop."""
+        """Kill all processes and stop."""
         self._submit(self._processes.kill)
         self._stopping.set()
 
@@ -140,9 +139,9 @@ class Supervisor:
         return self._ended.is_set()
 
     def reload(self, read: Settings) -> Reload:
-        """Apply the new settings that can be applied at run time, count the topic's partitions, and restart what is
-        down. The outcome is logged and returned. Raises `ListedShardMissing`, with nothing changed. Waits for Kafka's
-        answer; without one the last known partitions stay in force.
+        """Apply the new settings that can be applied at run time, count the topic's partitions, and restart processes
+        that are down. Logs and returns the outcome. Raises `ListedShardMissing` without changing anything. Waits for
+        Kafka's answer; without an answer, the last known number of partitions stays in force.
         """
         outcome = reloaded(self._settings, read)
         partitions = self._partitions
@@ -164,19 +163,19 @@ class Supervisor:
         return outcome
 
     def restart_shard(self, shard: int) -> None:
-        """Restart a shard, also one that is down. Raises `NoSuchShard`. Does not wait for the restart."""
+        """Restart a shard, even if it is down. Raises `NoSuchShard`. Does not wait for the restart."""
         if shard not in self._served:
             served = ", ".join(map(str, self._served)) or "none yet"
             raise NoSuchShard(f"this node does not serve shard {shard}", remedy=f"It serves {served}")
-        _LOG.info("an operator asked for a restart of a shard", shard=shard)
+        _LOG.info("restarting a shard on an operator's request", shard=shard)
         self._submit(lambda: self._processes.restart(shard))
 
     def shards(self) -> tuple[ShardProcessStatus, ...]:
-        """Their status, by number."""
+        """The status of the shards, by number."""
         return self._published.shards
 
     def partitions(self) -> int | None:
-        """How many partitions the topic has; None before that is known."""
+        """The topic's number of partitions; None before it is known."""
         return self._partitions
 
     def processes(self) -> tuple[ProcessStatus, ...]:
@@ -184,12 +183,12 @@ class Supervisor:
         return self._published.others
 
     def heartbeats(self) -> Heartbeats:
-        """Observation of life, for the service manager."""
+        """The heartbeats, for systemd's watchdog."""
         return self._published.heartbeats
 
-    def _submit(self, what: Callable[[], None]) -> None:
+    def _submit(self, call: Callable[[], None]) -> None:
         with self._lock:
-            self._submitted.append(what)
+            self._submitted.append(call)
         self._wake.set()
 
     def _serve(self, partitions: int) -> None:
@@ -214,7 +213,7 @@ class Supervisor:
             self._publish()
         except BaseException as error:  # noqa: BLE001 - raised again by `raise_failure`
             self._failure = error
-            _LOG.exception("the supervisor has failed, and its processes end with it")
+            _LOG.exception("the supervisor failed, and all its processes end")
         finally:
             self._ended.set()
 
@@ -228,8 +227,8 @@ class Supervisor:
             with self._lock:
                 if not self._submitted:
                     return
-                what = self._submitted.popleft()
-            what()
+                call = self._submitted.popleft()
+            call()
 
     def _publish(self) -> None:
         heartbeats = Heartbeats(self._published.heartbeats.iterations + 1, self._processes.heartbeats())
@@ -237,8 +236,8 @@ class Supervisor:
         self.on_publish()
 
     def _poll_partitions(self) -> None:
-        """Ask Kafka for the number of partitions, again and again. An answer may take half a minute, so a thread of its
-        own waits for it: neither the supervising thread nor a stop does.
+        """Poll Kafka for the number of partitions. An answer may take half a minute, so this runs in its own thread,
+        and neither the supervisor's thread nor a stop waits for it.
         """
         pause = 0.0
         while not self._stopping.wait(pause) and not self._ended.is_set():
@@ -263,20 +262,20 @@ class Supervisor:
             else:
                 self._count_warning.about(error)
 
-    def _report_wait(self, what: str) -> None:
-        """The partitions can't be counted for a reason that may pass."""
+    def _report_wait(self, reason: str) -> None:
+        """The partitions can't be counted for a reason that may be temporary."""
         now = self._clock.monotonic()
-        is_new = self._partitions is None and what != self._waits_for
+        is_new = self._partitions is None and reason != self._waits_for
         if self._partitions is None:
-            self._waits_for = what
+            self._waits_for = reason
         if is_new or now - self._warned >= _WARNING_INTERVAL_S:
             self._warned = now
-            _LOG.warning("the topic's partitions can't be counted", error=what)
+            _LOG.warning("the topic's partitions can't be counted", error=reason)
 
 
 def _log_outcome(outcome: Reload) -> None:
     for takes_effect in TakesEffect:
         if names := outcome.names(takes_effect):
-            _LOG.info("settings have changed", count=takes_effect.value, names=", ".join(names))
+            _LOG.info("settings changed", take_effect=takes_effect.value, names=", ".join(names))
     if not outcome.changes:
-        _LOG.info("settings were reloaded, none has changed")
+        _LOG.info("settings reloaded, none has changed")

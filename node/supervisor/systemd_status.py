@@ -1,12 +1,12 @@
-"""What systemd is notified of about a node, decided from the status of its processes. Pure.
+"""Decides what a node notifies systemd of, from the status of its processes. Pure.
 
-- READY=1 once every shard is active or has no process, and at least one is active. Shards that are down, were taken by
-  another node, or wait for a restart don't count: otherwise systemd would kill the healthy ones when the start times
-  out. The front must answer, or have failed.
+- READY=1 once every shard is active or has no process, and at least one is active. Shards that are down, were taken
+  over by another node, or wait for a restart don't count: otherwise systemd would kill the healthy ones when the start
+  times out. The front must answer, or have failed.
 - EXTEND_TIMEOUT_USEC while a shard that is not active makes progress, and while a restart of the node would not help,
-  because all shards are down or wait, or Kafka is unreachable.
-- WATCHDOG=1 if the supervisor's thread, the loop of the front and the loop of every shard that reads have turned since
-  the last time. Only the supervisor watches processes that still start.
+  because all shards are down or waiting, or Kafka is unreachable.
+- WATCHDOG=1 if the supervisor's thread, the loop of the front and the loop of every shard that reads have iterated
+  since the last time. Starting processes are monitored by the supervisor only.
 - STATUS= when it has changed: how many shards are active, what the others do, and which other process has failed.
 """
 
@@ -19,7 +19,7 @@ from strandline.node.supervisor.supervisor import Heartbeats
 
 WATCHDOG = "WATCHDOG=1"
 EXTENSION_S = 180
-"""The additional time for a start after each step forward."""
+"""The additional time for a start each time it has made progress."""
 _EXTEND_EVERY_S = 10.0
 _MAX_DESCRIBED = 8
 _MAX_CHARACTERS = 300
@@ -41,7 +41,7 @@ class NodeObservation:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """What systemd knows by now, and what was seen when it was notified."""
+    """What systemd has been notified of, and the observations at that time."""
 
     ready: bool = False
     status: str = ""
@@ -54,7 +54,7 @@ class Notified:
 def notifications(
     notified: Notified, seen: NodeObservation, watchdog_s: float | None
 ) -> tuple[tuple[str, ...], Notified]:
-    """The assignments to send now, and what systemd has been notified of after that."""
+    """The assignments to send now, and what systemd has been notified of afterwards."""
     lines: list[str] = []
     if not notified.ready:
         if is_settled(seen.shards) and _front_is_settled(seen.processes):
@@ -65,7 +65,7 @@ def notifications(
             if any(one not in notified.progress for one in progress) or _is_restart_useless(seen):
                 lines.append(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
             notified = replace(notified, progress=progress, extended_at=seen.now)
-    # Twice as often as is asked for, as sd_watchdog_enabled(3) advises.
+    # Twice as often as required, as sd_watchdog_enabled(3) recommends.
     if (
         watchdog_s is not None
         and seen.now - notified.fed_at >= watchdog_s / 2
@@ -87,7 +87,7 @@ def is_settled(shards: tuple[ShardProcessStatus, ...]) -> bool:
 
 
 def _front_is_settled(processes: tuple[ProcessStatus, ...]) -> bool:
-    """Whether the front answers or has failed. True for a node without a front."""
+    """Whether the front answers or has failed. True without a front."""
     return all(
         process.state is ProcessState.RUNNING or process.has_failed for process in processes if process.name == FRONT
     )
@@ -125,17 +125,17 @@ def _by_severity(shard: ShardProcessStatus) -> tuple[bool, bool, int]:
 
 
 def _has_no_process(shard: ShardProcessStatus) -> bool:
-    """Whether the shard failed, and waits for the supervisor, an operator or another node."""
+    """Whether the shard has ended, and waits for a restart, an operator or another node."""
     return shard.state in (ProcessState.WAITING, ProcessState.DOWN)
 
 
 def _is_restart_useless(seen: NodeObservation) -> bool:
-    """Whether a restart of the node would not help: it would wait for the same, without the reasons known now."""
+    """Whether a restart of the node would not help: it would wait for the same thing, and lose the known reasons."""
     return all(map(_has_no_process, seen.shards)) if seen.shards else bool(seen.waits_for)
 
 
 def _start_progress(shards: tuple[ShardProcessStatus, ...]) -> StartProgress:
-    """The progress of each shard that still starts."""
+    """The progress of each starting shard."""
     return tuple(
         (shard.shard, shard.pid, status.phase, status.fraction, status.turns, status.lag)
         for shard in shards

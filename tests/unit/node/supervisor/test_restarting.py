@@ -74,7 +74,7 @@ def test_chance_spreads_the_starts_and_never_brings_one_forward() -> None:
 
 def test_more_restarts_in_the_window_than_allowed_is_down_and_names_the_limit() -> None:
     decision = decide(POLICY, RestartHistory((10.0, 20.0, 30.0), 3), ProcessEnd(31.0, 1))
-    assert decision == StayDown("it was started again 3 times within 100 s already, which is what node.restarts allows")
+    assert decision == StayDown("it has been restarted 3 times within 100 s, the limit of node.restarts")
 
 
 @pytest.mark.parametrize("restarts", [0, 1, 3])
@@ -108,7 +108,7 @@ def test_what_passes_by_itself_waits_for_the_window_instead_of_being_down() -> N
 @pytest.mark.parametrize("retryable", [False, True])
 def test_no_restarts_allowed_is_none_at_all(retryable: bool) -> None:
     decision = decide(RestartPolicy(0, 100.0), NEW, ProcessEnd(0.0, 1, retryable=retryable))
-    assert decision == StayDown("node.restarts is 0, so it is not started again")
+    assert decision == StayDown("node.restarts is 0, so it is not restarted")
 
 
 def test_a_fencing_counts_neither_in_the_window_nor_in_the_row() -> None:
