@@ -4,13 +4,17 @@ import os
 import subprocess
 import weakref
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from strandline.errors import Retryable
 from strandline.node.exit_reason import MAX_STDOUT_BYTES, ExitReason, exit_reason
-from strandline.node.supervisor.process_time import cpu_seconds
 from strandline.node.supervisor.stderr_relay import StderrRelay
 from strandline.node.tether import tethered
+
+# Indices of fields in /proc/PID/stat, counted from after the command's closing parenthesis: the command may contain
+# any character.
+_USER_TICKS, _SYSTEM_TICKS = 11, 12
 
 
 class LaunchFailed(Retryable):
@@ -96,3 +100,13 @@ class ProcessChild:
 
     def exit_reason(self) -> ExitReason:
         return exit_reason(os.pread(self._stdout, MAX_STDOUT_BYTES, 0), self._stderr.last_line())
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """The CPU time of all threads of a process; None if the process does not exist."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    figures = text[text.rindex(")") + 2 :].split()
+    return (int(figures[_USER_TICKS]) + int(figures[_SYSTEM_TICKS])) / os.sysconf("SC_CLK_TCK")
