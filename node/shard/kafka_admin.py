@@ -80,9 +80,9 @@ class KafkaAdmin:
 
     def identity(self) -> TopicIdentity:
         """The topic as it is now."""
-        return self.identity_in(self.ask_identity())
+        return self.identity_in(self.request_identity())
 
-    def ask_identity(self) -> "Future[Any]":
+    def request_identity(self) -> "Future[Any]":
         """Ask without waiting; `identity_in` reads the answer."""
         return self._client.describe_topics(TopicCollection([self.topic]), request_timeout=self._timeout)[self.topic]
 
@@ -111,16 +111,16 @@ class KafkaAdmin:
         """The offset behind the last record that such a reader may see."""
         return self._offset(partition, _SPEC.latest(), isolation)
 
-    def ask_ends(self, partition: int, clock: Clock) -> "PendingEnds":
+    def request_ends(self, partition: int, clock: Clock) -> "PendingEnds":
         """Ask for all three ends without waiting."""
         return PendingEnds(
             self,
             partition,
             # A broker answers the requests of one connection in their order, so the offsets rise.
             (
-                self._ask_offset(partition, _SPEC.earliest(), IsolationLevel.READ_UNCOMMITTED),
-                self._ask_offset(partition, _SPEC.latest(), IsolationLevel.READ_COMMITTED),
-                self._ask_offset(partition, _SPEC.latest(), IsolationLevel.READ_UNCOMMITTED),
+                self._send_offset_request(partition, _SPEC.earliest(), IsolationLevel.READ_UNCOMMITTED),
+                self._send_offset_request(partition, _SPEC.latest(), IsolationLevel.READ_COMMITTED),
+                self._send_offset_request(partition, _SPEC.latest(), IsolationLevel.READ_UNCOMMITTED),
             ),
             clock,
             clock.monotonic() + self._answer_timeout,
@@ -149,7 +149,7 @@ class KafkaAdmin:
                 return False
         return True
 
-    def ask_commit(self, group: str, partition: int, offset: int) -> "Future[ConsumerGroupTopicPartitions]":
+    def request_commit(self, group: str, partition: int, offset: int) -> "Future[ConsumerGroupTopicPartitions]":
         """Commit an offset for a consumer group that has no members, without waiting. A callback on the answer must
         not lead back to this object.
 
@@ -207,19 +207,19 @@ class KafkaAdmin:
 
     def _offset_by_fresh_leader(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
         try:
-            return self._request_offset(partition, wanted, isolation)
+            return self._fetch_offset(partition, wanted, isolation)
         except KafkaException as failure:
             if error_of(failure).code() not in STALE_LEADER:
                 raise
         # For offsets the library uses its cached metadata, which it refreshes every five minutes. Neither an epoch that
         # is over nor a partition without a leader makes it refresh them earlier. This does.
         self._client.list_topics(self.topic, timeout=self._timeout)
-        return self._request_offset(partition, wanted, isolation)
+        return self._fetch_offset(partition, wanted, isolation)
 
-    def _request_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
-        return int(self._ask_offset(partition, wanted, isolation).result(self._answer_timeout).offset)
+    def _fetch_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
+        return int(self._send_offset_request(partition, wanted, isolation).result(self._answer_timeout).offset)
 
-    def _ask_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> "Future[Any]":
+    def _send_offset_request(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> "Future[Any]":
         place = TopicPartition(self.topic, partition)
         return self._client.list_offsets({place: wanted}, isolation_level=isolation, request_timeout=self._timeout)[
             place
@@ -248,7 +248,7 @@ class PendingEnds:
         clock: Clock,
         deadline: float,
     ) -> None:
-        """For `KafkaAdmin.ask_ends` only. `answers` have the start, the last stable offset and the high watermark."""
+        """For `KafkaAdmin.request_ends` only. `answers` have the start, the last stable offset and the high watermark."""
         self._admin, self._partition, self._answers = admin, partition, answers
         self._clock, self._deadline = clock, deadline
 

@@ -32,7 +32,7 @@ from strandline.clock import SystemClock, wait_until
 from strandline.kafka.clients import ClientOptions, made
 from strandline.node.shard.kafka_admin import KafkaAdmin, PendingEnds
 from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, GROUP_REFUSED, OUT_OF_RANGE, LogDamaged, meaning
-from strandline.node.shard.kafka_watch import ASK_INTERVAL_S, GONE_AFTER_S, TopicWatch
+from strandline.node.shard.kafka_watch import REQUEST_INTERVAL_S, GONE_AFTER_S, TopicWatch
 from strandline.node.shard.log import NO_TIME, LogEnds, LogUnreachable, OffsetGone, Records, TopicUnfit
 from strandline.wire.record_headers import are_times_checked
 
@@ -86,7 +86,7 @@ class KafkaLog:
         dataset: str,
         topic: str,
         partition: int,
-        watch_every: float = ASK_INTERVAL_S,
+        watch_every: float = REQUEST_INTERVAL_S,
         gone_after: float = GONE_AFTER_S,
     ) -> None:
         """`options` are those of `librdkafka_options`. Raises `KafkaFailed` if the library won't have them."""
@@ -118,8 +118,8 @@ class KafkaLog:
         high = self._admin.end(self._partition, IsolationLevel.READ_UNCOMMITTED)
         return LogEnds(start, last_stable, high)
 
-    def ask_ends(self) -> PendingEnds:
-        return self._admin.ask_ends(self._partition, self._clock)
+    def request_ends(self) -> PendingEnds:
+        return self._admin.request_ends(self._partition, self._clock)
 
     def offset_at(self, time: int) -> int | None:
         return self._admin.at(self._partition, time)
@@ -128,7 +128,7 @@ class KafkaLog:
         self._position, self._failure = offset, None
         self._needs_seek = True
 
-    def poll(self, most: int, timeout: float) -> Records:
+    def poll(self, max_records: int, timeout: float) -> Records:
         if self._closed or self._position is None:
             raise RuntimeError("the log is closed" if self._closed else "seek comes before the first poll")
         self._admin.serve()
@@ -144,7 +144,7 @@ class KafkaLog:
         deadline = self._clock.monotonic() + timeout
         while True:
             left = max(0.0, deadline - self._clock.monotonic())
-            if taken := self._records_of(self._fetched(most, left)):
+            if taken := self._records_of(self._fetched(max_records, left)):
                 return _records(taken, self._position)
             self._raise_failure()
             if self._clock.monotonic() >= deadline:
@@ -154,7 +154,7 @@ class KafkaLog:
 
     def mirror(self, offset: int) -> None:
         log_refusal = partial(_log_if_refused, self._group)
-        self._admin.ask_commit(self._group, self._partition, offset).add_done_callback(log_refusal)
+        self._admin.request_commit(self._group, self._partition, offset).add_done_callback(log_refusal)
 
     def close(self) -> None:
         if not self._closed:
@@ -162,14 +162,14 @@ class KafkaLog:
             self._consumer.close()
             self._admin.close()
 
-    def _fetched(self, most: int, timeout: float) -> Sequence[Message]:
+    def _fetched(self, max_records: int, timeout: float) -> Sequence[Message]:
         """What has come: records, and what else the library has to tell. None only after the time is over."""
         # Waiting for one and taking what lies behind it: a wait for a whole batch ends only when the batch is full or
         # the time over, even if there are records.
         first = self._consumer.poll(timeout)
         if first is None:
             return ()
-        return [first, *self._consumer.consume(most - 1, 0)] if most > 1 else [first]
+        return [first, *self._consumer.consume(max_records - 1, 0)] if max_records > 1 else [first]
 
     def _records_of(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The records among them, up to the first failure; the position moves behind them."""
@@ -211,7 +211,7 @@ class KafkaLog:
         """The error for a position that the log does not have. Raises `TopicUnfit` if the topic was made again, and
         `LogUnreachable` if the brokers don't answer soon: the next poll meets the same error.
         """
-        identity, ends = self._admin.ask_identity(), self.ask_ends()
+        identity, ends = self._admin.request_identity(), self.request_ends()
         found: LogEnds | None = None
 
         def is_answered() -> bool:

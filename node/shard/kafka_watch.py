@@ -28,9 +28,9 @@ from strandline.node.shard.kafka_admin import TopicIdentity
 from strandline.node.shard.kafka_errors import GROUP_REFUSED, meaning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
-ASK_INTERVAL_S = 5.0
+REQUEST_INTERVAL_S = 5.0
 GONE_AFTER_S = 60.0
-_OUTAGE_ASK_INTERVAL_S = 1.0
+_OUTAGE_REQUEST_INTERVAL_S = 1.0
 # How long a reader that has begun to fetch anew is left alone. Each time twice as long as before: over a slow network
 # one answer may take minutes.
 _MIN_FETCH_PAUSE_S, _MAX_FETCH_PAUSE_S = 5.0, 300.0
@@ -43,7 +43,7 @@ class IdentitySource(Protocol):
 
     topic: str
 
-    def ask_identity(self) -> "Future[Any]": ...
+    def request_identity(self) -> "Future[Any]": ...
 
     def identity_in(self, answer: "Future[Any]") -> TopicIdentity: ...
 
@@ -56,7 +56,7 @@ class TopicWatch:
         admin: IdentitySource,
         partition: int,
         clock: Clock,
-        every: float = ASK_INTERVAL_S,
+        every: float = REQUEST_INTERVAL_S,
         gone_after: float = GONE_AFTER_S,
     ) -> None:
         """The brokers are asked every so many seconds. A topic or partition that they have not known for `gone_after`
@@ -65,8 +65,8 @@ class TopicWatch:
         self._admin, self._partition, self._clock = admin, partition, clock
         self._every, self._gone_after = every, gone_after
         self._topic_id = ""
-        self._asked: Future[Any] | None = None
-        self._ask_at = clock.monotonic() + every
+        self._pending: Future[Any] | None = None
+        self._next_request_at = clock.monotonic() + every
         self._missing_since: float | None = None
         self._outage: StrandlineError | None = None
         self._is_answering = False
@@ -75,19 +75,19 @@ class TopicWatch:
 
     def expect(self, topic_id: str) -> None:
         """From now on the topic is the one with this id. An answer that is under way may still be about another."""
-        self._topic_id, self._asked = topic_id, None
+        self._topic_id, self._pending = topic_id, None
 
     def check(self) -> None:
         """Take in an answer that has come, ask again when it is time. Raises `TopicUnfit` if the topic is another one,
         or is gone for good, or the partition is.
         """
         now = self._clock.monotonic()
-        if self._asked is not None and self._asked.done():
-            answer, self._asked = self._asked, None
-            self._ask_at = now + self._every
+        if self._pending is not None and self._pending.done():
+            answer, self._pending = self._pending, None
+            self._next_request_at = now + self._every
             self._take(answer)
-        if self._asked is None and now >= self._ask_at:
-            self._asked = self._admin.ask_identity()
+        if self._pending is None and now >= self._next_request_at:
+            self._pending = self._admin.request_identity()
 
     def received(self) -> None:
         """A broker has sent something of the partition."""
@@ -173,10 +173,10 @@ class TopicWatch:
         # A refusal says more than the silence of all brokers that follows it.
         if not isinstance(self._outage, Fatal):
             self._outage = _without_traceback(error)
-        self._ask_soon()
+        self._request_soon()
 
-    def _ask_soon(self) -> None:
-        self._ask_at = min(self._ask_at, self._clock.monotonic() + _OUTAGE_ASK_INTERVAL_S)
+    def _request_soon(self) -> None:
+        self._next_request_at = min(self._next_request_at, self._clock.monotonic() + _OUTAGE_REQUEST_INTERVAL_S)
 
 
 def _without_traceback(error: StrandlineError) -> StrandlineError:

@@ -98,7 +98,7 @@ class PartitionLog(Protocol):
         """Where the log begins and ends now, asked of the brokers. Raises `LogUnreachable`."""
         ...
 
-    def ask_ends(self) -> EndsRequest:
+    def request_ends(self) -> EndsRequest:
         """The same without waiting: the request is sent now, so the answer covers whatever reached the log before. A
         topic or partition that the brokers don't know counts as unreachable here: `poll` finds out whether it is gone.
         """
@@ -112,7 +112,7 @@ class PartitionLog(Protocol):
         """Go on from this offset."""
         ...
 
-    def poll(self, most: int, timeout: float) -> Records:
+    def poll(self, max_records: int, timeout: float) -> Records:
         """At most so many records, as soon as there are some; none after `timeout` seconds without any.
 
         Raises `OffsetGone` if the log no longer has the position, and `LogUnreachable` if the brokers are known to be

@@ -42,12 +42,12 @@ class _Partition:
         high = len(self.entries)
         return LogEnds(self.start, max(self.start, min(self.opened.values(), default=high)), high)
 
-    def visible(self, position: int, behind: int, most: int) -> list[int]:
+    def visible(self, position: int, behind: int, max_records: int) -> list[int]:
         """The offsets of the first records in a range of stable ones that a reader may see."""
         if position >= behind:
             return []
         stable = range(position, behind)
-        return list(islice((offset for offset in stable if self.entries[offset].visible), most))
+        return list(islice((offset for offset in stable if self.entries[offset].visible), max_records))
 
 
 class MemoryTransaction:
@@ -89,7 +89,7 @@ class MemoryEndsRequest:
     """
 
     def __init__(self, log: "MemoryLog", ends: LogEnds) -> None:
-        """For `MemoryLog.ask_ends` only."""
+        """For `MemoryLog.request_ends` only."""
         self._log, self._ends = log, ends
 
     def answer(self) -> LogEnds | None:
@@ -112,7 +112,7 @@ class MemoryLog:
         """The offset that was mirrored last."""
         self._clock = clock
         self._partition = _Partition()
-        self._times_made = 1
+        self._generation = 1
         self._expected: str | None = None
         self._position: int | None = None
 
@@ -133,14 +133,14 @@ class MemoryLog:
     def recreate(self) -> None:
         """Delete the topic and make one of the same name."""
         self._partition = _Partition()
-        self._times_made += 1
+        self._generation += 1
 
     # What other readers do, beside the one below.
 
     def another_reader(self) -> "MemoryLog":
         """A reader with a position of its own, until the topic is made again."""
         other = MemoryLog(self._clock)
-        other._partition, other._times_made = self._partition, self._times_made
+        other._partition, other._generation = self._partition, self._generation
         return other
 
     def read(self, start: int, end: int) -> Records:
@@ -161,7 +161,7 @@ class MemoryLog:
         self._require_answers()
         return self._partition.ends()
 
-    def ask_ends(self) -> MemoryEndsRequest:
+    def request_ends(self) -> MemoryEndsRequest:
         return MemoryEndsRequest(self, self._partition.ends())
 
     def offset_at(self, time: int) -> int | None:
@@ -173,10 +173,10 @@ class MemoryLog:
         self._position = offset
         self._expected = self._expected or self._topic_id()
 
-    def poll(self, most: int, timeout: float) -> Records:
+    def poll(self, max_records: int, timeout: float) -> Records:
         if self._clock is not None:
             wait_until(lambda: bool(self._next(1)[0]), timeout=timeout, clock=self._clock)
-        offsets, behind = self._next(most)
+        offsets, behind = self._next(max_records)
         self._position = behind
         return self._records(offsets, behind)
 
@@ -201,13 +201,13 @@ class MemoryLog:
         )
 
     def _topic_id(self) -> str:
-        return f"topic-{self._times_made}"
+        return f"topic-{self._generation}"
 
-    def _next(self, most: int) -> tuple[list[int], int]:
+    def _next(self, max_records: int) -> tuple[list[int], int]:
         """The offsets of the next records, and the position behind them."""
         position, last_stable = self._readable_position(), self._partition.ends().last_stable
-        offsets = self._partition.visible(position, last_stable, most)
-        return offsets, offsets[-1] + 1 if len(offsets) == most else max(position, last_stable)
+        offsets = self._partition.visible(position, last_stable, max_records)
+        return offsets, offsets[-1] + 1 if len(offsets) == max_records else max(position, last_stable)
 
     def _readable_position(self) -> int:
         if self._position is None:

@@ -39,10 +39,10 @@ class AnotherShape(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class _Observation:
-    """The state of a shard as it was at some moment between `asked` and `answered`, by the monotonic clock."""
+    """The state of a shard as it was at some moment between `requested_at` and `answered_at`, by the monotonic clock."""
 
-    asked: float
-    answered: float
+    requested_at: float
+    answered_at: float
     state: ShardState
 
 
@@ -112,9 +112,9 @@ def ensure_dataset(store: Store, wanted: DatasetShape) -> DatasetShape:
 
 
 def _observe(store: Store, shard: ShardId, clock: Clock) -> _Observation | None:
-    asked = clock.monotonic()
+    requested_at = clock.monotonic()
     state = store.state(shard)
-    return _Observation(asked, clock.monotonic(), state) if state is not None else None
+    return _Observation(requested_at, clock.monotonic(), state) if state is not None else None
 
 
 def _wait_until_gone(
@@ -138,7 +138,7 @@ def _wait_until_gone(
             since = observed
         if _has_expired(since, observed):
             break
-        remaining_s = OWNER_TIMEOUT_S - (clock.monotonic() - since.answered)
+        remaining_s = OWNER_TIMEOUT_S - (clock.monotonic() - since.answered_at)
         on_wait(f"watching for {remaining_s:.0f} s more whether the owner is gone: {describe_owner(observed.state)}")
         clock.sleep(_POLL_S)
         before, observed = observed, _observe(store, shard, clock) or observed
@@ -149,14 +149,14 @@ def _is_alive(before: _Observation, now: _Observation) -> bool:
     """Whether an owner has written between two looks, and less than a term ago. Between looks that are further apart,
     since this process stood still, an owner may have come and gone again.
     """
-    return _heartbeat(before.state) != _heartbeat(now.state) and now.answered - before.asked < OWNER_TIMEOUT_S
+    return _heartbeat(before.state) != _heartbeat(now.state) and now.answered_at - before.requested_at < OWNER_TIMEOUT_S
 
 
 def _has_expired(since: _Observation, now: _Observation) -> bool:
     """Whether an owner has written nothing for a term, by two observations of the same heartbeat. An observation may be
     as old as its request, because this process may have been suspended before it used the answer.
     """
-    return now.asked - since.answered >= OWNER_TIMEOUT_S
+    return now.requested_at - since.answered_at >= OWNER_TIMEOUT_S
 
 
 def _is_known_to_be_gone(state: ShardState, processes: KnownProcesses) -> bool:

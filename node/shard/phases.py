@@ -9,7 +9,7 @@ STARTING = (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.CATC
 """The phases of a start, in their order."""
 
 # Less than this says nothing about the rest.
-_LEAST_FRACTION, _LEAST_ELAPSED_MS = 0.01, 1_000
+_MIN_FRACTION, _MIN_ELAPSED_MS = 0.01, 1_000
 
 
 def phase_seconds(status: Status, now: int) -> dict[Phase, float]:
@@ -47,6 +47,6 @@ def seconds_left(status: Status, now: int) -> float | None:
     if begun is None or fraction is None or status.phase not in STARTING:
         return None
     elapsed = now - begun
-    if fraction < _LEAST_FRACTION or elapsed < _LEAST_ELAPSED_MS:
+    if fraction < _MIN_FRACTION or elapsed < _MIN_ELAPSED_MS:
         return None
     return elapsed / 1000 * (1 - min(1.0, fraction)) / fraction

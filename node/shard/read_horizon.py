@@ -60,7 +60,7 @@ class ReadHorizon:
         self._ahead.append(snapshot)
         if len(self._ahead) > _MAX_SNAPSHOTS:
             # The one that is missed least. Without it the horizon moves later, and never too far.
-            times = [one.asked for one in self._ahead]
+            times = [one.requested_at for one in self._ahead]
             gaps = [after - before for before, after in zip(times, times[2:], strict=False)]
             del self._ahead[gaps.index(min(gaps)) + 1]
         self.read_to(position)
@@ -76,4 +76,4 @@ class ReadHorizon:
         reached, is_behind = self._reached, bool(self._ahead)
         if reached is None:
             return Horizon(0, inf, is_behind, self._transaction)
-        return Horizon(reached.present, self._clock.monotonic() - reached.asked, is_behind, self._transaction)
+        return Horizon(reached.present, self._clock.monotonic() - reached.requested_at, is_behind, self._transaction)

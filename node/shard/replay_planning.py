@@ -15,7 +15,7 @@ from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.options import ReplayMode
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.replaying import Replay, ReplayBucket
-from strandline.node.shard.starting import ManifestUnread, ReadingPlan
+from strandline.node.shard.starting import ManifestMissing, ReadingPlan
 from strandline.node.shard.status import Status
 from strandline.recovery.checkpoints import Progress
 from strandline.recovery.cut_planning import planned_cuts
@@ -33,7 +33,7 @@ _LOG = structlog.get_logger(__name__)
 _CUTS_PER_COMMIT = 500
 
 
-class JobsInMotion(Retryable):
+class JobsContended(Retryable):
     """Others kept changing the shard's jobs while its owner wanted to adopt them."""
 
 
@@ -126,7 +126,7 @@ def _buckets(parts: ShardParts, done: Progress, topic_id: str, pinned: _Pinned) 
     wanted = jobs_for(done, options.shard, plan=plan, life=options.policy.margin, settings=settings)
     adopted = _board(parts).adopt(options.shard, wanted.jobs)
     if adopted is None:
-        raise JobsInMotion(
+        raise JobsContended(
             f"the jobs of shard {options.shard} are changed by somebody else again and again",
             remedy="See who else plans them: a shard has one owner",
         )
@@ -149,5 +149,5 @@ def _board(parts: ShardParts) -> JobBoard:
 def _progress(view: ManifestView, parts: ShardParts) -> Progress:
     done = view.progress()
     if done is None:
-        raise ManifestUnread(f"the manifest of {parts.options.shard} has no cut row")
+        raise ManifestMissing(f"the manifest of {parts.options.shard} has no cut row")
     return done

@@ -103,7 +103,7 @@ class LimitFigures:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """A shard at one moment, `told_at` by its own clock. `position` is the next offset that it reads, `checkpoint` the
+    """A shard at one moment, `reported_at` by its own clock. `position` is the next offset that it reads, `checkpoint` the
     lowest one that is not stored, -1 if it was never read. `unstored_since` is the end of the oldest closed bucket that
     is not stored. `jobs` counts the jobs of a replay by their state, and `stages` has CPU seconds by stage. `clocks`
     is by how many milliseconds each clock is ahead of the present, on which at least two agree. `topic_warning` names
@@ -114,7 +114,7 @@ class ShardReport:
 
     status: Status
     process: ProcessFigures
-    told_at: int = 0
+    reported_at: int = 0
     position: int | None = None
     checkpoint: int = -1
     epoch: int | None = None
@@ -183,7 +183,7 @@ def report_of(running: "RunningShard") -> ShardReport:
         return ShardReport(
             status,
             process,
-            told_at=now,
+            reported_at=now,
             limits=limits,
             clocks=parts.present.readings().differences,
             topic_warning=parts.options.topic_warning,
@@ -194,7 +194,7 @@ def report_of(running: "RunningShard") -> ShardReport:
     return ShardReport(
         status,
         process,
-        told_at=now,
+        reported_at=now,
         position=shard.position,
         checkpoint=shard.view.lowest_checkpoint,
         epoch=shard.ownership.epoch,

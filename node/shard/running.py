@@ -10,7 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from strandline.errors import ExitCode, Fatal, StrandlineError
-from strandline.node.shard.heap import give_back
+from strandline.node.shard.heap import trim_heap
 from strandline.node.shard.log import OffsetGone, TopicUnfit
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
@@ -185,7 +185,7 @@ class RunningShard:
                 self._storing.iterated()
                 has_closed = bool(shard.flusher.closed_buckets())
                 if had_closed and not has_closed:
-                    give_back()
+                    trim_heap()
                 had_closed = has_closed
                 if self._draining.is_set() and shard.is_fully_stored:
                     return

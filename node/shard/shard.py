@@ -85,9 +85,9 @@ class Shard:
         self.merge = self._merge_with(recovered.replay) if recovered.replay is not None else None
         self._ends = EndsWatch(parts.log, parts.present, parts.clock)
         self.horizon = ReadHorizon(parts.clock)
-        self._no_log = ThrottledWarning("the log is out of reach", str(options.shard), parts.clock)
-        self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._no_log)
-        self._no_results = ThrottledWarning("the replay's results are out of reach", str(options.shard), parts.clock)
+        self._log_warning = ThrottledWarning("the log is out of reach", str(options.shard), parts.clock)
+        self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._log_warning)
+        self._results_warning = ThrottledWarning("the replay's results are out of reach", str(options.shard), parts.clock)
         self._is_copy_due = False
         self._checkpoints = CheckpointPublisher(parts, self.view, status)
         done = self.view.progress()
@@ -166,11 +166,11 @@ class Shard:
                         records = self.parts.log.poll(options.poll_records, timeout)
                     self._ingest(records)
                     lag = self._check_log_ends(idle=len(records) == 0)
-                self._no_log.is_over()
+                self._log_warning.is_over()
             except LogUnreachable as error:
                 self.status.counters.log_retries += 1
                 self.status.lag = None
-                self._no_log.about(error)
+                self._log_warning.about(error)
         index_stored = self._apply_stored()
         self.parts.index_storage.refresh(
             changed=index_stored or self.status.counters.new_keys > known, may_merge=self._is_active()
@@ -206,7 +206,7 @@ class Shard:
     def close(self) -> None:
         """Leave the shard: say so, and let go of the index. What is not stored lies in Kafka."""
         try:
-            self.flusher.leave()
+            self.flusher.release()
         except Retryable as error:
             _LOG.warning(
                 "the owner could not say that it leaves", shard=str(self.parts.options.shard), error=str(error)
@@ -220,10 +220,10 @@ class Shard:
             while len(self.flusher.closed_buckets()) < _MAX_WAITING_BUCKETS and merge.fold_next() is not None:
                 pass
             merge.remove_stored_jobs()
-            self._no_results.is_over()
+            self._results_warning.is_over()
         except Retryable as error:
             self.status.counters.store_retries += 1
-            self._no_results.about(error)
+            self._results_warning.about(error)
         self._is_copy_due = self._is_copy_due or self.index.open.bucket > opened
         if merge.replay.is_over:
             self._join_tail(merge)
@@ -248,11 +248,11 @@ class Shard:
             self.parts.present.read_records(int(records.times.max()), came_after)
         rest = records
         while (cut := self._bucket_ends.next_cut(self.bucket, self._bucket_start, rest)) is not None:
-            place, offset = cut
-            if place:
-                self._take(rest.part(0, place))
+            index, offset = cut
+            if index:
+                self._take(rest.part(0, index))
             self._close_bucket(offset)
-            rest = rest.part(place, len(rest))
+            rest = rest.part(index, len(rest))
         self._offer_copy()
         if len(rest):
             self._take(rest)
@@ -281,7 +281,7 @@ class Shard:
         """
         overdue = self._bucket_ends.lacks_end(self.bucket, self.parts.present.now_ms())
         is_needed = overdue or not self._is_active()
-        self._ends.ask(self.position, _ENDS_INTERVAL_ACTIVE_S if not is_needed else 0.0 if idle else _ENDS_INTERVAL_S)
+        self._ends.request(self.position, _ENDS_INTERVAL_ACTIVE_S if not is_needed else 0.0 if idle else _ENDS_INTERVAL_S)
         snapshot = self._ends.take()
         if snapshot is None:
             if self._ends.waiting_s > self.parts.options.warn_behind_s:
@@ -292,7 +292,7 @@ class Shard:
         self.horizon.add(snapshot, self.position)
         if self._bucket_ends.pin(self.bucket, snapshot, self.position):
             self._ingest(Records.none(self.position))
-        is_recent = self.parts.clock.monotonic() - snapshot.asked <= _ENDS_INTERVAL_ACTIVE_S
+        is_recent = self.parts.clock.monotonic() - snapshot.requested_at <= _ENDS_INTERVAL_ACTIVE_S
         return self.status.lag if is_recent else None
 
     def _merge_with(self, replay: Replay) -> ReplayMerge:

@@ -40,14 +40,14 @@ from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite
 _LOG = structlog.get_logger(__name__)
 _HEARTBEAT_S = 10.0
 _READ_TIMEOUT_S, _READ_ATTEMPTS = 5.0, 12
-_EXPIRED_IN_A_ROW = 3
+_MAX_CONSECUTIVE_EXPIRED = 3
 
 
 class StartStopped(Retryable):
     """Somebody wants the process to end before the shard has started."""
 
 
-class ManifestUnread(Fatal):
+class ManifestMissing(Fatal):
     """A shard that was just taken has no manifest."""
 
 
@@ -83,7 +83,7 @@ def read_manifest(store: Store, ownership: Ownership, groups: int, present: int)
     """The manifest of a shard that we own."""
     rows = store.manifest(ownership.shard)
     if rows is None:
-        raise ManifestUnread(f"the manifest of {ownership.shard} is gone, though the shard was just taken")
+        raise ManifestMissing(f"the manifest of {ownership.shard} is gone, though the shard was just taken")
     return ManifestView(ownership.shard, groups, without_remains(rows, present))
 
 
@@ -115,7 +115,7 @@ def settle_offsets(
         _LOG.warning("a loss is recorded", shard=str(options.shard), first=decision.first, behind=decision.behind)
     done = view.progress()
     if done is None:
-        raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
+        raise ManifestMissing(f"the manifest of {options.shard} has no cut row")
     return _plan(done, lost_to)
 
 
@@ -178,7 +178,7 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: LoadProgres
     rows = index_rows(view.rows(), designated, now=0)
     done = view.progress()
     if done is None:
-        raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
+        raise ManifestMissing(f"the manifest of {options.shard} has no cut row")
     opened = parts.index_storage.open(view.topic_id, rows)
     repair.copy = opened.copy
     copied = opened.copy.bucket if opened.copy is not None else None
@@ -210,7 +210,7 @@ def _stored_buckets(
     """
     expired = 0
     for done, row in enumerate(rows):
-        if row.index is not None and expired < _EXPIRED_IN_A_ROW:
+        if row.index is not None and expired < _MAX_CONSECUTIVE_EXPIRED:
             where = IndexBucketOf(parts.options.shard, row.bucket, row.index.attempt)
             data = tuple(parts.store.index_bucket(where))
             if not data and row.index.rows and parts.present.now_ms() >= row.data_expires:

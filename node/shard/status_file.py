@@ -58,7 +58,7 @@ class StatusFile:
         self._path, self._clock = path, clock
 
     @contextmanager
-    def kept_of(self, running: RunningShard) -> Iterator[None]:
+    def updating(self, running: RunningShard) -> Iterator[None]:
         """Keep the file true while the shard runs, by a thread of its own, and once more at the end.
 
         Raises `StatusFileUnwritable` at the beginning only: a full disk must neither end a shard nor hide why it ended.
@@ -68,7 +68,7 @@ class StatusFile:
 
         def keep() -> None:
             while not ended.wait(_EVERY_S):
-                self._write_or_say(running)
+                self._write_or_log(running)
 
         keeper = threading.Thread(target=keep, name="status", daemon=True)
         keeper.start()
@@ -77,7 +77,7 @@ class StatusFile:
         finally:
             ended.set()
             keeper.join()
-            self._write_or_say(running)
+            self._write_or_log(running)
 
     def write(self, running: RunningShard) -> None:
         """Write it now. Raises `StatusFileUnwritable`."""
@@ -92,7 +92,7 @@ class StatusFile:
                 remedy="Name a file in a folder that exists and may be written to",
             ) from error
 
-    def _write_or_say(self, running: RunningShard) -> None:
+    def _write_or_log(self, running: RunningShard) -> None:
         try:
             self.write(running)
         except StatusFileUnwritable as error:

@@ -100,9 +100,9 @@ def test_a_request_for_the_ends_that_a_hung_broker_does_not_answer_keeps_nobody_
     """Its answer is None until `kafka.request_timeout` is over, and an error then: never an offset."""
     topic.append(b"value")
     log = open_log(timeout_ms=3_000)
-    assert answered(log.ask_ends()) == LogEnds(0, 1, 1)
+    assert answered(log.request_ends()) == LogEnds(0, 1, 1)
     with guarded_kafka.hanging():
-        question = log.ask_ends()
+        question = log.request_ends()
         assert question.answer() is None
         with pytest.raises(LogUnreachable):
             answered(question)
