@@ -297,7 +297,7 @@ def _time_of_first(log: PartitionLog, offset: int, behind: int) -> int | None:
         if records.position >= behind:
             return None
     raise LogUnreachable(
-        f"offset {offset} is in the log and could not be read in {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
+        f"offset {offset} is in the log but was not read within {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
         remedy="Check that the brokers are healthy",
     )
 

@@ -353,7 +353,7 @@ class TestTheTopic:
         assert offsets(read_on(log)) == [0, 1]
         partition.recreate()
         fill(partition, 5)
-        with pytest.raises(TopicUnfit, match="made again"):
+        with pytest.raises(TopicUnfit, match="recreated"):
             poll_on(log)
 
     def test_one_that_was_made_again_is_read_by_whoever_asked_for_its_id(

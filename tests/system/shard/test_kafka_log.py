@@ -138,7 +138,7 @@ def test_a_missing_partition_is_named(topic: TopicOfATest, open_log: OpenLog) ->
     with pytest.raises(LogUnreachable, match="no broker leads it"):
         answered(log.request_ends())
     for ask in (log.topic_id, log.ends, lambda: log.offset_at(0)):
-        with pytest.raises(TopicUnfit, match=f"{topic.name} has no partition 7, only 1"):
+        with pytest.raises(TopicUnfit, match=f"{topic.name} has no partition 7: it has 1"):
             ask()
 
 

@@ -73,7 +73,7 @@ def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record
         # Not for the minute that the client would take by itself.
         assert clock.monotonic() - begun < 40
     eventually(lambda: not is_unreachable(log))
-    assert f"topic {topic.name}: the brokers answer again" in caplog.messages
+    assert f"topic {topic.name}: the brokers are available again" in caplog.messages
     # They answer before they know again who leads what.
     eventually(lambda: tells_its_ends(log))
     topic.append(b"after")

@@ -86,7 +86,7 @@ def why_loaded(home: LuceneStorage, topic_id: str, rows: list[GroupRow]) -> str:
     assert names(home) == {}
     (line,) = [one for one in lines if one["event"] == LOADED]
     assert line["shard"] == "metrics/3"
-    return str(line["since"])
+    return str(line["reason"])
 
 
 def test_the_copy_that_the_manifest_names_is_used(home: LuceneStorage) -> None:

@@ -90,13 +90,13 @@ def test_brokers_are_asked_once_in_a_while_and_never_twice_at_the_same_time(
 def test_the_first_id_that_is_heard_is_the_topics(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
     hear(watch, brokers, clock, SAME)
     hear(watch, brokers, clock, SAME)
-    with pytest.raises(TopicUnfit, match=r"made again: its id was id-1 and is now id-2"):
+    with pytest.raises(TopicUnfit, match=r"recreated: its id was id-1 and is now id-2"):
         hear(watch, brokers, clock, ANOTHER)
 
 
 def test_another_id_than_the_expected_one_is_an_error(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
     watch.expect("id-2")
-    with pytest.raises(TopicUnfit, match="made again"):
+    with pytest.raises(TopicUnfit, match="recreated"):
         hear(watch, brokers, clock, SAME)
 
 
@@ -171,7 +171,7 @@ def test_a_partition_that_nobody_knows_is_gone_after_a_minute_too(
     """A broker that lags behind its controller may not know one that was only just added."""
     fewer = TopicIdentity("metrics", "id-1", 2)
     missing_for(watch, brokers, clock, 59, fewer)
-    with pytest.raises(TopicUnfit, match="has no partition 3, only 2"):
+    with pytest.raises(TopicUnfit, match="has no partition 3: it has 2"):
         hear(watch, brokers, clock, fewer)
 
 
@@ -185,7 +185,7 @@ def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_
             watch.require_reachable()
     watch.received()
     watch.require_reachable()
-    assert caplog.messages == ["topic metrics: 1/1 brokers are down", "topic metrics: the brokers answer again"]
+    assert caplog.messages == ["topic metrics: 1/1 brokers are down", "topic metrics: the brokers are available again"]
 
 
 def test_brokers_that_are_away_are_asked_again_soon_and_read_from_anew_once_they_answer(

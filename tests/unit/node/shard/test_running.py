@@ -124,7 +124,7 @@ def storing_threads() -> list[threading.Thread]:
 def check_all_let_go(run: Run) -> None:
     """Nothing runs any more, and the log can be read by another."""
     assert storing_threads() == []
-    with pytest.raises(RuntimeError, match="seek comes before"):
+    with pytest.raises(RuntimeError, match="poll was called before seek"):
         run.world.log.poll(1, 0)
 
 
