@@ -20,7 +20,12 @@ class BucketEnds:
     """Decides for one shard. Only the reading thread calls it."""
 
     def __init__(
-        self, parts: ShardParts, status: Status, known_cuts: Sequence[CutRow], ends: EndsWatch, log_warning: ThrottledWarning
+        self,
+        parts: ShardParts,
+        status: Status,
+        known_cuts: Sequence[CutRow],
+        ends: EndsWatch,
+        log_warning: ThrottledWarning,
     ) -> None:
         """`known_cuts` are the committed cuts from the open bucket on, oldest first."""
         options = parts.options

@@ -89,7 +89,7 @@ def _unfit(dataset: DatasetSettings, topic_retention: Duration | None) -> Iterat
             ("kafka_retention",),
         )
     elif topic_retention is not None and given is not None and given < topic_retention:
-        remedy = f'Set it to at least {topic_retention}, or "" for the topic\'s own; or lower the topic\'s retention.ms'
+        remedy = f"Set it to at least {topic_retention}, or \"\" for the topic's own; or lower the topic's retention.ms"
         yield Finding(f"is less than the topic's retention, {topic_retention}", remedy, ("kafka_retention",))
     else:
         yield from dataset.findings_with(topic_retention)

@@ -350,4 +350,6 @@ class Flusher:
 
     def _log_retry(self, what: str, error: Retryable, wait: int) -> None:
         self._counters.store_retries += 1
-        _LOG.warning("storing failed, retrying", what=what, shard=str(self._options.shard), again_in_ms=wait, error=str(error))
+        _LOG.warning(
+            "storing failed, retrying", what=what, shard=str(self._options.shard), again_in_ms=wait, error=str(error)
+        )

@@ -36,8 +36,7 @@ DISK_USAGE_INTERVAL_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class OpenedDocuments:
-    """The documents, and, if the local copy is usable, its columns and the table of its keys, if that was built already.
-    """
+    """The documents, and, if the local copy is usable, its columns and the table of its keys, if that was built already."""
 
     documents: KeyDocuments
     copy: CutSnapshot | None
@@ -112,7 +111,9 @@ class LuceneStorage:
             self.index, copy = self._checked(saved, topic_id, index_rows)
             table: KeyTable | None = saved.table
         except CopyUnusable as error:
-            _LOG.info("local copy not usable, loading the index from the store", shard=str(self.shard), reason=error.message)
+            _LOG.info(
+                "local copy not usable, loading the index from the store", shard=str(self.shard), reason=error.message
+            )
             discard_copy(self.folder)
             self.index, copy = PartKeyIndex.open(lucene_folder(self.folder), ram_buffer_mb=self.ram_buffer_mb), None
             table = None

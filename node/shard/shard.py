@@ -87,7 +87,9 @@ class Shard:
         self.horizon = ReadHorizon(parts.clock)
         self._log_warning = ThrottledWarning("the log is out of reach", str(options.shard), parts.clock)
         self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._log_warning)
-        self._results_warning = ThrottledWarning("the replay's results are out of reach", str(options.shard), parts.clock)
+        self._results_warning = ThrottledWarning(
+            "the replay's results are out of reach", str(options.shard), parts.clock
+        )
         self._is_copy_due = False
         self._checkpoints = CheckpointPublisher(parts, self.view, status)
         done = self.view.progress()
@@ -281,7 +283,9 @@ class Shard:
         """
         overdue = self._bucket_ends.lacks_end(self.bucket, self.parts.present.now_ms())
         is_needed = overdue or not self._is_active()
-        self._ends.request(self.position, _ENDS_INTERVAL_ACTIVE_S if not is_needed else 0.0 if idle else _ENDS_INTERVAL_S)
+        self._ends.request(
+            self.position, _ENDS_INTERVAL_ACTIVE_S if not is_needed else 0.0 if idle else _ENDS_INTERVAL_S
+        )
         snapshot = self._ends.take()
         if snapshot is None:
             if self._ends.waiting_s > self.parts.options.warn_behind_s:

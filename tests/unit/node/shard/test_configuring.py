@@ -76,7 +76,7 @@ def test_a_retention_below_the_topic_s_own_is_refused() -> None:
     problem = unfit(7 * DAY, kafka_retention="167h")
     assert (problem.setting, problem.value_shown) == ("dataset.kafka_retention", "167h")
     assert problem.what == "is less than the topic's retention, 7d"
-    assert problem.remedy == 'Set it to at least 7d, or "" for the topic\'s own; or lower the topic\'s retention.ms'
+    assert problem.remedy == "Set it to at least 7d, or \"\" for the topic's own; or lower the topic's retention.ms"
     assert bucket_policy(DatasetSettings(kafka_retention="7d"), 7 * DAY).margin == 7 * DAY + 2 * HOUR
 
 
