@@ -1,5 +1,5 @@
-"""Where the open bucket of a shard ends. In this order: by a committed cut, by a planned cut, by the records' times, or,
-if the bucket is overdue, at the end of the log. `recovery/cutting.py` has the rules.
+"""Where the open bucket of a shard ends. In this order: at a committed cut, at a planned cut, by the records' times,
+or, if the bucket is overdue, at the end of the log. `recovery/cutting.py` has the rules.
 """
 
 from collections import deque

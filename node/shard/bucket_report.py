@@ -1,4 +1,4 @@
-"""The figures of a shard's bucket. In a separate module, because the supervisor imports it and must not load kernels."""
+"""The figures of a shard's bucket. A separate module, because the supervisor imports it and must not load kernels."""
 
 from dataclasses import dataclass
 

@@ -13,8 +13,8 @@ from strandline.store.rows import CutRow
 
 @dataclass(frozen=True, slots=True)
 class ClosedIndex:
-    """The index bucket of a closed bucket, and the next part id at the cut. `ended` and `rolled_over` count those of its
-    records whose keys ended with it, and those that are only rolled over from an expiring bucket.
+    """The index bucket of a closed bucket, and the next part id at the cut. `ended` and `rolled_over` count those of
+    its records whose keys ended with it, and those that are only rolled over from an expiring bucket.
     """
 
     bucket: FrozenBucket

@@ -1,8 +1,8 @@
 """Which group of which closed bucket is stored next, and when. Decisions over values.
 
-A group's rows are committed in bucket order. The writes of a bucket are spread over the flush interval, and shards begin
-with different groups, so that they don't all write at the same time. A failed group is retried after a pause and delays
-no other group. Times are monotonic.
+A group's rows are committed in bucket order. The writes of a bucket are spread over the flush interval, and shards
+begin with different groups, so that they don't all write at the same time. A failed group is retried after a pause and
+delays no other group. Times are monotonic.
 """
 
 from collections import deque

@@ -42,7 +42,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether another process has locked the folder. This locks the folder for a moment, in which others are refused."""
+    """Whether another process has locked the folder. Locks the folder for a moment, in which others are refused."""
     try:
         with locked(folder):
             return False

@@ -1,7 +1,8 @@
 """Makes the C library return unused heap memory to the operating system.
 
 glibc has an arena for each thread and returns memory only from the end of an arena. A shard allocates and frees columns
-of many megabytes on three threads, and would keep hundreds of megabytes unused. With other C libraries, nothing happens.
+of many megabytes on three threads, and would keep hundreds of megabytes unused. With other C libraries, nothing
+happens.
 """
 
 import ctypes

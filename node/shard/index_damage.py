@@ -57,8 +57,8 @@ class IndexRepair:
     _loss: IndexLoss | None = None
 
     def read(self, row: GroupRow, index: IndexBucketRows, data: Sequence[bytes]) -> StoredBucket:
-        """The index bucket that a row references. If it is damaged, raises `RereadNeeded` if Kafka still has its records,
-        and otherwise `IndexBucketLost`, unless an operator has accepted the loss.
+        """The index bucket that a row references. If it is damaged, raises `RereadNeeded` if Kafka still has its
+        records, and otherwise `IndexBucketLost`, unless an operator has accepted the loss.
         """
         try:
             return decode_bucket(row.bucket, data, index.rows, index.checksum)
@@ -134,8 +134,8 @@ class IndexRepair:
         lost = salvaged.lost_records
         keys = "an unknown number of keys" if lost is None else f"the records of {lost} keys"
         return IndexBucketLost(
-            f"shard {self._shard}: {error.message}, and Kafka no longer has its records. In this bucket, {keys} can't be"
-            f" read. {loss}",
+            f"shard {self._shard}: {error.message}, and Kafka no longer has its records. In this bucket, {keys} can't "
+            f"be read. {loss}",
             remedy="Restore the table index_buckets from a backup, or start the shard with --accept-index-loss",
         )
 

@@ -36,7 +36,7 @@ DISK_USAGE_INTERVAL_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class OpenedDocuments:
-    """The documents, and, if the local copy is usable, its columns and the table of its keys, if that was built already."""
+    """The documents. If the local copy is usable, also its columns, and the table of its keys if it was built already."""
 
     documents: KeyDocuments
     copy: CutSnapshot | None
@@ -67,7 +67,7 @@ class IndexStorage(Protocol):
         ...
 
     def refresh_lag(self) -> float:
-        """The age in seconds of the oldest change that searches don't see; 0 if they see all. Any thread may call it."""
+        """The age in seconds of the oldest change that searches don't see; 0 if there is none. Thread-safe."""
         ...
 
     def disk_bytes(self) -> int:

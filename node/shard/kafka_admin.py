@@ -249,7 +249,7 @@ class PendingEnds:
         clock: Clock,
         deadline: float,
     ) -> None:
-        """Created by `KafkaAdmin.request_ends`. `answers` are the start, the last stable offset and the high watermark."""
+        """Created by `KafkaAdmin.request_ends`. `answers`: the start, the last stable offset and the high watermark."""
         self._admin, self._partition, self._answers = admin, partition, answers
         self._clock, self._deadline = clock, deadline
 

@@ -32,7 +32,7 @@ from strandline.clock import SystemClock, wait_until
 from strandline.kafka.clients import ClientOptions, made
 from strandline.node.shard.kafka_admin import KafkaAdmin, PendingEnds
 from strandline.node.shard.kafka_errors import DAMAGED, END_REACHED, GROUP_REFUSED, OUT_OF_RANGE, LogDamaged, meaning
-from strandline.node.shard.kafka_watch import REQUEST_INTERVAL_S, GONE_AFTER_S, TopicWatch
+from strandline.node.shard.kafka_watch import GONE_AFTER_S, REQUEST_INTERVAL_S, TopicWatch
 from strandline.node.shard.log import NO_TIME, LogEnds, LogUnreachable, OffsetGone, Records, TopicUnfit
 from strandline.wire.record_headers import are_times_checked
 
@@ -221,7 +221,8 @@ class KafkaLog:
 
         if not wait_until(is_answered, timeout=_DIAGNOSIS_TIMEOUT_S, clock=self._clock, poll=0.005) or found is None:
             raise LogUnreachable(
-                f"{where} can't be read at offset {self._position}, and the brokers did not answer which offsets it has",
+                f"{where} can't be read at offset {self._position}, and the brokers did not answer where it begins and "
+                "ends",
                 remedy="Check that the brokers run",
             )
         try:

@@ -8,9 +8,9 @@ A broker that has just started, or lags behind its controller, may not know an e
 an answer would close its open bucket for good. Therefore a topic counts as deleted only if the brokers have given no
 other answer for a minute; until then it counts as unreachable.
 
-After an outage, the library's consumer may stay silent although the brokers answer other requests: we have seen it fetch
-nothing for more than 20 s, and its users report much longer. Therefore an outage is over only when the brokers have sent
-something of the partition, and a silent reader restarts its fetch.
+After an outage, the library's consumer may stay silent although the brokers answer other requests: we have seen it
+fetch nothing for more than 20 s, and its users report much longer. Therefore an outage is over only when the brokers
+have sent something of the partition, and a silent reader restarts its fetch.
 """
 
 import logging
@@ -77,8 +77,8 @@ class TopicWatch:
         self._topic_id, self._pending = topic_id, None
 
     def check(self) -> None:
-        """Process an answer that has arrived, and send the next request when it is due. Raises `TopicUnfit` if the topic
-        was recreated, or if it or the partition counts as deleted.
+        """Process an answer that has arrived, and send the next request when it is due. Raises `TopicUnfit` if the
+        topic was recreated, or if it or the partition counts as deleted.
         """
         now = self._clock.monotonic()
         if self._pending is not None and self._pending.done():

@@ -12,8 +12,8 @@ _READ_TIMEOUT_S, _READ_ATTEMPTS = 5.0, 12
 
 
 def log_times(log: PartitionLog, status: Status | None = None) -> LogTimes:
-    """The access to a log that `planned_cuts` needs. Reading moves the log's position. Each request and each poll counts
-    as an iteration in `status`.
+    """The access to a log that `planned_cuts` needs. Reading moves the log's position. Each request and each poll
+    counts as an iteration in `status`.
     """
 
     def read(start: int, end: int) -> Iterator[tuple[I64s, I64s]]:

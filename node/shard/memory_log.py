@@ -84,7 +84,7 @@ class MemoryTransaction:
 
 
 class MemoryEndsRequest:
-    """An `EndsRequest`. Its answer is as of the time of the request, and is available at once unless the brokers hang."""
+    """An `EndsRequest`. Its answer is as of the time of the request, and available at once unless the brokers hang."""
 
     def __init__(self, log: "MemoryLog", ends: LogEnds) -> None:
         """Created by `MemoryLog.request_ends`."""
@@ -115,7 +115,7 @@ class MemoryLog:
     # The operations of producers and administrators.
 
     def append(self, value: bytes, time: int, *, times_checked: bool = False) -> int:
-        """Append a record. `times_checked` is whether the producer has checked its samples' times. Returns the offset."""
+        """Append a record, and return its offset. `times_checked`: the producer has checked its samples' times."""
         return self._partition.put(_Entry(time, value, visible=True, times_checked=times_checked))
 
     def begin(self) -> MemoryTransaction:

@@ -27,8 +27,8 @@ class FlushTiming:
 
 
 class ReplayMode(StrEnum):
-    """What replays the records that a start has missed: the shard itself, workers on Spark, or the faster of the two for
-    the number of records.
+    """What replays the records that a start has missed: the shard itself, workers on Spark, or the faster of the two
+    for the number of records.
     """
 
     AUTO = "auto"

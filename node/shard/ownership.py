@@ -1,9 +1,9 @@
 """Taking ownership of a shard.
 
 An owner raises a counter in the store, its heartbeat, every ten seconds. Another process that wants the shard observes
-this counter for `OWNER_TIMEOUT_S` on its own monotonic clock, and takes over the shard if the counter did not change. If
-it rises between two observations within that time, the owner is alive. There is no wait if the owner has left, or if its
-process is known to be dead, as after a restart on the same machine.
+this counter for `OWNER_TIMEOUT_S` on its own monotonic clock, and takes over the shard if the counter did not change.
+If it rises between two observations within that time, the owner is alive. There is no wait if the owner has left, or if
+its process is known to be dead, as after a restart on the same machine.
 """
 
 import secrets
@@ -39,7 +39,7 @@ class AnotherShape(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class _Observation:
-    """The state of a shard as it was at some moment between `requested_at` and `answered_at`, by the monotonic clock."""
+    """The state of a shard at some moment between `requested_at` and `answered_at`, by the monotonic clock."""
 
     requested_at: float
     answered_at: float
@@ -130,7 +130,7 @@ def _wait_until_gone(
     processes: KnownProcesses,
     on_wait: Callable[[str], None],
 ) -> _Observation:
-    """The first observation in which the owner is gone. Raises `StillOwned` as soon as the owner is known to be alive."""
+    """The first observation in which the owner is gone. Raises `StillOwned` as soon as it is known to be alive."""
     since = before = observed = first
     while not _is_known_to_be_gone(observed.state, processes):
         if _is_alive(before, observed) or processes.is_alive(_process(observed.state)):

@@ -30,9 +30,9 @@ class StoreProgress:
 
 @dataclass(frozen=True, slots=True)
 class ShardParts:
-    """The options and dependencies of one shard. Without `replays`, there are no workers, and the shard reads everything
-    itself. `processes` knows which earlier owners are dead. `store_progress` is for monitoring the storing thread.
-    `store_health` is whether the store answers, if that is monitored.
+    """The options and dependencies of one shard. Without `replays`, there are no workers, and the shard reads
+    everything itself. `processes` knows which earlier owners are dead. `store_progress` is for monitoring the storing
+    thread. `store_health` is whether the store answers, if that is monitored.
     """
 
     options: ShardOptions

@@ -44,8 +44,8 @@ class PinnedContent:
     settled: int
 
     def first_change(self, before: "PinnedContent", time_to_live: int) -> int:
-        """The least time of a sample that may have been added or removed with a row or a buffer since `before`. If there
-        is none, a time after both time ranges; if the contents can't be compared, `EARLIEST`.
+        """The least time of a sample that may have been added or removed with a row or a buffer since `before`. If
+        there is none, a time after both time ranges; if the contents can't be compared, `EARLIEST`.
 
         Samples that existing buffers have taken since then are not considered; the buffers know them. A row that stores
         what `before` had in a buffer is not a change. Such a row was written after `before`, so its samples live for at

@@ -94,9 +94,9 @@ class PinnedRead:
         *,
         with_values: bool = True,
     ) -> SeriesRun:
-        """The samples of some series in the pinned times, or in a part of them. If two buckets have a sample at the same
-        time, the later bucket's is used. Without `with_values`, only staleness markers have their values; all other
-        values are arbitrary.
+        """The samples of some series in the pinned times, or in a part of them. If two buckets have a sample at the
+        same time, the later bucket's is used. Without `with_values`, only staleness markers have their values; all
+        other values are arbitrary.
 
         `on_samples` is called for every part; parts may contain the same sample. Raises its exceptions, and
         `SegmentDamaged` or `SpillDamaged` instead of leaving out samples.
@@ -141,8 +141,8 @@ class PinnedRead:
         return PinnedContent(self._reader, self.times, rows, buffers, self._settled)
 
     def unchanged_before(self, before: PinnedContent) -> int:
-        """The time before which all samples from `times.first` on are the same as in `before`: `times.first` if none are
-        known to be the same, and a time after both time ranges if all are.
+        """The time before which all samples from `times.first` on are the same as in `before`: `times.first` if none
+        are known to be the same, and a time after both time ranges if all are.
         """
         versions = {one.bucket: one.version for one in before.buffers}
         taken = (one.view.least_time_since(versions.get(one.bucket)) for one in self._buffered)

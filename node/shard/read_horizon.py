@@ -18,8 +18,8 @@ _MAX_SNAPSHOTS = 256
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """An open transaction: `records` offsets from `offset` on can't be read before it ends. `since` is when it was first
-    seen, in milliseconds.
+    """An open transaction: `records` offsets from `offset` on can't be read before it ends. `since` is when it was
+    first seen, in milliseconds.
     """
 
     offset: int
@@ -29,8 +29,8 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """Everything that had reached the log at `complete_at` (milliseconds), which was `age_s` ago, is read; 0 and infinite
-    until this is known. `is_behind` is whether there are known unread records.
+    """Everything that had reached the log at `complete_at` (milliseconds), which was `age_s` ago, is read; 0 and
+    infinite until this is known. `is_behind` is whether there are known unread records.
     """
 
     complete_at: int

@@ -103,13 +103,13 @@ class LimitFigures:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """A shard at one moment, `reported_at` by its own clock. `position` is the next offset that it reads, `checkpoint` the
-    lowest one that is not stored, -1 if it was never read. `unstored_since` is the end of the oldest closed bucket that
-    is not stored. `jobs` counts the jobs of a replay by their state, and `stages` has CPU seconds by stage. `clocks`
-    is by how many milliseconds each clock is ahead of the present, on which at least two agree. `topic_warning` names
-    what in the topic's settings puts records at risk, and `store` says whether the store answers. `behind_s` is for how
-    long records may have waited in the log that are not read: 0 if none are known, None if that is not known.
-    `transaction` is one that a producer holds open.
+    """A shard at one moment, `reported_at` by its own clock. `position` is the next offset that it reads, `checkpoint`
+    the lowest one that is not stored, -1 if it was never read. `unstored_since` is the end of the oldest closed bucket
+    that is not stored. `jobs` counts the jobs of a replay by their state, and `stages` has CPU seconds by stage.
+    `clocks` is by how many milliseconds each clock is ahead of the present, on which at least two agree.
+    `topic_warning` names what in the topic's settings puts records at risk, and `store` says whether the store answers.
+    `behind_s` is for how long records may have waited in the log that are not read: 0 if none are known, None if that
+    is not known. `transaction` is one that a producer holds open.
     """
 
     status: Status
