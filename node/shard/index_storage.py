@@ -36,7 +36,7 @@ DISK_USAGE_INTERVAL_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class OpenedDocuments:
-    """The documents. If the local copy is usable, also its columns, and the table of its keys if it was built already."""
+    """The documents and, if the local copy is usable, its columns and the table of its keys if that was built."""
 
     documents: KeyDocuments
     copy: CutSnapshot | None

@@ -12,7 +12,7 @@ from strandline.store.cassandra.retries import Patience, Retries
 from strandline.store.cassandra.store import CassandraStore
 from support.shard_world import World
 
-pytestmark = pytest.progress.unit
+pytestmark = pytest.mark.unit
 
 
 def test_each_turn_and_each_answer_of_the_store_is_progress() -> None:
