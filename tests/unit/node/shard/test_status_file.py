@@ -240,5 +240,5 @@ def test_a_file_that_can_not_be_written_any_more_neither_ends_a_shard_nor_hides_
 
     with capture_logs() as lines, pytest.raises(KeyError, match="why it ended"):
         run()
-    assert {line["event"] for line in lines} == {"the status is not told"}
+    assert {line["event"] for line in lines} == {"the status file could not be updated"}
     assert len(lines) >= 2
