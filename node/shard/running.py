@@ -152,7 +152,7 @@ class RunningShard:
             raise failures[0]
 
     def _step_until_stored(self, shard: Shard, storing: threading.Thread) -> None:
-        """Continue until all closed buckets are stored or the timeout is over. The last call to the store may end later."""
+        """Continue until all closed buckets are stored or the timeout is over, which the last call may exceed."""
         clock = self._parts.clock
         give_up_at = clock.monotonic() + _DRAIN_TIMEOUT_S
         while storing.is_alive() and clock.monotonic() < give_up_at:

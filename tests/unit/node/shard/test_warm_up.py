@@ -1,4 +1,4 @@
-"""After a rehearsal a shard calls no kernel that is not at hand: its loop never stands still to compile one."""
+"""After a warm-up, a shard calls no kernel that is not loaded: its loop never waits for a compiler."""
 
 import json
 import os
@@ -49,13 +49,13 @@ print(json.dumps([sorted(warmed - imported), sorted(at_hand() - warmed)]))
 """
 
 
-def test_a_shard_finds_all_its_kernels_after_a_rehearsal(tmp_path: Path) -> None:
+def test_a_shard_finds_all_its_kernels_after_a_warm_up(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LIFE, str(tmp_path)]
     environ = {**os.environ, "PYTHONPATH": str(SUPPORT)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ, timeout=300)
-    by_rehearsal, by_life = json.loads(done.stdout.splitlines()[-1])
+    by_warm_up, by_life = json.loads(done.stdout.splitlines()[-1])
     assert by_life == []
-    assert len(by_rehearsal) > 10, "without it, the shard would have found none of these"
+    assert len(by_warm_up) > 10, "without it, the shard would have found none of these"
 
 
 def test_it_leaves_nothing_and_takes_away_what_one_that_was_killed_has_left(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_rehearses_once_and_not_for_a_start_that_has_failed(
+def test_a_process_warms_up_once_and_not_for_a_start_that_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_hand, lived = threading.Event(), list[Path]()
