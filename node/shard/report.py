@@ -151,22 +151,22 @@ class ShardReport:
         return cls.from_fields(orjson.loads(document))
 
     @classmethod
-    def from_fields(cls, told: dict[str, Any]) -> "ShardReport":
+    def from_fields(cls, fields: dict[str, Any]) -> "ShardReport":
         """Like `from_json`, from a parsed document, which is modified."""
-        status, opened, transaction = told.pop("status"), told.pop("open_bucket"), told.pop("transaction")
+        status, opened, transaction = fields.pop("status"), fields.pop("open_bucket"), fields.pop("transaction")
         counters, phase = Counters(**status.pop("counters")), Phase(status.pop("phase"))
         return cls(
             Status(phase=phase, counters=counters, **status),
-            ProcessFigures(**told.pop("process")),
-            buffer=BufferFigures(**told.pop("buffer")),
-            index=IndexFigures(**told.pop("index")),
-            segment_cache=SegmentCacheFigures(**told.pop("segment_cache")),
-            limits=LimitFigures(**told.pop("limits")),
+            ProcessFigures(**fields.pop("process")),
+            buffer=BufferFigures(**fields.pop("buffer")),
+            index=IndexFigures(**fields.pop("index")),
+            segment_cache=SegmentCacheFigures(**fields.pop("segment_cache")),
+            limits=LimitFigures(**fields.pop("limits")),
             open_bucket=BucketFigures(**opened) if opened is not None else None,
-            store=StoreFigures(**told.pop("store")),
+            store=StoreFigures(**fields.pop("store")),
             transaction=OpenTransaction(**transaction) if transaction is not None else None,
-            result_cache=ResultCacheFigures(**told.pop("result_cache")),
-            **told,
+            result_cache=ResultCacheFigures(**fields.pop("result_cache")),
+            **fields,
         )
 
 
