@@ -32,7 +32,7 @@ from strandline.node.query.shard_link import ShardLink
 from strandline.node.query.shard_queries import ShardQueries
 from strandline.node.settings.sections import Settings
 from strandline.node.shard.assembling import store_name
-from strandline.node.shard.heap import give_back
+from strandline.node.shard.heap import trim_heap
 from strandline.node.status.processes import NodeStatus
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload, TakesEffect
@@ -66,7 +66,7 @@ class Supervised(NodeStatus, Protocol):
 def _return_memory_later() -> None:
     """Return the memory of large answers to the system, after a delay in which references to them end."""
     loop = asyncio.get_running_loop()
-    loop.call_later(_GIVE_BACK_S, lambda: loop.run_in_executor(None, give_back))
+    loop.call_later(_GIVE_BACK_S, lambda: loop.run_in_executor(None, trim_heap))
 
 
 class NodeFront:

@@ -83,7 +83,7 @@ def command(context: Context, *, socket: Path | None) -> ExitCode:
 
     def is_stopping() -> bool:
         """Called in each iteration of the worker's loop, and of the loop that waits for Spark."""
-        reports.turned()
+        reports.iterated()
         return stopping.is_set()
 
     try:

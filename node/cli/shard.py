@@ -96,6 +96,6 @@ def command(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: running.stop())
         if status_file is not None:
-            opened.enter_context(StatusFile(status_file, context.clock).kept_of(running))
+            opened.enter_context(StatusFile(status_file, context.clock).updating(running))
         running.run()
     return ExitCode.OK

@@ -139,7 +139,7 @@ class FrontRun:
             with LinkServer(self._reports, reports, self._clock):
                 while not self._stopping.is_set():
                     reports.stage = self._stage()
-                    reports.turned()
+                    reports.iterated()
                     try:
                         await asyncio.wait_for(self._stopping.wait(), _LOOP_INTERVAL_S)
                     except TimeoutError:

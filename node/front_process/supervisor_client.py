@@ -18,8 +18,8 @@ from strandline.node.supervisor.control_messages import (
     RESTART,
     STATE,
     changes_of,
+    close_connection,
     error_of,
-    hang_up,
     read_message,
     write_message,
 )
@@ -160,7 +160,7 @@ class SupervisorClient(Generic[L]):
             await write_message(writer, message)
             return await read_message(reader, _MAX_STATE_BYTES)
         finally:
-            await hang_up(writer)
+            await close_connection(writer)
 
     def _state_request(self) -> Message:
         settings = self._settings if self._settings is not None else 0
@@ -191,7 +191,7 @@ class SupervisorClient(Generic[L]):
                     answer = await read_message(reader, _MAX_STATE_BYTES)
                 await self._apply(answer)
         finally:
-            await hang_up(writer)
+            await close_connection(writer)
 
     async def _apply(self, answer: Message) -> None:
         if answer.kind != STATE:

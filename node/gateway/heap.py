@@ -9,7 +9,7 @@ import ctypes
 from typing import Final
 
 from strandline.node.gateway.figures import GatewayFigures
-from strandline.node.shard.heap import give_back
+from strandline.node.shard.heap import trim_heap
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_TOP_PAD: Final = -2
@@ -50,5 +50,5 @@ class MemoryTrimmer:
         if not idle or figures.bytes_in == self._bytes_in or now - self._trimmed_at < _TRIM_INTERVAL_S:
             return False
         self._bytes_in, self._trimmed_at = figures.bytes_in, now
-        give_back()
+        trim_heap()
         return True

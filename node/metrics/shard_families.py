@@ -38,7 +38,7 @@ def put_shard(families: Families, process: ShardProcessStatus, now: int) -> None
 def _put_times(families: Families, report: ShardReport, shard: str, now: int) -> None:
     """Metrics that depend on the time of the scrape."""
     status, unstored = report.status, report.unstored_since
-    families.put(reading.REPORT_AGE, max(0, now - report.told_at) / 1000, shard)
+    families.put(reading.REPORT_AGE, max(0, now - report.reported_at) / 1000, shard)
     families.put(reading.LAG_SECONDS, lag_seconds(report, now), shard)
     if status.lag is not None:
         transaction = report.transaction

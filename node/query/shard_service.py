@@ -65,5 +65,5 @@ class ShardService:
     def report(self) -> bytes:
         running, answers = self._running, self._answers
         if running is None or answers is None:
-            return ShardReport(Status(), ProcessFigures.now(), told_at=self._clock.now_ms()).to_json()
+            return ShardReport(Status(), ProcessFigures.now(), reported_at=self._clock.now_ms()).to_json()
         return replace(report_of(running), result_cache=answers.results.figures()).to_json()

@@ -1,5 +1,5 @@
-"""From settings to the parts of a shard: Kafka's partition, the store, the folder, with everything checked that can be
-checked before the shard is taken.
+"""Creates the parts of a shard from the settings: Kafka's partition, the store, the folder. Checks everything that can
+be checked before the shard is taken.
 """
 
 import os
@@ -35,8 +35,8 @@ from strandline.store.sqlite import open_sqlite_store
 from strandline.store.sqlite.store import DEFAULT_BUSY_TIMEOUT
 
 _LOG = structlog.get_logger(__name__)
-# A piece of storing writes segments, an index bucket and rows; each call may wait for other writers of the file.
-_SQLITE_CALLS_A_STEP = 3
+# A step of the flusher writes segments, an index bucket and rows. Each call may wait for other writers of the file.
+_SQLITE_CALLS_PER_STEP = 3
 
 
 @contextmanager
@@ -97,14 +97,14 @@ def assembled(
 
 
 def store_name(settings: Settings) -> str:
-    """The store as people know it."""
+    """The name of the store for messages."""
     if settings.store.kind == "sqlite":
         return "SQLite"
     return f"Cassandra at {cassandra_connection(settings.cassandra).hosts}"
 
 
 def open_store(settings: Settings, data_folder: Path, clock: Clock) -> Store:
-    """The store that the settings name."""
+    """Open the store that the settings name."""
     if settings.store.kind == "sqlite":
         path = settings.store.sqlite_path(data_folder)
         with raising_disk_full(path.parent):
@@ -116,9 +116,9 @@ def open_store(settings: Settings, data_folder: Path, clock: Clock) -> Store:
 
 
 def store_progress(settings: Settings, store: Store) -> StoreProgress:
-    """How to tell that calls to a store get on."""
+    """How the progress of calls to a store is measured."""
     if isinstance(store, CassandraStore):
-        # A write whose answer is missed is followed by retries and by a serial read, whose answers are not counted.
+        # A write without an answer is followed by retries and a serial read, whose answers are not counted.
         silence_s = RetryPolicy().deadline + 2 * settings.cassandra.request_timeout.seconds
         return StoreProgress(lambda: store.writes_answered, silence_s)
-    return StoreProgress(silence_s=_SQLITE_CALLS_A_STEP * DEFAULT_BUSY_TIMEOUT)
+    return StoreProgress(silence_s=_SQLITE_CALLS_PER_STEP * DEFAULT_BUSY_TIMEOUT)

@@ -1,14 +1,14 @@
-"""What is told of a bucket of a shard. A module of its own: the supervisor reads reports, and loads no kernels."""
+"""The figures of a shard's bucket. A separate module, because the supervisor imports it and must not load kernels."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class BucketFigures:
-    """One bucket of one shard: its times, how many series had a sample in it, and how many records of keys it stores;
-    of a stored one those that no later bucket stores again. `samples` are those in the store and in memory, `bytes`
-    what they take in memory and in the spill until they are stored, `segments` the rows in the store. `state` is open,
-    closed (not all of it is stored yet) or stored.
+    """One bucket of one shard. `active` is the number of series with a sample in it. `changed` is the number of key
+    records that it stores; for a stored bucket, without those that a later bucket stores again. `samples` counts those
+    in the store and in memory. `bytes` is their size in memory and in the spill until they are stored. `segments` are
+    rows in the store. `state` is open, closed (not stored completely yet) or stored.
     """
 
     shard: int

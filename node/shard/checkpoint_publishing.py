@@ -1,4 +1,4 @@
-"""Telling others how far a shard is stored: Kafka's lag tools, and whoever reads its status."""
+"""Publishes a shard's lowest checkpoint, for Kafka's lag tools and in the shard's status."""
 
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
@@ -8,7 +8,7 @@ from strandline.recovery.job_order import JobOrder
 
 
 class CheckpointPublisher:
-    """Tells of one shard's lowest checkpoint whenever it has moved."""
+    """Publishes one shard's lowest checkpoint each time it has moved."""
 
     def __init__(self, parts: ShardParts, view: ManifestView, status: Status) -> None:
         options = parts.options
@@ -17,7 +17,7 @@ class CheckpointPublisher:
         self._mirrored = -1
 
     def publish(self) -> None:
-        """Say it where it has changed."""
+        """Publish the checkpoint if it has changed."""
         done = self._view.progress()
         if done is None:
             return

@@ -13,8 +13,8 @@ from strandline.store.rows import CutRow
 
 @dataclass(frozen=True, slots=True)
 class ClosedIndex:
-    """The index's side of a closed bucket: its records, and the next part id at the cut. Of its records, how many are
-    of keys that ended with it, and how many are there only because an older bucket that holds the record goes.
+    """The index bucket of a closed bucket, and the next part id at the cut. `ended` and `rolled_over` count those of
+    its records whose keys ended with it, and those that are only rolled over from an expiring bucket.
     """
 
     bucket: FrozenBucket
@@ -27,14 +27,14 @@ class ClosedIndex:
         """Cut the index's open bucket."""
         changed, live = len(index.open.changed), index.columns.live
         frozen = index.cut()
-        # A key that changed had a sample, so that it can't have ended; what is neither was rolled over.
+        # A key that changed had a sample, so it can't have ended. The remaining records are rolled over.
         ended = live - index.columns.live
         return cls(frozen, index.next_part_id, ended, len(frozen.part_ids) - changed - ended)
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Samples that a replay job has stored: under its attempt, until when, and what there is to say of each group."""
+    """Samples that a replay job has stored: its attempt, when they expire, and the figures of each group."""
 
     attempt: str
     expires: int
@@ -43,11 +43,11 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class ClosedBucket:
-    """What is to be stored of a bucket.
+    """What has to be stored of a bucket.
 
-    `samples` are in memory, or already in the store. `groups` are those that have no row yet. `index` is None where the
-    index bucket is stored already. `cut_committed` says that the cut row was, too; until then its `expires` is not
-    settled. `urgent` says that nobody waits for a quiet moment, as in a replay.
+    `samples` are in memory, or already in the store. `groups` are those without a row yet. `index` is None if the index
+    bucket is already stored. `cut_committed` is whether the cut row is committed; before that, its `expires` is not
+    final. An `urgent` bucket, as in a replay, is stored at once instead of spread over the flush interval.
     """
 
     cut: CutRow
@@ -68,14 +68,14 @@ class ClosedBucket:
 
     @property
     def spilled_bytes(self) -> int:
-        """How much disk its samples take."""
+        """The disk space that its samples take."""
         return self.samples.status().spilled_bytes if isinstance(self.samples, FrozenBuffer) else 0
 
     def view(self) -> BufferView | None:
-        """Its samples for a query, as far as they are in memory."""
+        """Its samples in memory, for a query; None if they are in the store."""
         return self.samples.snapshot() if isinstance(self.samples, FrozenBuffer) else None
 
     def release(self, group: int) -> None:
-        """The group is stored, or was before: let go of its samples."""
+        """Release a group's samples, which are stored."""
         if isinstance(self.samples, FrozenBuffer):
             self.samples.release(group)

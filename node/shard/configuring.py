@@ -1,4 +1,4 @@
-"""Settings as the options of a shard, once Kafka has said how long the topic keeps its records. Pure functions."""
+"""The options of a shard from the settings and the topic's retention. Pure functions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +20,8 @@ from strandline.wire.decode import Limits
 def shard_options(
     settings: Settings, *, shard: int, partitions: int, topic_retention_ms: int | None, data_folder: Path
 ) -> ShardOptions:
-    """All that one shard is told. `data_folder` is what `ShardSettings.data_folder` gives; each shard gets a folder of
-    its own below it. Raises `SettingsError` as `bucket_policy` does.
+    """All options of one shard. `data_folder` is the result of `ShardSettings.data_folder`; each shard gets its own
+    folder below it. Raises `SettingsError` as `bucket_policy` does.
     """
     dataset, own = settings.dataset, settings.shard
     return ShardOptions(
@@ -59,15 +59,15 @@ def shard_options(
 
 
 def shard_folder(data_folder: Path, dataset: str, shard: int) -> Path:
-    """Where a shard's local copy and what it spills lie."""
+    """The folder of a shard's local copy and spill."""
     return data_folder / "shards" / dataset / str(shard)
 
 
 def bucket_policy(dataset: DatasetSettings, topic_retention_ms: int | None) -> BucketPolicy:
-    """The lengths of time that decide over buckets and keys, for a topic that keeps its records for so long.
+    """The durations that apply to buckets and keys, for a topic with this retention.
 
-    None is for ever, and so is Kafka's own -1 and anything past `MAX_KAFKA_RETENTION`. Raises `SettingsError` if
-    the settings don't fit the topic: what is stored could expire before Kafka's records do.
+    None means unlimited, and so do Kafka's -1 and any value above `MAX_KAFKA_RETENTION`. Raises `SettingsError` if
+    the settings don't suit the topic: stored data could expire before Kafka's records.
     """
     topic_retention = _finite(topic_retention_ms)
     if found := tuple(_unfit(dataset, topic_retention)):
@@ -84,12 +84,12 @@ def _unfit(dataset: DatasetSettings, topic_retention: Duration | None) -> Iterat
     given = dataset.kafka_retention
     if topic_retention is None and given is None and dataset.margin is None:
         yield Finding(
-            "is needed, because the topic keeps its records for ever",
-            "The longest time for which a node may be down, such as 7d; or set margin",
+            "must be set, because the topic keeps its records forever",
+            "Set it to the longest time for which a node may be down, such as 7d; or set margin",
             ("kafka_retention",),
         )
     elif topic_retention is not None and given is not None and given < topic_retention:
-        remedy = f'At least {topic_retention}, or "" for what the topic says; or lower its retention.ms'
+        remedy = f"Set it to at least {topic_retention}, or \"\" for the topic's own; or lower the topic's retention.ms"
         yield Finding(f"is less than the topic's retention, {topic_retention}", remedy, ("kafka_retention",))
     else:
         yield from dataset.findings_with(topic_retention)
@@ -117,7 +117,7 @@ def _first_start(own: ShardSettings) -> FirstStart:
 
 
 def sample_limits(own: ShardSettings) -> SampleLimits:
-    """Those that shards hold samples to, and a gateway before them."""
+    """The limits of sample times, which shards and gateways apply."""
     return SampleLimits(behind=_milliseconds(own.max_sample_age), ahead=_milliseconds(own.max_sample_ahead))
 
 

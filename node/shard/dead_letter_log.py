@@ -1,4 +1,4 @@
-"""Log lines about records that could not be decoded: the first at once, then one a minute for all that came since."""
+"""Log lines about records that could not be decoded: the first at once, then one a minute for all since."""
 
 import structlog
 
@@ -10,7 +10,7 @@ _EVERY_S = 60.0
 
 
 class DeadLetterLog:
-    """The dead letters of one shard, counted between two lines."""
+    """Counts the dead letters of one shard between two log lines."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -23,8 +23,8 @@ class DeadLetterLog:
         self._newest = (offset, reason)
 
     def log_if_due(self, shard: ShardId, clock: Clock) -> None:
-        """Log how many there were since the last line, with the newest one's place and reason. To be called after each
-        batch of records, so that the last of them are not left out.
+        """Log the number of dead letters since the last line, with the offset and reason of the newest. Call it after
+        each batch of records, so that the last dead letters are logged too.
         """
         now = clock.monotonic()
         if self._count and (self._logged is None or now - self._logged >= _EVERY_S):

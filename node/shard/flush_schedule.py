@@ -1,8 +1,8 @@
-"""Which group of which closed bucket is stored next, and when: decisions over values.
+"""Which group of which closed bucket is stored next, and when. Decisions over values.
 
-A group's rows are committed in bucket order. The writes of a bucket are spread over the interval, each shard beginning
-with another group, so that shards do not all write at the same moment. A group that failed waits, and holds back no
-other one. Times are those of a clock that never goes back.
+A group's rows are committed in bucket order. The writes of a bucket are spread over the flush interval, and shards
+begin with different groups, so that they don't all write at the same time. A failed group is retried after a pause and
+delays no other group. Times are monotonic.
 """
 
 from collections import deque
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class _Queue:
-    """The buckets that wait for one group, oldest first, each with the time at which it is due. All of them are due
-    since `due_since`, if the queue is in a make_due.
+    """The buckets of which one group is not stored yet, oldest first, each with the time at which it is due. If
+    `due_since` is set, all of them are due since then.
     """
 
     due: deque[tuple[int, int]] = field(default_factory=deque)
@@ -27,18 +27,18 @@ class _Queue:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a failed piece of work waits: `minimum`, doubling with each failure up to `maximum`, in milliseconds."""
+    """The pause after a failure: `minimum`, doubling with each failure up to `maximum`, in milliseconds."""
 
     minimum: int
     maximum: int
 
     def after(self, failures: int) -> int:
-        """The wait behind so many failures in a row."""
+        """The pause after this many consecutive failures."""
         return min(self.maximum, self.minimum << min(failures - 1, 30))
 
 
 class FlushSchedule:
-    """What waits. Times are milliseconds, since whatever moment."""
+    """The groups of closed buckets that are not stored yet. Times are milliseconds from an arbitrary origin."""
 
     def __init__(self, groups: int, spread_over: int, first_group: int, backoff: Backoff) -> None:
         self._groups = groups
@@ -49,8 +49,8 @@ class FlushSchedule:
         self._waiting_groups: dict[int, int] = {}
 
     def add(self, bucket: int, groups: frozenset[int], now: int, *, urgent: bool) -> None:
-        """Let groups of a bucket wait their turn; all at once if it is urgent or if others wait already, since then
-        the store has fallen behind.
+        """Add groups of a bucket. A group is due in its slot of the interval, or at once if the bucket is urgent or an
+        older bucket of the group still waits, because then the store has fallen behind.
         """
         self._waiting_groups[bucket] = len(groups)
         for group in groups:
@@ -61,13 +61,13 @@ class FlushSchedule:
             queue.due.append((bucket, now + self._spread_over * slot // self._groups))
 
     def make_due(self, now: int) -> None:
-        """Let everything be due now, but for what has failed and waits for that."""
+        """Make all groups due now. Failed groups still wait for their pause to end."""
         for queue in self._queues:
             if queue.due and queue.due_since is None:
                 queue.due_since = now
 
     def next_due(self, below: int | None = None) -> tuple[int, int, int] | None:
-        """When, which bucket and which group comes next, of all buckets or those below one; None if nothing waits."""
+        """The next time, bucket and group, of all buckets or of those below one; None if nothing waits."""
         waiting = [
             (max(queue.next_due(), queue.retry_at), queue.due[0][0], group)
             for group, queue in enumerate(self._queues)
@@ -93,7 +93,7 @@ class FlushSchedule:
             queue.due_since = None
 
     def failed(self, group: int, now: int) -> int:
-        """The group's oldest bucket could not be stored now; how long it waits."""
+        """The group's oldest bucket could not be stored. Returns the pause before the next attempt."""
         queue = self._queues[group]
         queue.failures += 1
         wait = self._backoff.after(queue.failures)
@@ -101,7 +101,7 @@ class FlushSchedule:
         return wait
 
     def is_stored(self, bucket: int) -> bool:
-        """Whether no group of a bucket waits any more; from then on it is forgotten."""
+        """Whether all groups of a bucket are stored. If so, the bucket is removed."""
         if self._waiting_groups.get(bucket, 0) > 0:
             return False
         self._waiting_groups.pop(bucket, None)

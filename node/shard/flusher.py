@@ -1,11 +1,11 @@
-"""Storing closed buckets, one piece at a time: cut rows, segments group by group, index buckets, and the rows that
-name them.
+"""Stores closed buckets step by step: cut rows, segments group by group, index buckets, and the rows that reference
+them.
 
-The order is the promise. A cut row is committed before anything of its bucket is stored; a group's row after every
-segment that it names; a group's rows in the order of their buckets. Each piece is tried until it works, and the same
-piece written twice changes nothing. One thread calls `step`, and it alone writes the manifest.
+Guarantees: a cut row is committed before anything of its bucket is stored, a group's row after every segment that it
+references, and a group's rows in the order of their buckets. A failed step is retried until it succeeds, and steps are
+idempotent. One thread calls `step`, and only this thread writes the manifest.
 
-When something is due is told by the clock that never goes back; what is written down are wall-clock times.
+The monotonic clock decides when a step is due. Stored times are wall-clock times.
 """
 
 import threading
@@ -41,7 +41,7 @@ _LOG = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StoredIndexBucket:
-    """An index bucket that is in the manifest now, and when it expires."""
+    """An index bucket that the manifest references, and when it expires."""
 
     bucket: FrozenBucket
     expires: int
@@ -49,7 +49,7 @@ class StoredIndexBucket:
 
 @dataclass(frozen=True, slots=True)
 class _StoredSegments:
-    """A group's segments, which lie in the store and which no row names yet; `bytes` as far as we wrote them."""
+    """A group's segments that are in the store but not referenced by a row yet. `bytes` is 0 if a worker wrote them."""
 
     attempt: str
     life: Lifetime
@@ -58,7 +58,7 @@ class _StoredSegments:
 
 
 class Flusher:
-    """The writing side of one owner of a shard."""
+    """Writes to the store for one owner of a shard."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Flusher:
         encode_index: Callable[[FrozenBucket], EncodedBucket],
         heartbeats: int = 0,
     ) -> None:
-        """`encode_index` gives a frozen bucket's rows; `heartbeats` heartbeats were written before."""
+        """`encode_index` encodes a frozen bucket as rows. `heartbeats` is the number of heartbeats already written."""
         options = parts.options
         self._store, self._ownership, self._options = parts.store, ownership, options
         self._view, self._counters, self._stages, self._clock = view, counters, stages, parts.clock
@@ -82,7 +82,8 @@ class Flusher:
         self._schedule = FlushSchedule(
             options.groups,
             int(options.policy.flush_interval * timing.spread),
-            # Not the designated group, or all shards would write their index buckets right after the cut.
+            # Independent of the designated group: otherwise all shards would write their index buckets right after the
+            # cut.
             digest(f"first group of {options.shard}".encode()) % options.groups,
             self._backoff,
         )
@@ -100,38 +101,39 @@ class Flusher:
         self._heartbeat_at, self._heartbeats = self._monotonic_ms(), heartbeats
 
     def add(self, closed: ClosedBucket) -> None:
-        """Hand a closed bucket over, in the order of buckets. Any thread may."""
+        """Add a closed bucket, in the order of buckets. Any thread may call it."""
         with self._lock:
             self._added.append(closed)
             self._closed[closed.bucket] = closed
 
     def offer_copy(self, snapshot: CutSnapshot) -> None:
-        """Hand over what the index knew at the newest cut, to be copied once that bucket's index is stored.
+        """Set the snapshot of the index at the newest cut, which becomes the local copy once that bucket's index is
+        stored.
 
-        Only the newest one is kept: while the store is away, one a bucket would fill the memory with keys. A copy of an
-        older bucket does as well, with the newer ones applied onto it.
+        Only the newest snapshot is kept: one for each bucket would fill the memory while the store is unreachable. A
+        start applies newer index buckets to an older copy.
         """
         with self._lock:
             self._snapshot = snapshot
 
     def flush_now(self) -> None:
-        """Let everything that waits be due now, but for what has failed. Any thread may."""
+        """Make everything due now, except failed groups that wait for a retry. Any thread may call it."""
         self._flush_requested.set()
 
     def closed_buckets(self) -> list[ClosedBucket]:
-        """Those of which something is not stored yet, oldest first. Any thread may ask."""
+        """The closed buckets that are not stored completely, oldest first. Any thread may call it."""
         with self._lock:
             return [self._closed[bucket] for bucket in sorted(self._closed)]
 
     def take_stored(self) -> list[StoredIndexBucket]:
-        """Index buckets that have been stored since the last call, for the thread that keeps the index."""
+        """The index buckets that have been stored since the last call, for the thread that updates the index."""
         with self._lock:
             stored = list(self._stored)
             self._stored.clear()
             return stored
 
     def step(self) -> float:
-        """Do one piece of work that is due; seconds until the next one is. Raises `Fenced` and what else is final."""
+        """Do one due step, and return the seconds until the next one. Raises `Fenced` and other fatal errors."""
         now = self._monotonic_ms()
         self._accept(now)
         if self._flush_requested.is_set():
@@ -142,7 +144,7 @@ class Flusher:
         if self._uncommitted_cuts and now >= self._cut_retry_at:
             self._commit_cut(now)
             return 0.0
-        # Until its cut is committed nothing of a bucket is stored.
+        # Nothing of a bucket is stored before its cut is committed.
         first_uncommitted = self._uncommitted_cuts[0].bucket if self._uncommitted_cuts else None
         upcoming = self._schedule.next_due(below=first_uncommitted)
         if upcoming is not None and upcoming[0] <= now:
@@ -153,15 +155,15 @@ class Flusher:
         due += [upcoming[0]] if upcoming is not None else []
         return max(0.0, (min(due) - now) / 1000)
 
-    def leave(self) -> None:
-        """Say that the owner has left; what is not stored will be read again."""
+    def release(self) -> None:
+        """Record in the manifest that the owner has left, so that the next one need not wait for a timeout."""
         self._store.touch(self._ownership, None, self._heartbeats)
 
     def _monotonic_ms(self) -> int:
         return int(self._clock.monotonic() * 1000)
 
     def _bucket_time(self, bucket: int, present: int) -> int:
-        """From when on what is stored of a bucket lives: a clock that is behind must not make it expire too early."""
+        """The start of the lifetime of a bucket's data. A clock that is behind must not make it expire too early."""
         return max(present, (bucket + 1) * self._options.policy.flush_interval)
 
     def _row_expiry(self, bucket: int, present: int) -> int:
@@ -189,7 +191,7 @@ class Flusher:
 
     def _commit_cut(self, now: int) -> None:
         waiting = next(batches(self._uncommitted_cuts, lambda one: row_bytes(one.cut), max_rows=_CUTS_PER_COMMIT))
-        # As of now, and not of when they were made: no row may expire before an older one.
+        # By the present of the commit, not of the cut: no row may expire before an older one.
         present = self._present.now_ms()
         expires = self._row_expiry(waiting[-1].bucket, present)
         cuts = tuple(replace(closed.cut, expires=expires) for closed in waiting)
@@ -208,20 +210,21 @@ class Flusher:
         self._view.committed(write)
 
     def _store_groups(self, closed: ClosedBucket, first: int, now: int) -> None:
-        """Store a group that is due; with it the bucket's others that are, where all there is to do are their rows."""
+        """Store a due group. If only rows are left to commit, also the other due groups of the bucket."""
         due = [first]
         if closed.has_only_rows_to_commit:
             others = [group for group in self._schedule.due_of(closed.bucket, now) if group != first]
             due += others[: _ROWS_PER_COMMIT - 1]
         stored: list[_StoredSegments] = []
-        # One reading makes a row: with two, a clock that is set back in between lets the row expire before its data.
+        # A row is made with one reading of the present. With two, the row could expire before its data, if a clock is
+        # set back in between.
         present = self._present.now_ms()
         for group in due:
             try:
                 stored.append(self._store_segments(closed, group, present))
             except Retryable as error:
                 self._fail(closed, group, error, now)
-        # The group that names the index bucket goes by itself: what fails with that must hold back no other.
+        # The group that references the index bucket is committed alone: its failure must not delay other groups.
         named = [one for one in stored if one.group.group == self._designated and closed.index is not None]
         unnamed = [one for one in stored if one not in named]
         for some in (*batches(unnamed, lambda one: row_bytes(one.group), max_rows=_ROWS_PER_COMMIT), named):
@@ -247,12 +250,12 @@ class Flusher:
         self._log_retry(f"group {group} of bucket {closed.bucket}", error, self._schedule.failed(group, now))
 
     def _store_segments(self, closed: ClosedBucket, group: int, present: int) -> _StoredSegments:
-        """Have a group's segments in the store: those of a replay are."""
+        """Write a group's segments, unless a replay job has stored them."""
         options = self._options
         life = Lifetime.until(self._bucket_time(closed.bucket, present) + options.policy.time_to_live, present)
         if isinstance(closed.samples, Replayed):
             replayed = closed.samples
-            # They were written before now. A worker of a version before took the date from its own clock.
+            # They were written before now. A worker of an older version computed the date by its own clock.
             life = Lifetime(life.length, min(life.expires, replayed.expires))
             return _StoredSegments(replayed.attempt, life, replayed.groups[group], 0)
         with self._stages.timing(Stage.ENCODE):
@@ -273,7 +276,7 @@ class Flusher:
         return f"{attempt_prefix(self._ownership)}.{self._attempts}"
 
     def _commit_groups(self, closed: ClosedBucket, stored: Sequence[_StoredSegments], present: int) -> None:
-        """The index bucket, if one of the groups is to name it, and then the rows that name it and the segments."""
+        """Write the index bucket, if one of the groups references it, and then the rows of the groups."""
         named = next((one for one in stored if one.group.group == self._designated), None)
         index = closed.index if named is not None else None
         index_rows = None
@@ -306,7 +309,9 @@ class Flusher:
                 self._stored.append(StoredIndexBucket(index.bucket, named.life.expires))
 
     def _write_index(self, index: ClosedIndex, bucket: int, life: Lifetime) -> IndexBucketRows:
-        """Under an attempt of its own: that of a replayed bucket's segments is anybody's who owned the shard since."""
+        """Write the index bucket under a new attempt. The attempt of replayed segments would not be unique: every owner
+        since then has used it.
+        """
         with self._stages.timing(Stage.ENCODE):
             encoded = self._encode_index(index.bucket)
         attempt = self._next_attempt()
@@ -316,7 +321,7 @@ class Flusher:
         return IndexBucketRows(len(encoded.rows), encoded.checksum, attempt)
 
     def _copy(self, index: ClosedIndex, attempt: str) -> None:
-        """The copy makes a restart quick and nothing else: without it the store is read."""
+        """Save the local copy. It only makes a restart faster: without it, the index is loaded from the store."""
         with self._lock:
             snapshot = self._snapshot
             if snapshot is None or snapshot.bucket != index.bucket.bucket:
@@ -345,4 +350,6 @@ class Flusher:
 
     def _log_retry(self, what: str, error: Retryable, wait: int) -> None:
         self._counters.store_retries += 1
-        _LOG.warning("not stored yet", what=what, shard=str(self._options.shard), again_in_ms=wait, error=str(error))
+        _LOG.warning(
+            "storing failed, retrying", what=what, shard=str(self._options.shard), again_in_ms=wait, error=str(error)
+        )

@@ -1,7 +1,7 @@
-"""One process a folder: the lock that a shard's process holds on its folder for as long as it lives.
+"""The lock that a process, such as a shard's, holds on its folder as long as it lives.
 
-It is taken before the shard is. A second start by mistake would otherwise fence the process that works, and then find
-the index in use.
+It is acquired before the shard is taken. Otherwise a second start by mistake would fence the running process, and then
+find the index in use.
 """
 
 import fcntl
@@ -15,14 +15,14 @@ from strandline.errors import ExitCode, Fatal
 
 
 class FolderInUse(Fatal):
-    """Another process works in the folder, and so has the shard."""
+    """Another process uses the folder, and therefore has the shard."""
 
     exit_code = ExitCode.FENCED
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder, which is made if it is missing. The lock ends with the process, too. Raises `FolderInUse` or
+    """Lock the folder, which is created if it is missing. The lock also ends with the process. Raises `FolderInUse` or
     `DiskFull`.
     """
     with raising_disk_full(folder):
@@ -33,8 +33,8 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FolderInUse(
-                f"another process works in {folder}",
-                remedy="Stop that one first, or set shard.data_dir to another folder",
+                f"another process uses {folder}",
+                remedy="Stop that process first, or set shard.data_dir to another folder",
             ) from None
         yield
     finally:
@@ -42,7 +42,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether another process holds the folder. For a moment this one does: whoever wants it just then is refused."""
+    """Whether another process has locked the folder. Locks the folder for a moment, in which others are refused."""
     try:
         with locked(folder):
             return False

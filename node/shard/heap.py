@@ -1,8 +1,8 @@
-"""The C library's heap: kept from holding on to memory that the process no longer uses.
+"""Makes the C library return unused heap memory to the operating system.
 
-It keeps an arena a thread and gives memory back only from an arena's end. With columns of many megabytes that come and
-go on three threads, a shard would keep hundreds of megabytes for nothing. Where there is another C library than GNU's,
-nothing happens.
+glibc has an arena for each thread and returns memory only from the end of an arena. A shard allocates and frees columns
+of many megabytes on three threads, and would keep hundreds of megabytes unused. With other C libraries, nothing
+happens.
 """
 
 import ctypes
@@ -13,14 +13,14 @@ _M_ARENA_MAX: Final = -8
 
 
 def limit_arenas() -> None:
-    """Have few arenas; to be called before there are threads."""
+    """Limit the number of arenas. Call it before starting threads."""
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-def give_back() -> None:
-    """Give what is free back to the system, from everywhere in the heap. It takes milliseconds."""
+def trim_heap() -> None:
+    """Return free memory from all parts of the heap to the operating system. Takes milliseconds."""
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
         library.malloc_trim(0)

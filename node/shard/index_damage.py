@@ -1,8 +1,8 @@
-"""An index bucket that can't be read whole: what becomes of a start that needs it.
+"""How a start handles a damaged index bucket.
 
-Whatever is sound is used. If Kafka still has the bucket's records they are read again, by a rewind to it. If not, a
-person has to accept what is lost, which is counted first (`index_loss.py`); then what is left is stored in its place,
-so that the next start finds it whole.
+The readable parts are used. If Kafka still has the bucket's records, they are read again, by a rewind to the bucket. If
+not, an operator has to accept the loss, which is counted first (`index_loss.py`). Then the readable parts are stored in
+its place, so that the next start finds the bucket undamaged.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,23 +29,23 @@ _LOG = structlog.get_logger(__name__)
 
 
 class IndexBucketLost(Fatal):
-    """An index bucket is damaged, and neither Kafka nor another bucket has all of its keys."""
+    """An index bucket is damaged, and its records are no longer in Kafka."""
 
     exit_code = ExitCode.DATA_LOST
 
 
-class RereadNeeded(Exception):  # noqa: N818 - no failure: the start goes on from an earlier bucket
-    """A start has to begin again from a bucket whose index is damaged."""
+class RereadNeeded(Exception):  # noqa: N818 - not an error: the start continues from an earlier bucket
+    """A start has to restart from a bucket whose index is damaged."""
 
     def __init__(self, bucket: int) -> None:
-        super().__init__(f"bucket {bucket} is to be read again")
+        super().__init__(f"bucket {bucket} must be read again")
         self.bucket = bucket
 
 
 @dataclass(slots=True)
 class IndexRepair:
-    """Decides how to repair damaged index buckets of one shard, and does it. `on_progress` is called during long work.
-    `copy` is the local copy that is loaded beside the buckets: the keys in it are not lost.
+    """Repairs damaged index buckets of one shard. `on_progress` is called during long work. `copy` is the local copy
+    that is loaded with the buckets: the keys in it are not lost.
     """
 
     parts: ShardParts
@@ -57,15 +57,15 @@ class IndexRepair:
     _loss: IndexLoss | None = None
 
     def read(self, row: GroupRow, index: IndexBucketRows, data: Sequence[bytes]) -> StoredBucket:
-        """The bucket that a row names. Raises `RereadNeeded` if a damaged one can be written again from Kafka, and
-        `IndexBucketLost` if an operator has to decide.
+        """The index bucket that a row references. If it is damaged, raises `RereadNeeded` if Kafka still has its
+        records, and otherwise `IndexBucketLost`, unless an operator has accepted the loss.
         """
         try:
             return decode_bucket(row.bucket, data, index.rows, index.checksum)
         except BucketDamaged as error:
             salvaged = salvage_bucket(row.bucket, data)
             if row.superseded:
-                # It is about to be written again; what is left of it still names keys and ids.
+                # It will be written again. Its readable parts still have keys and ids.
                 _LOG.warning("a superseded index bucket is damaged", shard=self._shard, error=str(error))
                 return salvaged.bucket
             if self._is_in_log(row.bucket):
@@ -78,14 +78,14 @@ class IndexRepair:
             return salvaged.bucket
 
     def rewind_to(self, bucket: int) -> None:
-        """Have the shard read again from a bucket on."""
+        """Rewind the shard to a bucket."""
         options = self.parts.options
         cutting = Cutting(options.policy.flush_interval, options.grace)
         plan = plan_rewind(
             options.shard, self.view.rows(), ToBucket(bucket), self._log(), groups=options.groups, cutting=cutting
         )
         _LOG.warning(
-            "an index bucket is damaged; its records are read again",
+            "an index bucket is damaged, reading its records again",
             shard=self._shard,
             bucket=bucket,
             offset=plan.offset,
@@ -103,14 +103,14 @@ class IndexRepair:
         return LogState(self.parts.log.topic_id(), ends.start, ends.last_stable)
 
     def _counted_loss(self, newest: int) -> IndexLoss:
-        """What is lost with the damaged buckets, of which the newest was met."""
+        """Count what is lost with the damaged buckets. `newest` is the first one that was found."""
         options, now = self.parts.options, self.parts.present.now_ms()
         rows, designated = self.view.rows(), designated_group(self.parts.options.shard, self.parts.options.groups)
         known, copied = KeyTable(), -1
         if self.copy is not None:
             keys, copied = self.copy.keys.take(self.copy.keys.present()), self.copy.bucket
             known.insert(keys.key_low, keys.key_high, keys.part_id)
-        # What the copy has is not read from the store. The bucket that was met counts as damaged whatever its date.
+        # Buckets that the copy covers are not read from the store. The found bucket counts as damaged, expired or not.
         named = [
             row
             for row in index_rows(rows, designated, now=0)
@@ -134,15 +134,15 @@ class IndexRepair:
         lost = salvaged.lost_records
         keys = "an unknown number of keys" if lost is None else f"the records of {lost} keys"
         return IndexBucketLost(
-            f"shard {self._shard}: {error.message}, and Kafka no longer has its records. Of this bucket {keys} can't be"
-            f" read. {loss}",
+            f"shard {self._shard}: {error.message}, and Kafka no longer has its records. In this bucket, {keys} can't "
+            f"be read. {loss}",
             remedy="Restore the table index_buckets from a backup, or start the shard with --accept-index-loss",
         )
 
     def _store_salvaged(self, row: GroupRow, salvaged: Salvaged) -> None:
         options, present = self.parts.options, self.parts.present.now_ms()
         attempt = salvage_attempt(attempt_prefix(self.ownership), row.bucket)
-        # It lives as long as the row says, as counted by the present.
+        # It expires when the row says, by the present.
         lifetime = Lifetime(max(1_000, row.data_expires - present), row.data_expires)
         where = IndexBucketOf(options.shard, row.bucket, attempt)
         self.parts.store.write_index_bucket(where, salvaged.encoded.rows, lifetime)

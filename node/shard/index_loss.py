@@ -1,7 +1,8 @@
-"""What is lost with damaged index buckets, for the person who has to accept it: counted in segments, by key hashes.
+"""Counts what is lost with damaged index buckets, for the operator who has to accept it: the series in segments whose
+key hashes are in no readable index bucket.
 
-This reads every index bucket once more, and the segments of damaged ones up to a number. It takes as long as a start
-without a local copy, and happens only where a start can't go on by itself.
+This reads every index bucket again, and the segments of damaged buckets up to a limit. It takes as long as a start
+without a local copy, and only runs if a start needs an operator's decision.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,13 +19,13 @@ from strandline.store.rows import GroupRow, IndexBucketOf, SegmentsOf, ShardId
 from strandline.store.segment_codec import SegmentDamaged, decode_directory
 
 MAX_SEGMENTS = 20_000
-"""Of so many segments, 1.3 GB, the directories are looked at; always of those of one bucket."""
+"""The directories of at most this many segments (1.3 GB) are read, but always those of at least one bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexLoss:
-    """The damaged buckets, newest first, and what has no key in the segments of the first `scanned` of them. Of those
-    segments `unread` can't be read either.
+    """The damaged buckets, newest first, and the series without a key in the segments of the first `scanned` buckets.
+    `unread` of these segments can't be read either.
     """
 
     buckets: tuple[int, ...]
@@ -37,20 +38,20 @@ class IndexLoss:
         where = "its segments" if not many else f"the segments of the newest {self.scanned:,} of them"
         if self.unnamed.series:
             what = (
-                f"In {where} {self.unnamed} have no key in what can be read of the index: they are not found until a"
-                " later sample names them again"
+                f"In {where} {self.unnamed} have no key in the readable part of the index: queries don't find them"
+                " until they have another sample"
             )
         else:
-            what = f"All series in {where} have a key in what can be read of the index"
-        damaged = f"Damaged are {len(self.buckets):,} index buckets from {self.buckets[-1]} to {self.buckets[0]}. "
+            what = f"All series in {where} have a key in the readable part of the index"
+        damaged = f"{len(self.buckets):,} index buckets from {self.buckets[-1]} to {self.buckets[0]} are damaged. "
         unread = f". {self.unread:,} of those segments can't be read either" if self.unread else ""
         return (damaged if many else "") + what + unread
 
 
 @dataclass(slots=True)
 class LossSurvey:
-    """Reads from a shard's store what was lost with damaged index buckets. `on_progress` is called repeatedly and may
-    raise to cancel.
+    """Reads a shard's store to count what was lost with damaged index buckets. `on_progress` is called repeatedly and
+    may raise to cancel.
     """
 
     store: Store
@@ -58,8 +59,8 @@ class LossSurvey:
     on_progress: Callable[[], None]
 
     def of(self, index_rows: Sequence[GroupRow], group_rows: Sequence[GroupRow], known: KeyTable) -> IndexLoss:
-        """`index_rows` name the index buckets that should be there, newest first, `group_rows` segments. `known` has
-        the keys that are known from elsewhere, and gets those of the buckets.
+        """`index_rows` reference the expected index buckets, newest first, and `group_rows` the segments. `known` has
+        the keys that are known from elsewhere; those of the buckets are added to it.
         """
         damaged = [row.bucket for row in index_rows if not self._load_keys(row, known) and not row.superseded]
         rows_of: dict[int, list[GroupRow]] = {bucket: [] for bucket in damaged}
@@ -76,7 +77,7 @@ class LossSurvey:
         return IndexLoss(tuple(damaged), scanned, unnamed.counted(), unread)
 
     def _load_keys(self, row: GroupRow, known: KeyTable) -> bool:
-        """Take in the keys of an index bucket; whether it is whole."""
+        """Add the keys of an index bucket to `known`. Returns whether the bucket is undamaged."""
         if row.index is None:
             return True
         data = tuple(self.store.index_bucket(IndexBucketOf(self.shard, row.bucket, row.index.attempt)))
@@ -90,7 +91,7 @@ class LossSurvey:
         return is_whole
 
     def _scan_segments(self, row: GroupRow, unnamed: KeylessSeriesCounter) -> int:
-        """Take in the series of a row's segments; how many of those can't be read."""
+        """Add the series of a row's segments to `unnamed`. Returns how many segments can't be read."""
         unread = 0
         for segment in self.store.segments(SegmentsOf(self.shard, row.bucket, row.group, row.attempt)):
             self.on_progress()

@@ -1,4 +1,4 @@
-"""Where a shard's part keys are found while it runs: in Lucene, with its local copy, or in memory in simulations."""
+"""Where a running shard's part keys are searched: in Lucene, with a local copy, or in memory in simulations."""
 
 import os
 import shutil
@@ -30,15 +30,13 @@ from strandline.index.refreshing import BoundedRefresh
 from strandline.store.rows import GroupRow, ShardId
 
 _LOG = structlog.get_logger(__name__)
-# An index has a hundred files and more, and is asked for their sizes twice a second.
+# An index has a hundred files or more, and reports call `disk_bytes` twice a second.
 DISK_USAGE_INTERVAL_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedDocuments:
-    """Documents, and the columns of the local copy that they belong to, if there is one that can be used, with the
-    table of their keys, if it was made already.
-    """
+    """The documents and, if the local copy is usable, its columns and the table of its keys if that was built."""
 
     documents: KeyDocuments
     copy: CutSnapshot | None
@@ -49,41 +47,41 @@ class IndexStorage(Protocol):
     """Opens a shard's documents at its start, and saves its local copy."""
 
     def open(self, topic_id: str, index_rows: Sequence[GroupRow]) -> OpenedDocuments:
-        """The documents of the local copy, if the manifest names its bucket with its attempt, or none at all.
-        `index_rows` are the manifest's rows that name index buckets.
+        """The documents of the local copy, if the manifest references its bucket with its attempt; otherwise none.
+        `index_rows` are the manifest's rows that reference index buckets.
         """
         ...
 
     def save(self, topic_id: str, snapshot: CutSnapshot, attempt: str) -> None:
-        """Make the local copy that of a bucket whose index the manifest names under this attempt."""
+        """Save a local copy as of a bucket whose index bucket the manifest references with this attempt."""
         ...
 
     def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
-        """Let searches see what was added or deleted, within a bound; `changed` says that there is something new. To be
-        called again and again. `may_merge` says that there is time to merge documents that hardly change any more.
+        """Make changes visible to searches within the configured delay. Call it repeatedly. `changed` is whether there
+        are new changes. `may_merge` allows merging documents that rarely change.
         """
         ...
 
     def refresh_now(self) -> None:
-        """Let searches see what was added or deleted, now."""
+        """Make changes visible to searches now."""
         ...
 
     def refresh_lag(self) -> float:
-        """For how many seconds the oldest change that searches don't see has waited; 0 if they see all. Any thread."""
+        """The age in seconds of the oldest change that searches don't see; 0 if there is none. Thread-safe."""
         ...
 
     def disk_bytes(self) -> int:
-        """How much disk the documents take, or took some seconds ago. Any thread may ask."""
+        """The size of the documents on disk, at most some seconds old. Any thread may call it."""
         ...
 
     def close(self) -> None:
-        """Let go of all. Closing twice does nothing."""
+        """Release all resources. Closing twice does nothing."""
         ...
 
 
 @dataclass(slots=True)
 class LuceneStorage:
-    """A folder with a Lucene index and the columns beside it."""
+    """A folder with a Lucene index and its columns."""
 
     shard: ShardId
     folder: Path
@@ -98,8 +96,8 @@ class LuceneStorage:
     _disk_usage: tuple[float, int] = field(default=(float("-inf"), 0))
 
     def prepare(self) -> None:
-        """Begin to open the local copy, whosever it is, in a thread: a start has much to ask of others meanwhile.
-        `open` waits for it. Needs a JVM that runs, and nobody else in the folder.
+        """Begin to open the local copy in a thread, while the start waits for Kafka and the store. `open` waits for the
+        thread, and checks to what the copy belongs. Needs a running JVM, and no other process in the folder.
         """
         threads = ThreadPoolExecutor(1, thread_name_prefix="copy")
         self._opening = threads.submit(self._open_saved)
@@ -113,13 +111,15 @@ class LuceneStorage:
             self.index, copy = self._checked(saved, topic_id, index_rows)
             table: KeyTable | None = saved.table
         except CopyUnusable as error:
-            _LOG.info("the index is loaded from the store", shard=str(self.shard), since=error.message)
+            _LOG.info(
+                "local copy not usable, loading the index from the store", shard=str(self.shard), reason=error.message
+            )
             discard_copy(self.folder)
             self.index, copy = PartKeyIndex.open(lucene_folder(self.folder), ram_buffer_mb=self.ram_buffer_mb), None
             table = None
         self._refreshing = BoundedRefresh(self.index, self.clock, self.refresh_s)
         self._merging = IdleMerger(self.index, self.clock, self._has_room)
-        # What the start is about to add is to be found, though no record may ever come.
+        # What the start adds must become visible even if no record arrives.
         self._refreshing.changed()
         return OpenedDocuments(LuceneDocuments(self.index), copy, table)
 
@@ -152,14 +152,14 @@ class LuceneStorage:
         sizes = 0
         with suppress(FileNotFoundError), os.scandir(lucene_folder(self.folder)) as files:
             for file in files:
-                # Lucene merges meanwhile, and files go.
+                # Lucene may delete files after merging.
                 with suppress(FileNotFoundError):
                     sizes += file.stat().st_size
         self._disk_usage = (asked, sizes)
         return sizes
 
     def _has_room(self) -> bool:
-        """Whether a second copy of the documents has room beside the first, and something is left then."""
+        """Whether the disk has space for a second copy of the documents, and some more."""
         return shutil.disk_usage(self.folder).free > 2 * self.disk_bytes()
 
     def close(self) -> None:
@@ -184,10 +184,10 @@ class LuceneStorage:
         return saved.verified_as(expected, self.retention)
 
     def _expected(self, topic_id: str, found: CopyIdentity, index_rows: Sequence[GroupRow]) -> CopyIdentity:
-        """What the copy has to be: of its own bucket, under the attempt that the manifest names for it."""
+        """The identity that the copy must have: its bucket, with the attempt that the manifest references."""
         named = {row.bucket: row.index.attempt for row in index_rows if row.index is not None and not row.superseded}
         if found.bucket not in named:
-            raise CopyUnusable(self.folder, f"the manifest has no index bucket {found.bucket}")
+            raise CopyUnusable(self.folder, f"the manifest does not reference index bucket {found.bucket}")
         return self._identity(topic_id, found.bucket, named[found.bucket])
 
     def _identity(self, topic_id: str, bucket: int, attempt: str) -> CopyIdentity:
@@ -195,7 +195,7 @@ class LuceneStorage:
 
 
 class MemoryStorage:
-    """The twin in memory, without a local copy: each start loads all from the store."""
+    """The in-memory implementation, without a local copy: each start loads all buckets from the store."""
 
     def open(self, *_: object) -> OpenedDocuments:
         return OpenedDocuments(DictDocuments(), None)

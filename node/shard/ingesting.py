@@ -1,7 +1,7 @@
-"""From records to the write buffer: decode, keep to the limits, know the keys, append. One batch of records at a time.
+"""From records to the write buffer, one batch at a time: decode, apply the limits, look up the keys, append.
 
-An `Ingest` belongs to one open bucket. What its records mean for the index is for the shard to say: it hands in who
-numbers the series.
+An `Ingest` belongs to one open bucket. The shard decides how its records affect the index, by passing the
+`SeriesNumbers`.
 """
 
 from dataclasses import dataclass, field
@@ -22,12 +22,12 @@ from strandline.wire.columns import Columns
 from strandline.wire.decode import Decoder, batches_within
 
 MAX_UNPACKED = 32 << 20
-"""A piece of a batch has at most so many unpacked bytes, or is one record."""
+"""A part of a batch has at most this many unpacked bytes, or is one record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one bucket's ingest hands on to the next one's."""
+    """What the ingests of successive buckets share."""
 
     counters: Counters
     stages: Stages
@@ -36,9 +36,9 @@ class Reading:
 
 
 class Ingest:
-    """Takes the records of one bucket into its buffer.
+    """Adds the records of one bucket to its buffer.
 
-    `stored_groups` have their rows already: their samples count for their keys and are not kept.
+    `stored_groups` have their rows already: their samples update their keys but are not buffered.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Ingest:
         self._stored_groups = np.array(sorted(stored_groups), dtype=np.uint64)
 
     def take(self, records: Records) -> None:
-        """Take records of the bucket, in the order of their offsets. However large they are, little more is unpacked at
-        a time than `MAX_UNPACKED`.
+        """Add records of the bucket, in the order of their offsets. At most about `MAX_UNPACKED` bytes are unpacked at
+        a time.
         """
-        for first, behind in batches_within(records.values, MAX_UNPACKED, self._parts.options.record_limits):
-            self._take(records.part(first, behind))
+        for start, end in batches_within(records.values, MAX_UNPACKED, self._parts.options.record_limits):
+            self._take(records.part(start, end))
 
     def _take(self, records: Records) -> None:
         options, counters, stages = self._parts.options, self._counters, self._stages
@@ -91,7 +91,7 @@ class Ingest:
     def _count(self, records: Records, columns: Columns) -> None:
         counters, skipped = self._counters, columns.skipped
         counters.records += len(records)
-        # Of this batch, not of all: a record from the future must not hide for long how old the others are.
+        # The newest of this batch, not of all: one record from the future must not hide the lag of later ones.
         if (newest := int(records.times.max())) >= 0:
             counters.newest_record_at = newest
         counters.bytes += sum(map(len, records.values))
@@ -100,7 +100,7 @@ class Ingest:
         counters.skipped_histograms += skipped.histograms
         counters.skipped_metadata += skipped.metadata
         for verdict, count in skipped.series.items():
-            # Another dictionary each time: whoever shows the status may be going through the old one.
+            # A new dictionary each time: another thread may be iterating over the old one.
             dropped = counters.dropped_series
             counters.dropped_series = dropped | {verdict.name: dropped.get(verdict.name, 0) + count}
         for fault in columns.faults:

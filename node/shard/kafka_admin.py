@@ -1,5 +1,5 @@
-"""Questions to the brokers about one topic, on a connection of their own: on a consumer's they would wait behind its
-fetches, each of which may take as long as `fetch.wait.max.ms`.
+"""Requests to the brokers about one topic, on a separate connection. On a consumer's connection they would wait behind
+its fetches, each of which may take as long as `fetch.wait.max.ms`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-# Where they are defined: the public module imports them, but does not say that it passes them on.
+# Imported from where they are defined: the public module does not re-export them explicitly.
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
@@ -33,18 +33,18 @@ from strandline.node.shard.log import LogEnds, LogUnreachable, TopicUnfit
 _DEFAULT_TIMEOUT_MS = 30_000
 _SLACK_S = 0.5
 _COMMIT_WAIT_S = 1.0
-# For a look at who leads the partition, right after a broker has answered.
+# For a metadata request right after a broker has answered.
 _METADATA_TIMEOUT_S = 1.0
 _NO_OFFSET = -1
 """Kafka's answer if no record has such a time."""
 
-# Any, because those that make its values have no annotations.
+# Any, because the functions that return its values have no annotations.
 _SPEC: Any = OffsetSpec
 
 
 @dataclass(frozen=True, slots=True)
 class TopicIdentity:
-    """Which topic goes by a name now, and how many partitions it has."""
+    """The current id and number of partitions of the topic with this name."""
 
     topic: str
     topic_id: str
@@ -54,48 +54,48 @@ class TopicIdentity:
         """Raises `TopicUnfit` if the topic lacks the partition."""
         if partition >= self.partitions:
             raise TopicUnfit(
-                f"topic {self.topic} has no partition {partition}, only {self.partitions} of them",
-                remedy=f"`kafka-topics.sh --alter --topic {self.topic} --partitions {partition + 1}` adds it; or leave "
-                "this shard out",
+                f"topic {self.topic} has no partition {partition}: it has {self.partitions} partitions",
+                remedy=f"Add it with `kafka-topics.sh --alter --topic {self.topic} --partitions {partition + 1}`, or "
+                "don't serve this shard",
             )
 
 
 class KafkaAdmin:
-    """One topic, as the brokers know it. May be used by several threads; whoever made it closes it.
+    """Sends requests about one topic. Thread-safe. The caller must close it.
 
-    That is not left to the garbage collector: a client that is destroyed by one of its own threads, say because a
-    question's callback held the last reference to it, ends the process.
+    Closing is not left to the garbage collector: a client that is destroyed by one of its own threads, for example
+    because the callback of a request held the last reference to it, crashes the process.
 
-    Each question raises `LogUnreachable` if the brokers don't answer within `socket.timeout.ms`, `KafkaRefused` if they
-    won't, and `TopicUnfit` if they know no such topic.
+    Each request raises `LogUnreachable` if the brokers don't answer within `socket.timeout.ms`, `KafkaRefused` if they
+    refuse it, and `TopicUnfit` if the topic does not exist.
     """
 
     def __init__(self, options: ClientOptions, topic: str) -> None:
         self.topic = topic
         self._timeout = int(options.get("socket.timeout.ms", _DEFAULT_TIMEOUT_MS)) / 1000
-        # The library keeps the time itself, and its error says more; but nothing here may wait for ever.
+        # The library has its own timeout, with a better error. This one only makes sure that nothing waits forever.
         self._answer_timeout = self._timeout + _SLACK_S
         self._commit: Future[ConsumerGroupTopicPartitions] | None = None
         self._client = create_client(AdminClient, options)
 
     def identity(self) -> TopicIdentity:
-        """The topic as it is now."""
-        return self.identity_in(self.ask_identity())
+        """The current identity of the topic."""
+        return self.identity_in(self.request_identity())
 
-    def ask_identity(self) -> "Future[Any]":
-        """Ask without waiting; `identity_in` reads the answer."""
+    def request_identity(self) -> "Future[Any]":
+        """Send a request without waiting; `identity_in` reads the answer."""
         return self._client.describe_topics(TopicCollection([self.topic]), request_timeout=self._timeout)[self.topic]
 
     def identity_in(self, answer: "Future[Any]") -> TopicIdentity:
-        """The answer, waiting for it if need be."""
+        """The identity in an answer. Waits for the answer if necessary."""
         with self._translated_errors(f"topic {self.topic} can't be looked up"):
             description = answer.result(self._answer_timeout)
-        # The library writes the id with + and /, Kafka's own tools and logs with - and _.
+        # The library writes the id with + and /; Kafka's tools and logs write - and _.
         topic_id = str(description.topic_id).translate(str.maketrans("+/", "-_"))
         return TopicIdentity(self.topic, topic_id, len(description.partitions))
 
     def settings(self) -> Mapping[str, str]:
-        """Every setting of the topic, those that it inherits included."""
+        """All settings of the topic, including inherited ones."""
         resource = ConfigResource(ResourceType.TOPIC, self.topic)
         with self._translated_errors(f"the settings of topic {self.topic} can't be read"):
             entries = self._client.describe_configs([resource], request_timeout=self._timeout)[resource].result(
@@ -104,42 +104,42 @@ class KafkaAdmin:
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
     def start(self, partition: int) -> int:
-        """The first offset that is there."""
+        """The first offset in the log."""
         return self._offset(partition, _SPEC.earliest(), IsolationLevel.READ_UNCOMMITTED)
 
     def end(self, partition: int, isolation: IsolationLevel) -> int:
-        """The offset behind the last record that such a reader may see."""
+        """The offset after the last record that is visible at this isolation level."""
         return self._offset(partition, _SPEC.latest(), isolation)
 
-    def ask_ends(self, partition: int, clock: Clock) -> "PendingEnds":
-        """Ask for all three ends without waiting."""
+    def request_ends(self, partition: int, clock: Clock) -> "PendingEnds":
+        """Request all three offsets without waiting."""
         return PendingEnds(
             self,
             partition,
-            # A broker answers the requests of one connection in their order, so the offsets rise.
+            # A broker answers the requests of one connection in order, so the offsets rise.
             (
-                self._ask_offset(partition, _SPEC.earliest(), IsolationLevel.READ_UNCOMMITTED),
-                self._ask_offset(partition, _SPEC.latest(), IsolationLevel.READ_COMMITTED),
-                self._ask_offset(partition, _SPEC.latest(), IsolationLevel.READ_UNCOMMITTED),
+                self._send_offset_request(partition, _SPEC.earliest(), IsolationLevel.READ_UNCOMMITTED),
+                self._send_offset_request(partition, _SPEC.latest(), IsolationLevel.READ_COMMITTED),
+                self._send_offset_request(partition, _SPEC.latest(), IsolationLevel.READ_UNCOMMITTED),
             ),
             clock,
             clock.monotonic() + self._answer_timeout,
         )
 
     def at(self, partition: int, time: int) -> int | None:
-        """The first stable offset with this time or a later one."""
-        # Kafka takes a time below zero for a name: -1 is the end, -2 the start.
+        """The first stable offset with at least this time."""
+        # For Kafka, negative times have special meanings: -1 is the end, -2 the start.
         offset = self._offset(
             partition, _SPEC.for_timestamp(max(0, time)), IsolationLevel.READ_COMMITTED, min_offset=_NO_OFFSET
         )
         return offset if offset != _NO_OFFSET else None
 
     def create(self, partitions: int, replication: int, settings: Mapping[str, str]) -> bool:
-        """Make the topic; False if there is one by that name."""
+        """Create the topic. False if a topic with this name exists."""
         new = NewTopic(self.topic, num_partitions=partitions, replication_factor=replication, config=dict(settings))
         answer = self._client.create_topics([new], request_timeout=self._timeout)[self.topic]
         with self._translated_errors(
-            f"topic {self.topic} can't be made ({partitions} partitions, {replication} replicas)"
+            f"topic {self.topic} can't be created ({partitions} partitions, {replication} replicas)"
         ):
             try:
                 answer.result(self._answer_timeout)
@@ -149,33 +149,34 @@ class KafkaAdmin:
                 return False
         return True
 
-    def ask_commit(self, group: str, partition: int, offset: int) -> "Future[ConsumerGroupTopicPartitions]":
-        """Commit an offset for a consumer group that has no members, without waiting. A callback on the answer must
-        not lead back to this object.
+    def request_commit(self, group: str, partition: int, offset: int) -> "Future[ConsumerGroupTopicPartitions]":
+        """Commit an offset for a consumer group without members, without waiting. A callback on the answer must not
+        reference this object.
 
-        Not through a consumer: its `close` would then wait for the answer, for as long as a broker hangs.
+        Not through a consumer: its `close` would wait for the answer as long as a broker hangs.
         """
         wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(self.topic, partition, offset)])
         self._commit = self._client.alter_consumer_group_offsets([wanted], request_timeout=self._timeout)[group]
         return self._commit
 
     def close(self) -> None:
-        """Let go of the connection; questions that are under way are never answered. May be called twice."""
-        # Of a client that is ended while it commits, one thread in some thousand cases never ends, and nor does this.
+        """Close the connection. Pending requests are never answered. Closing twice does nothing."""
+        # If a client is closed while it commits, in one of some thousand cases one of its threads never ends, and
+        # neither does this call.
         wait([self._commit] if self._commit is not None else (), _COMMIT_WAIT_S)
         self._client.__exit__(None, None, None)
 
     def __del__(self) -> None:
-        # If it was forgotten after all: the library would end it without a wait.
+        # In case `close` was not called: the library would close it without the wait above.
         if hasattr(self, "_client"):
             self.close()
 
     def serve(self) -> None:
-        """Take what the library has to tell; otherwise that piles up while the brokers are away."""
+        """Serve the library's event queue, which would otherwise grow while the brokers are unreachable."""
         self._client.poll(0)
 
     def offset_in(self, answer: "Future[Any]", partition: int) -> int:
-        """The offset in an answer that has come. Whatever is wrong with it, the same request may be answered later."""
+        """The offset in an answer that has arrived. All its errors are retryable."""
         what = _offsets_unreadable(partition, self.topic)
         with self._translated_errors(what):
             try:
@@ -207,22 +208,22 @@ class KafkaAdmin:
 
     def _offset_by_fresh_leader(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
         try:
-            return self._request_offset(partition, wanted, isolation)
+            return self._fetch_offset(partition, wanted, isolation)
         except KafkaException as failure:
             if error_of(failure).code() not in STALE_LEADER:
                 raise
-        # For offsets the library uses its cached metadata, which it refreshes every five minutes. Neither an epoch that
-        # is over nor a partition without a leader makes it refresh them earlier. This does.
+        # To request offsets, the library uses its cached metadata, which it refreshes every five minutes. Neither a
+        # stale leader epoch nor a partition without a leader makes it refresh them earlier. This request does.
         self._client.list_topics(self.topic, timeout=self._timeout)
-        return self._request_offset(partition, wanted, isolation)
+        return self._fetch_offset(partition, wanted, isolation)
 
-    def _request_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
-        return int(self._ask_offset(partition, wanted, isolation).result(self._answer_timeout).offset)
+    def _fetch_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> int:
+        return int(self._send_offset_request(partition, wanted, isolation).result(self._answer_timeout).offset)
 
-    def _ask_offset(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> "Future[Any]":
-        place = TopicPartition(self.topic, partition)
-        return self._client.list_offsets({place: wanted}, isolation_level=isolation, request_timeout=self._timeout)[
-            place
+    def _send_offset_request(self, partition: int, wanted: OffsetSpec, isolation: IsolationLevel) -> "Future[Any]":
+        where = TopicPartition(self.topic, partition)
+        return self._client.list_offsets({where: wanted}, isolation_level=isolation, request_timeout=self._timeout)[
+            where
         ]
 
     @contextmanager
@@ -233,7 +234,7 @@ class KafkaAdmin:
             raise meaning(error_of(failure), what, self.topic) from failure
         except TimeoutError as failure:
             raise LogUnreachable(
-                f"{what}: the brokers have not answered for {self._timeout:g} s", remedy="Check that they run"
+                f"{what}: the brokers have not answered for {self._timeout:g} s", remedy="Check that the brokers run"
             ) from failure
 
 
@@ -248,7 +249,7 @@ class PendingEnds:
         clock: Clock,
         deadline: float,
     ) -> None:
-        """For `KafkaAdmin.ask_ends` only. `answers` have the start, the last stable offset and the high watermark."""
+        """Created by `KafkaAdmin.request_ends`. `answers`: the start, the last stable offset and the high watermark."""
         self._admin, self._partition, self._answers = admin, partition, answers
         self._clock, self._deadline = clock, deadline
 
@@ -260,7 +261,7 @@ class PendingEnds:
                 return None
             found.append(self._admin.offset_in(one, self._partition))
         start, last_stable, high = found
-        # Two of the answers may be of different leaders.
+        # The answers may be from different leaders.
         last_stable = max(start, last_stable)
         return LogEnds(start, last_stable, max(last_stable, high))
 
@@ -268,7 +269,7 @@ class PendingEnds:
         if self._clock.monotonic() >= self._deadline:
             raise LogUnreachable(
                 f"{_offsets_unreadable(self._partition, self._admin.topic)}: the brokers have not answered",
-                remedy="Check that they run",
+                remedy="Check that the brokers run",
             )
 
 
@@ -278,6 +279,6 @@ def _offsets_unreadable(partition: int, topic: str) -> str:
 
 def _checked_offset(offset: int, what: str, min_offset: int = 0) -> int:
     if offset < min_offset:
-        # For a broker that hangs past the time-out the library gives no error, but an answer with offset -1001.
+        # If a broker hangs past the timeout, the library returns offset -1001 instead of an error.
         raise LogUnreachable(f"{what}: no broker has answered", remedy="Check that the brokers run")
     return offset

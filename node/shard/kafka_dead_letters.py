@@ -1,4 +1,4 @@
-"""The dead-letter topic: records that can't be decoded, as they were, with headers that say why and where from."""
+"""The dead-letter topic: records that can't be decoded, unchanged, with headers for the reason and the origin."""
 
 import logging
 import threading
@@ -18,17 +18,17 @@ TOPIC = "strandline-topic"
 PARTITION = "strandline-partition"
 OFFSET = "strandline-offset"
 TIME = "strandline-time"
-"""The headers, all of them text; the time is the record's, in milliseconds."""
+"""The headers, all text. The time is the record's, in milliseconds."""
 
 _LOG = logging.getLogger(__name__)
 
 _TUNING: ClientOptions = {
-    # All that may wait while the brokers are away.
+    # The limits of what is queued while the brokers are unreachable.
     "queue.buffering.max.kbytes": 16 << 10,
     "queue.buffering.max.messages": 10_000,
-    # Nobody waits for a dead letter: better a few requests than many.
+    # Dead letters are not urgent: prefer few requests.
     "linger.ms": 100,
-    # The topic's own limit is the one that counts.
+    # Only the topic's own limit applies.
     "message.max.bytes": 1_000_000_000,
     "reconnect.backoff.ms": 500,
 }
@@ -37,21 +37,20 @@ _OWN: ClientOptions = {"enable.idempotence": True, "acks": "all"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Origin:
     partition: int
     offset: int
     reason: str
 
 
 class KafkaDeadLetters:
-    """The `DeadLetters` of a topic, in a topic of their own, which `create_dead_topic` makes.
+    """Sends the `DeadLetters` of a topic to the topic that `create_dead_topic` creates.
 
-    Any thread may call it. Deliveries and losses are taken in by `send` and `counts`: whoever shows the counts now and
-    then does all that is needed.
+    Thread-safe. `send` and `counts` also process delivery reports, so it is enough to call `counts` regularly.
     """
 
     def __init__(self, options: ClientOptions, topic: str) -> None:
-        """`topic` is the one that the records come from. Raises `KafkaFailed` if the library won't have the options."""
+        """`topic` is the topic that the records come from. Raises `KafkaFailed` if the library rejects the options."""
         self._topic, self._dead = topic, dead_topic(topic)
         self._producer = create_client(
             Producer, {**_TUNING, **options, **_OWN, "error_cb": BrokerErrors(self._dead, SystemClock()).on_error}
@@ -60,26 +59,26 @@ class KafkaDeadLetters:
         self._sent = self._delivered = self._lost = 0
 
     def send(self, *, shard: int, offset: int, time: int, reason: str, value: bytes) -> None:
-        place = _Place(shard, offset, reason)
+        origin = _Origin(shard, offset, reason)
         headers = {REASON: reason, TOPIC: self._topic, PARTITION: str(shard), OFFSET: str(offset), TIME: str(time)}
         with self._lock:
             self._sent += 1
-        # First what was delivered: that makes room.
+        # First, because delivered letters make space in the queue.
         self._serve_deliveries()
         try:
             self._producer.produce(
                 self._dead,
                 value=value,
                 headers=[(name, text.encode()) for name, text in headers.items()],
-                on_delivery=lambda error, _: self._on_delivery(place, error),
+                on_delivery=lambda error, _: self._on_delivery(origin, error),
             )
         except BufferError:
-            self._count_lost(place, "too many are waiting already")
+            self._count_lost(origin, "the queue is full")
         except KafkaException as failure:
-            self._count_lost(place, error_of(failure).str())
+            self._count_lost(origin, error_of(failure).str())
 
     def counts(self) -> DeadLetterCounts:
-        """The counts as of now."""
+        """The current counts."""
         self._serve_deliveries()
         with self._lock:
             return DeadLetterCounts(self._sent, self._delivered, self._lost)
@@ -89,7 +88,7 @@ class KafkaDeadLetters:
 
     def close(self, timeout: float) -> None:
         if self._flush(timeout):
-            # `_on_delivery` is then called for each that is left, which counts it.
+            # Then `_on_delivery` is called for each remaining letter, and counts it as lost.
             self._producer.purge()
             self._flush(_PURGE_S)
 
@@ -100,22 +99,22 @@ class KafkaDeadLetters:
             self._producer.poll(0)
 
     def _flush(self, timeout: float) -> int:
-        """How many are left after this time."""
+        """The number of letters that are not delivered after this time."""
         with suppress(KafkaException):
             return int(self._producer.flush(timeout))
         return len(self._producer)
 
-    def _on_delivery(self, place: _Place, error: KafkaError | None) -> None:
+    def _on_delivery(self, origin: _Origin, error: KafkaError | None) -> None:
         if error is not None:
-            self._count_lost(place, error.str())
+            self._count_lost(origin, error.str())
             return
         with self._lock:
             self._delivered += 1
 
-    def _count_lost(self, place: _Place, why: str) -> None:
+    def _count_lost(self, origin: _Origin, why: str) -> None:
         with self._lock:
             self._lost += 1
         _LOG.warning(
             "the dead letter of partition %d of topic %s, offset %d (%s) is lost: %s",
-            place.partition, self._topic, place.offset, place.reason, why,
+            origin.partition, self._topic, origin.offset, origin.reason, why,
         )  # fmt: skip

@@ -1,5 +1,5 @@
 """What Kafka's errors mean to a shard, a gateway and their commands, and which right is missing."""
-# ruff: noqa: SLF001 - the library begins the names of its own errors, as against the brokers', with an underscore
+# ruff: noqa: SLF001 - the names of the library's own errors begin with an underscore
 
 from confluent_kafka import KafkaError
 
@@ -7,34 +7,36 @@ from strandline.errors import Fatal, StrandlineError
 from strandline.kafka import error_mapping
 
 NO_LEADER = KafkaError._NOENT
-"""No broker leads the partition, or there is no such partition: the client's answer to a request for offsets."""
+"""The client's answer to a request for offsets if no broker leads the partition, or it does not exist."""
 STALE_LEADER = frozenset({NO_LEADER, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH})
-"""What the client answers from cached metadata, be it long after a broker has begun to lead the partition again."""
+"""The client's errors because of stale cached metadata, possibly long after the partition has a leader again."""
 END_REACHED = KafkaError._PARTITION_EOF
-"""Not an error: the reader has reached what it may see."""
+"""Not an error: the reader has reached the end of the visible records."""
 GROUP_REFUSED = KafkaError.GROUP_AUTHORIZATION_FAILED
-"""A consumer looks for its group even if it reads by assignment. Without one, only mirrored offsets are missing."""
+"""A consumer looks up its group even if it reads by assignment. Without the permission, only mirrored offsets are
+missing.
+"""
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE})
-"""The position is not there: with `auto.offset.reset=error` the library gives the first of these for all three."""
+"""The position does not exist. With `auto.offset.reset=error`, the library reports the first of these for all three."""
 DAMAGED = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._UNDERFLOW})
-"""What the broker sent is not what a producer once gave it."""
+"""The bytes that the broker sent are not those that were produced."""
 
 
 class LogDamaged(Fatal):
-    """Records are there, and their bytes are not those that were produced."""
+    """Records in the log are corrupt: their bytes are not those that were produced."""
 
 
 def meaning(error: KafkaError, what: str, topic: str) -> StrandlineError:
-    """The error to raise; `what` says what was tried, and a colon may follow it."""
+    """The error to raise. `what` describes the failed operation, and may be followed by a colon."""
     return error_mapping.mapped_error(error, what, topic, _rights(topic))
 
 
 def _rights(topic: str) -> dict[int, str]:
     return {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED: f"Give our user READ, DESCRIBE and DESCRIBE_CONFIGS on the topic "
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: f"Grant our user READ, DESCRIBE and DESCRIBE_CONFIGS on the topic "
         f"{topic}, and WRITE on {topic}-dead",
-        KafkaError.GROUP_AUTHORIZATION_FAILED: "Give our user READ on the consumer groups whose names begin with "
+        KafkaError.GROUP_AUTHORIZATION_FAILED: "Grant our user READ on the consumer groups with the prefix "
         "`strandline-`",
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "Give our user IDEMPOTENT_WRITE on the cluster, and CREATE if it is "
-        "to make topics",
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "Grant our user IDEMPOTENT_WRITE on the cluster, and CREATE if it "
+        "creates topics",
     }

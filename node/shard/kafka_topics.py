@@ -1,4 +1,4 @@
-"""The topics that a dataset needs: whether one is fit to be read, and how ours are made."""
+"""The topics that a dataset needs: checks whether a topic is suitable, and creates ours."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -15,24 +15,24 @@ TimestampType = Literal["CreateTime", "LogAppendTime"]
 _TYPE = "message.timestamp.type"
 _AFTER = "message.timestamp.after.max.ms"
 _DIFFERENCE = "message.timestamp.difference.max.ms"
-"""What `_AFTER` was called before Kafka 3.6; both are there up to Kafka 3.9, and `_AFTER` counts if it was set."""
+"""The name of `_AFTER` before Kafka 3.6. Up to Kafka 3.9, both exist, and `_AFTER` takes precedence if it is set."""
 _CLEANUP, _RETENTION, _MAX_BYTES = "cleanup.policy", "retention.ms", "max.message.bytes"
 _UNCLEAN = "unclean.leader.election.enable"
 _NO_LIMIT = 2**63 - 1
 
-# Headers, and what a batch has around its records.
+# The size of headers and of a batch without its records.
 _DEAD_LETTER_OVERHEAD = 64 << 10
 _VISIBLE_WITHIN_S = 30.0
 
 
 BROKER_DEFAULT = -1
-"""As many replicas as the brokers' own settings say."""
+"""The number of replicas in the brokers' settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What a shard's options depend on. `retention_ms` is None for a topic that keeps its records for ever. `warning`
-    names what puts records at risk, with the command that helps; empty if nothing does.
+    """The properties of a topic on which a shard's options depend. `retention_ms` is None for unlimited retention.
+    `warning` describes a setting that puts records at risk, with the command to fix it; empty if there is none.
     """
 
     topic_id: str
@@ -44,15 +44,16 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What a topic's settings must be like for buckets of this length."""
+    """The requirements on a topic's settings, for this flush interval."""
 
     flush_interval_ms: int
 
     def check(self, topic: str, settings: Mapping[str, str]) -> None:
-        """Raises `TopicUnfit`, with the command that helps."""
+        """Raises `TopicUnfit`, with the command to fix the setting."""
         if "compact" in _policies(settings):
             raise TopicUnfit(
-                f"topic {topic} has {_CLEANUP} {settings[_CLEANUP]}: records would go missing before they are read",
+                f"topic {topic} has {_CLEANUP}={settings[_CLEANUP]}: compaction would delete records before they are "
+                "read",
                 remedy=_alter_command(topic, f"{_CLEANUP}=delete"),
             )
         if settings.get(_TYPE) == "LogAppendTime":
@@ -62,17 +63,17 @@ class TopicRules:
             shown = "any time" if limit == _NO_LIMIT else f"{limit} ms"
             name = _AFTER if _AFTER in settings else _DIFFERENCE
             raise TopicUnfit(
-                f"topic {topic} has {_TYPE} CreateTime and lets producers' times be {shown} ahead, which is more than "
-                f"the flush interval, {self.flush_interval_ms} ms: one record from the future would close every "
-                "bucket up to its date",
-                remedy=f"Let brokers set the times: {_alter_command(topic, f'{_TYPE}=LogAppendTime')}; "
-                "or limit producers': "
+                f"topic {topic} has {_TYPE}=CreateTime and accepts producers' times up to {shown} ahead, more than the "
+                f"flush interval, {self.flush_interval_ms} ms: one record from the future would close all buckets "
+                "before its time",
+                remedy=f"Make the brokers set the times: {_alter_command(topic, f'{_TYPE}=LogAppendTime')}; "
+                "or limit the producers' times: "
                 f"{_alter_command(topic, f'{name}={self.flush_interval_ms}')}",
             )
 
 
 def check_topic(options: ClientOptions, topic: str, flush_interval_ms: int) -> TopicFacts:
-    """Ask the brokers about a topic. Raises `TopicMissing`, or `TopicUnfit` if reading it would break a promise."""
+    """The properties of a topic. Raises `TopicMissing`, and `TopicUnfit` if reading it would violate a guarantee."""
     with closing(KafkaAdmin(options, topic)) as admin:
         identity, settings = admin.identity(), admin.settings()
     TopicRules(flush_interval_ms).check(topic, settings)
@@ -94,8 +95,8 @@ def create_topic(
     retention_ms: int | None,
     clock: Clock | None = None,
 ) -> bool:
-    """Make a topic whose record times are the brokers' own, and return once it can be looked up; False, with nothing
-    changed, if there is one by that name. `retention_ms` None is for ever.
+    """Create a topic with record times from the brokers, and wait until it is visible. Returns False, and changes
+    nothing, if a topic with this name exists. `retention_ms` None means unlimited.
     """
     settings = {_TYPE: "LogAppendTime", **_retention_settings(retention_ms, replication)}
     with closing(KafkaAdmin(options, topic)) as admin:
@@ -105,9 +106,9 @@ def create_topic(
 def create_dead_topic(
     options: ClientOptions, topic: str, *, replication: int, retention_ms: int | None, clock: Clock | None = None
 ) -> bool:
-    """Make the dead-letter topic of a topic that is there, unless it has one: whether it was made.
+    """Create the dead-letter topic of an existing topic, unless it exists. Returns whether it was created.
 
-    It takes whatever the topic itself takes, with the headers that are added.
+    Its size limit is that of the topic plus the added headers.
     """
     with closing(KafkaAdmin(options, topic)) as admin:
         largest = int(admin.settings()[_MAX_BYTES]) + _DEAD_LETTER_OVERHEAD
@@ -117,24 +118,24 @@ def create_dead_topic(
 
 
 def unclean_election_warning(topic: str, settings: Mapping[str, str]) -> str:
-    """A warning if a replica that lacks acknowledged records may become the leader; empty if none may. A topic without
-    the setting has that of its brokers.
+    """A warning if a replica that lacks acknowledged records may become the leader; empty if not. A topic inherits the
+    setting from its brokers.
     """
     if settings.get(_UNCLEAN, "false") != "true":
         return ""
     return (
-        f"topic {topic} has {_UNCLEAN}=true: after a failure of its brokers acknowledged records may be gone, and "
-        f"others have their offsets, which can't always be noticed. {_alter_command(topic, f'{_UNCLEAN}=false')}"
+        f"topic {topic} has {_UNCLEAN}=true: after a failure of its brokers, acknowledged records may be lost and "
+        f"replaced by others, which can't always be detected. {_alter_command(topic, f'{_UNCLEAN}=false')}"
     )
 
 
 def dead_topic(topic: str) -> str:
-    """Where the records of a topic go that can't be decoded."""
+    """The name of the topic for those records of a topic that can't be decoded."""
     return f"{topic}-dead"
 
 
 def retention_of(settings: Mapping[str, str]) -> int | None:
-    """How many milliseconds a topic keeps its records for, by time; None for ever."""
+    """A topic's retention by time in milliseconds; None if unlimited."""
     retention = int(settings[_RETENTION])
     return retention if retention >= 0 and "delete" in _policies(settings) else None
 
@@ -142,9 +143,9 @@ def retention_of(settings: Mapping[str, str]) -> int | None:
 def _create(admin: KafkaAdmin, partitions: int, replication: int, settings: Mapping[str, str], clock: Clock) -> bool:
     if not admin.create(partitions, replication, settings):
         return False
-    # The controller has made it; the brokers hear of it one by one.
+    # The controller has created it; the brokers learn of it one by one.
     if not wait_until(lambda: _is_visible(admin), timeout=_VISIBLE_WITHIN_S, clock=clock):
-        raise LogUnreachable(f"topic {admin.topic} was made, but can't be looked up after {_VISIBLE_WITHIN_S:.0f} s")
+        raise LogUnreachable(f"topic {admin.topic} was created, but is not visible after {_VISIBLE_WITHIN_S:.0f} s")
     return True
 
 
@@ -160,7 +161,7 @@ def _retention_settings(retention_ms: int | None, replication: int) -> dict[str,
     settings = {_CLEANUP: "delete", _RETENTION: str(-1 if retention_ms is None else retention_ms)}
     if replication == BROKER_DEFAULT:
         return settings
-    # What is acknowledged outlives the loss of one broker wherever there are three replicas.
+    # With three replicas, acknowledged records survive the loss of one broker.
     return settings | {"min.insync.replicas": str((replication + 1) // 2)}
 
 

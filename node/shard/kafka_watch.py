@@ -1,16 +1,16 @@
-"""What is known about the brokers while a partition is read, beyond the records themselves.
+"""Monitors the topic and the brokers while a partition is read.
 
-A reader hears nothing when its topic is deleted, and reads on in one that was made again under the same name; and after
-brokers were away it hears nothing of their return until a record comes. So they are asked, now and then, without
-waiting for the answer.
+A consumer does not notice that its topic was deleted, and continues in a topic that was recreated with the same name.
+After an outage, it does not notice that the brokers are available again until a record arrives. Therefore the brokers
+are asked for the topic's identity regularly, without waiting for the answer.
 
-A broker that has only just started, or lags behind its controller, may not know a topic that is there. A shard that
-believes it closes its open bucket for good. So a topic counts as gone only if the brokers have answered nothing else
-for a minute; until then it counts as out of reach.
+A broker that has just started, or lags behind its controller, may not know an existing topic. A shard that trusts such
+an answer would close its open bucket for good. Therefore a topic counts as deleted only if the brokers have given no
+other answer for a minute; until then it counts as unreachable.
 
-After an outage the library's consumer may stay silent though the brokers answer other questions: it was seen to fetch
-nothing for more than 20 s, and its users report far longer. So brokers count as back only when they have sent something
-of the partition, and a reader that hears nothing begins to fetch anew.
+After an outage, the library's consumer may stay silent although the brokers answer other requests: we have seen it
+fetch nothing for more than 20 s, and its users report much longer. Therefore an outage is over only when the brokers
+have sent something of the partition, and a silent reader restarts its fetch.
 """
 
 import logging
@@ -28,45 +28,44 @@ from strandline.node.shard.kafka_admin import TopicIdentity
 from strandline.node.shard.kafka_errors import GROUP_REFUSED, meaning
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
-ASK_INTERVAL_S = 5.0
+REQUEST_INTERVAL_S = 5.0
 GONE_AFTER_S = 60.0
-_OUTAGE_ASK_INTERVAL_S = 1.0
-# How long a reader that has begun to fetch anew is left alone. Each time twice as long as before: over a slow network
-# one answer may take minutes.
+_OUTAGE_REQUEST_INTERVAL_S = 1.0
+# The pause between two restarts of the fetch. It doubles each time: over a slow network, an answer may take minutes.
 _MIN_FETCH_PAUSE_S, _MAX_FETCH_PAUSE_S = 5.0, 300.0
 
 _LOG = logging.getLogger(__name__)
 
 
 class IdentitySource(Protocol):
-    """The part of `KafkaAdmin` that is needed here."""
+    """The part of `KafkaAdmin` that `TopicWatch` uses."""
 
     topic: str
 
-    def ask_identity(self) -> "Future[Any]": ...
+    def request_identity(self) -> "Future[Any]": ...
 
     def identity_in(self, answer: "Future[Any]") -> TopicIdentity: ...
 
 
 class TopicWatch:
-    """Used by the thread that reads, which calls `check` each time. Nothing here waits."""
+    """Used by the reading thread, which calls `check` before each poll. No method waits."""
 
     def __init__(
         self,
         admin: IdentitySource,
         partition: int,
         clock: Clock,
-        every: float = ASK_INTERVAL_S,
+        every: float = REQUEST_INTERVAL_S,
         gone_after: float = GONE_AFTER_S,
     ) -> None:
-        """The brokers are asked every so many seconds. A topic or partition that they have not known for `gone_after`
-        seconds is gone.
+        """A request is sent to the brokers `every` this many seconds. A topic or partition that they have not known for
+        `gone_after` seconds counts as deleted.
         """
         self._admin, self._partition, self._clock = admin, partition, clock
         self._every, self._gone_after = every, gone_after
         self._topic_id = ""
-        self._asked: Future[Any] | None = None
-        self._ask_at = clock.monotonic() + every
+        self._pending: Future[Any] | None = None
+        self._next_request_at = clock.monotonic() + every
         self._missing_since: float | None = None
         self._outage: StrandlineError | None = None
         self._is_answering = False
@@ -74,32 +73,32 @@ class TopicWatch:
         self._errors = BrokerErrors(admin.topic, clock)
 
     def expect(self, topic_id: str) -> None:
-        """From now on the topic is the one with this id. An answer that is under way may still be about another."""
-        self._topic_id, self._asked = topic_id, None
+        """Expect the topic to have this id from now on. Discards a pending answer, which may be about another topic."""
+        self._topic_id, self._pending = topic_id, None
 
     def check(self) -> None:
-        """Take in an answer that has come, ask again when it is time. Raises `TopicUnfit` if the topic is another one,
-        or is gone for good, or the partition is.
+        """Process an answer that has arrived, and send the next request when it is due. Raises `TopicUnfit` if the
+        topic was recreated, or if it or the partition counts as deleted.
         """
         now = self._clock.monotonic()
-        if self._asked is not None and self._asked.done():
-            answer, self._asked = self._asked, None
-            self._ask_at = now + self._every
+        if self._pending is not None and self._pending.done():
+            answer, self._pending = self._pending, None
+            self._next_request_at = now + self._every
             self._take(answer)
-        if self._asked is None and now >= self._ask_at:
-            self._asked = self._admin.ask_identity()
+        if self._pending is None and now >= self._next_request_at:
+            self._pending = self._admin.request_identity()
 
     def received(self) -> None:
         """A broker has sent something of the partition."""
         self._missing_since = None
         if self._outage is not None:
-            _LOG.info("topic %s: the brokers answer again", self._admin.topic)
+            _LOG.info("topic %s: the brokers are available again", self._admin.topic)
             self._outage, self._is_answering = None, False
             self._restart_fetch_at, self._fetch_pause = self._clock.monotonic(), _MIN_FETCH_PAUSE_S
 
     def must_restart_fetch(self) -> bool:
-        """Whether the reader has to begin fetching at its position anew: the brokers were away and answer again, but
-        have sent nothing of the partition since. Asked again, it says no for a while.
+        """Whether the reader must restart its fetch at its position: the brokers were unreachable and answer again, but
+        have sent nothing of the partition since. After returning True, it returns False for a pause.
         """
         now = self._clock.monotonic()
         if not self._is_answering or now < self._restart_fetch_at:
@@ -109,7 +108,7 @@ class TopicWatch:
         return True
 
     def report_error(self, error: KafkaError) -> None:
-        """The library tells of an error that belongs to no request. It goes on trying by itself."""
+        """The library has reported an error that belongs to no request. It retries by itself."""
         outage = meaning(error, f"topic {self._admin.topic} can't be read", self._admin.topic)
         if error.code() == ALL_DOWN or (isinstance(outage, KafkaRefused) and error.code() != GROUP_REFUSED):
             self._missing_since = None
@@ -117,13 +116,13 @@ class TopicWatch:
         self._errors.on_error(error)
 
     def require_reachable(self) -> None:
-        """Raise what keeps the brokers from sending anything, as far as it is known."""
+        """Raise the error of the current outage, if there is one."""
         if self._outage is not None:
             raise _without_traceback(self._outage)
 
     def not_found(self, error: TopicUnfit) -> LogUnreachable:
-        """A broker does not know the topic or the partition: what that means for now. Raises the error itself once the
-        brokers have known nothing of it for long enough.
+        """A broker does not know the topic or the partition. Returns the error to raise for now; raises `error` itself
+        once the brokers have not known it for `gone_after`.
         """
         now = self._clock.monotonic()
         if self._missing_since is None:
@@ -144,9 +143,9 @@ class TopicWatch:
         self._topic_id = self._topic_id or identity.topic_id
         if identity.topic_id != self._topic_id:
             raise TopicUnfit(
-                f"topic {identity.topic} was deleted and made again: its id was {self._topic_id} and is now "
+                f"topic {identity.topic} was deleted and recreated: its id was {self._topic_id} and is now "
                 f"{identity.topic_id}",
-                remedy="Start the node again: it says what a reset would mean before it reads the new topic",
+                remedy="Restart the node: before it reads the new topic, it reports what a reset would mean",
             )
 
     def _take(self, answer: "Future[Any]") -> None:
@@ -170,15 +169,15 @@ class TopicWatch:
 
     def _set_outage(self, error: StrandlineError) -> None:
         self._is_answering = False
-        # A refusal says more than the silence of all brokers that follows it.
+        # A refusal is more helpful than the following error that all brokers are down.
         if not isinstance(self._outage, Fatal):
             self._outage = _without_traceback(error)
-        self._ask_soon()
+        self._request_soon()
 
-    def _ask_soon(self) -> None:
-        self._ask_at = min(self._ask_at, self._clock.monotonic() + _OUTAGE_ASK_INTERVAL_S)
+    def _request_soon(self) -> None:
+        self._next_request_at = min(self._next_request_at, self._clock.monotonic() + _OUTAGE_REQUEST_INTERVAL_S)
 
 
 def _without_traceback(error: StrandlineError) -> StrandlineError:
-    """The same without its trace, which would hold on to everything that was in use when it was raised."""
+    """A copy without the traceback, which would keep all objects of its frames alive."""
     return type(error)(error.message, remedy=error.remedy)

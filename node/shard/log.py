@@ -1,7 +1,7 @@
 """The log that a shard reads: one partition of a topic, by offset.
 
-Offsets have holes: transaction markers and aborted records take offsets that no reader sees. So the end of a range is
-reached when the *position* has reached it, not when its last record was seen.
+Offsets have gaps: transaction markers and aborted records have offsets but are invisible to readers. So the end of a
+range is reached when the *position* has reached it, not when its last record was read.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class OffsetGone(Fatal):
-    """The position lies below what the log still has, or behind its end."""
+    """The position is before the start of the log, or after its end."""
 
 
 _NO_TIMES: Final[I64s] = np.empty(0, dtype=np.int64)
@@ -42,8 +42,8 @@ _NONE_CHECKED: Final[Bools] = np.empty(0, dtype=np.bool_)
 @dataclass(frozen=True, slots=True)
 class Records:
     """Records in order of their offsets, with their record times in milliseconds (`NO_TIME` for none), the epochs of
-    the leaders that took them (-1 where that is not known), whether the producer has checked the times of their
-    samples, and the position behind them.
+    the leaders that appended them (-1 if unknown), whether the producer has checked the times of their samples, and the
+    position after them.
     """
 
     offsets: I64s
@@ -56,84 +56,85 @@ class Records:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def part(self, first: int, behind: int) -> "Records":
-        """Those at places from `first` up to, not including, `behind`; the position is behind the last of them or, of
-        all that are left, as it was.
+    def part(self, start: int, end: int) -> "Records":
+        """The records with indices from `start` up to but not including `end`. The position is that of the record at
+        `end`, or unchanged if there is none.
         """
-        position = self.position if behind >= len(self) else int(self.offsets[behind])
-        places = slice(first, behind)
+        position = self.position if end >= len(self) else int(self.offsets[end])
+        part = slice(start, end)
         return Records(
-            self.offsets[places],
-            self.times[places],
-            self.leader_epochs[places],
-            self.times_checked[places],
-            self.values[places],
+            self.offsets[part],
+            self.times[part],
+            self.leader_epochs[part],
+            self.times_checked[part],
+            self.values[part],
             position,
         )
 
     @classmethod
     def none(cls, position: int) -> "Records":
-        """No record."""
+        """No records."""
         return cls(_NO_TIMES, _NO_TIMES, _NO_TIMES, _NONE_CHECKED, (), position)
 
 
 class EndsRequest(Protocol):
-    """A request for the ends of a log that was sent to the brokers."""
+    """A request for the ends of a log that has been sent to the brokers."""
 
     def answer(self) -> LogEnds | None:
-        """The ends, or None while the brokers have not answered. Never waits. Raises `LogUnreachable` if they did not
-        answer in time, or could not.
+        """The ends, or None while the brokers have not answered. Never waits. Raises `LogUnreachable` if they don't
+        answer in time, or answer with an error.
         """
         ...
 
 
 class PartitionLog(Protocol):
-    """One partition, read by one thread. Only committed records are seen."""
+    """One partition, read by one thread. Only committed records are visible."""
 
     def topic_id(self) -> str:
-        """The identity of the topic: another one after it was deleted and made again."""
+        """The id of the topic, which changes if the topic is deleted and recreated."""
         ...
 
     def ends(self) -> LogEnds:
-        """Where the log begins and ends now, asked of the brokers. Raises `LogUnreachable`."""
+        """The current ends of the log. Waits for the brokers' answer. Raises `LogUnreachable`."""
         ...
 
-    def ask_ends(self) -> EndsRequest:
-        """The same without waiting: the request is sent now, so the answer covers whatever reached the log before. A
-        topic or partition that the brokers don't know counts as unreachable here: `poll` finds out whether it is gone.
+    def request_ends(self) -> EndsRequest:
+        """Like `ends` without waiting. The request is sent now, so the answer covers everything that has reached the
+        log before. A topic or partition that the brokers don't know counts as unreachable; `poll` finds out whether it
+        was deleted.
         """
         ...
 
     def offset_at(self, time: int) -> int | None:
-        """The first offset whose record time is at least `time`; None if there is none up to now."""
+        """The first offset whose record time is at least `time`; None if there is none yet."""
         ...
 
     def seek(self, offset: int) -> None:
-        """Go on from this offset."""
+        """Continue reading at this offset."""
         ...
 
-    def poll(self, most: int, timeout: float) -> Records:
-        """At most so many records, as soon as there are some; none after `timeout` seconds without any.
+    def poll(self, max_records: int, timeout: float) -> Records:
+        """At most `max_records` records, as soon as there are any; none after `timeout` seconds.
 
-        Raises `OffsetGone` if the log no longer has the position, and `LogUnreachable` if the brokers are known to be
-        out of reach.
+        Raises `OffsetGone` if the log does not have the position, and `LogUnreachable` if the brokers are known to be
+        unreachable.
         """
         ...
 
     def mirror(self, offset: int) -> None:
-        """Commit an offset for the consumer group `strandline-<dataset>`, so that ordinary lag tools see it. It steers
-        nothing; what can't be committed is logged and left.
+        """Commit an offset for the consumer group `strandline-<dataset>`, for Kafka's lag tools. Nothing depends on it:
+        a failure is logged and ignored.
         """
         ...
 
     def close(self) -> None:
-        """Let go of the connection. Closing twice does nothing."""
+        """Close the connection. Closing twice does nothing."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterCounts:
-    """How many letters were sent; of those, how many the brokers have, and how many are lost. The rest is under way."""
+    """The numbers of dead letters that were sent, delivered and lost. The difference is still being sent."""
 
     sent: int
     delivered: int
@@ -141,22 +142,22 @@ class DeadLetterCounts:
 
 
 class DeadLetters(Protocol):
-    """Where records go that can't be decoded."""
+    """Takes the records that can't be decoded."""
 
     def send(self, *, shard: int, offset: int, time: int, reason: str, value: bytes) -> None:
-        """Put a record aside, with headers that say why and where it came from. Never blocks and never fails: what
-        can't be delivered is counted, and its place is logged.
+        """Send a record, with headers for the reason and its origin. Never blocks and never raises: an undeliverable
+        record is counted as lost, and its offset is logged.
         """
         ...
 
     def counts(self) -> DeadLetterCounts:
-        """The counts as of now. Any thread may ask."""
+        """The current counts. Any thread may call it."""
         ...
 
     def wait(self, timeout: float) -> None:
-        """Wait so many seconds at the most until all that were sent are delivered."""
+        """Wait until all sent records are delivered, for at most `timeout` seconds."""
         ...
 
     def close(self, timeout: float) -> None:
-        """Wait so many seconds at the most until all are delivered."""
+        """Wait until all sent records are delivered, for at most `timeout` seconds. The rest is lost."""
         ...

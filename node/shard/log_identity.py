@@ -1,7 +1,7 @@
-"""Whether the log still holds the records that were read from it.
+"""Detects whether the log still has the records that were read from it.
 
-A log that was cut short and filled again, as after an unclean leader election, can't be told by its offsets. So a cut
-keeps what identifies the last record below it, and a start compares.
+A log that was truncated and refilled, for example after an unclean leader election, can't be detected by its offsets.
+Therefore a cut stores what identifies the last record before it, and a start compares.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ _63_BITS = (1 << 63) - 1
 
 
 def mark_of_last(records: Records) -> RecordMark:
-    """What identifies the last of some records."""
+    """What identifies the last of these records."""
     checksum, epoch = digest(records.values[-1]) & _63_BITS, int(records.leader_epochs[-1])
     return RecordMark(int(records.offsets[-1]), int(records.times[-1]), epoch if epoch >= 0 else None, checksum)
 
 
 def find_refilled(log: PartitionLog, cuts: Sequence[CutRow], ends: LogEnds) -> int | None:
-    """The offset of a record that is another one than was read, as far as the newest cut that tells of one knows; None
-    if it is the same, or the log no longer has it. Moves the log's position.
+    """Compare the record of the newest cut that has a mark with the log. Returns its offset if the log has another
+    record there, and None if it has the same record or no longer has the offset. Moves the log's position.
     """
     marks = [cut.last for cut in cuts if cut.last is not None]
     if not marks or not ends.start <= marks[-1].offset < ends.last_stable:
@@ -35,14 +35,14 @@ def find_refilled(log: PartitionLog, cuts: Sequence[CutRow], ends: LogEnds) -> i
         if records.position > marks[-1].offset:
             return marks[-1].offset
     raise LogUnreachable(
-        f"offset {marks[-1].offset} is in the log and could not be read in {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
+        f"offset {marks[-1].offset} is in the log but was not read within {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
         remedy="Check that the brokers are healthy",
     )
 
 
 def _is_same(found: RecordMark, known: RecordMark) -> bool:
-    """Whether two marks are of one record. A record keeps the epoch of the leader that took it, on all replicas;
-    marks of versions before have none.
+    """Whether two marks are of the same record. A record has the epoch of the leader that appended it, on all replicas.
+    Marks of older versions have no epoch.
     """
     if None not in (found.leader_epoch, known.leader_epoch) and found.leader_epoch != known.leader_epoch:
         return False

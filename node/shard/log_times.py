@@ -1,4 +1,4 @@
-"""The times of a log's records: by Kafka's look-up, and read one by one where that is misled."""
+"""The times of a log's records: by Kafka's lookup, or by reading the records where the lookup is misleading."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,9 @@ _READ_TIMEOUT_S, _READ_ATTEMPTS = 5.0, 12
 
 
 def log_times(log: PartitionLog, status: Status | None = None) -> LogTimes:
-    """What `planned_cuts` asks of a log. Reading moves the log's position. `status` is kept alive meanwhile."""
+    """The access to a log that `planned_cuts` needs. Reading moves the log's position. Each request and each poll
+    counts as an iteration in `status`.
+    """
 
     def read(start: int, end: int) -> Iterator[tuple[I64s, I64s]]:
         log.seek(start)
@@ -22,7 +24,7 @@ def log_times(log: PartitionLog, status: Status | None = None) -> LogTimes:
             attempts = attempts + 1 if records.position == position else 0
             if attempts == _READ_ATTEMPTS:
                 raise LogUnreachable(
-                    f"offset {position} is in the log but was not read in {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
+                    f"offset {position} is in the log but was not read within {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
                     remedy="Check that the brokers are healthy",
                 )
             position = records.position

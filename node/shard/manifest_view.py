@@ -1,4 +1,4 @@
-"""The manifest as its owner knows it: read once at the start, and kept up with what the owner commits."""
+"""The manifest as its owner knows it: read once at the start, and updated with each commit of the owner."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,8 @@ from strandline.store.rows import CutRow, GroupRow, ManifestRows, ManifestWrite,
 
 @dataclass(frozen=True, slots=True)
 class _SampleTimes:
-    """The rows that have samples, oldest bucket first, with the bounds of their times as columns: a month has tens of
-    thousands of rows, and every query looks at them all.
+    """The rows that have samples, oldest bucket first, with their time ranges as columns: a month has tens of thousands
+    of rows, and every query checks all of them.
     """
 
     rows: Sequence[GroupRow]
@@ -38,11 +38,11 @@ class _SampleTimes:
 
     def overlapping(self, first_time: int, last_time: int, now: int) -> list[GroupRow]:
         overlaps = (self.least <= last_time) & (self.greatest >= first_time) & (self.data_expires > now)
-        return [self.rows[place] for place in np.flatnonzero(overlaps).tolist()]
+        return [self.rows[index] for index in np.flatnonzero(overlaps).tolist()]
 
 
 class ManifestView:
-    """Rows by bucket and group. The owner's one writing thread adds to it; any thread may read."""
+    """Rows by bucket and group. The owner's storing thread updates it; any thread may read."""
 
     def __init__(self, shard: ShardId, groups: int, rows: ManifestRows) -> None:
         self._shard, self._groups = shard, groups
@@ -57,7 +57,7 @@ class ManifestView:
 
     @property
     def topic_id(self) -> str:
-        """The topic that the offsets belong to."""
+        """The id of the topic to which the offsets belong."""
         return self._state.topic_id
 
     @property
@@ -67,17 +67,17 @@ class ManifestView:
 
     @property
     def newest_written(self) -> int:
-        """When the newest row was written, by the present of its owner; 0 without a row."""
+        """When the newest row was written, by the present of its owner; 0 without rows."""
         with self._lock:
             return max((row.written_at for row in self._rows.values()), default=0)
 
     @property
     def row_count(self) -> int:
-        """How many rows there are, cuts and groups."""
+        """The number of cut rows and group rows."""
         return len(self._cuts) + len(self._rows)
 
     def committed(self, write: ManifestWrite) -> None:
-        """Take over what was committed."""
+        """Apply a commit."""
         with self._lock:
             self._cuts.update({row.bucket: row for row in write.cuts})
             self._rows.update({(row.bucket, row.group): row for row in write.groups})
@@ -87,46 +87,47 @@ class ManifestView:
             self._latest_expiry = max(self._latest_expiry, _latest_expiry(write.cuts, write.groups))
 
     def row_expiry(self, wanted: int) -> int:
-        """When a row that is written now may expire: as wanted, but not before any that is there.
+        """The expiry of a row that is written now: `wanted`, but not before that of any existing row.
 
-        Where rows were to live longer once, a younger one would otherwise go first and leave a hole behind older ones.
+        Otherwise, after the lifetime of rows was shortened, a newer row would expire first and leave a hole after
+        older ones.
         """
         return max(wanted, self._latest_expiry)
 
     def expire(self, now: int) -> None:
-        """Leave out rows whose time has come."""
+        """Remove the rows that have expired."""
         with self._lock:
             self._cuts = {bucket: row for bucket, row in self._cuts.items() if row.expires > now}
-            self._rows = {place: row for place, row in self._rows.items() if row.expires > now}
+            self._rows = {key: row for key, row in self._rows.items() if row.expires > now}
             self._changed()
 
     def rows(self) -> ManifestRows:
-        """All rows, as of now."""
+        """All current rows."""
         with self._lock:
             cuts: Sequence[CutRow] = sorted(self._cuts.values(), key=lambda row: -row.bucket)
             groups: Sequence[GroupRow] = sorted(self._rows.values(), key=lambda row: (-row.bucket, row.group))
             return ManifestRows(self._state, tuple(cuts), tuple(groups))
 
     def progress(self) -> Progress | None:
-        """How far the shard is stored; None if it was never read."""
+        """The checkpoints of the shard; None if it was never read."""
         with self._lock:
             known, changes = self._progress, self._changes
         if known is None:
             known = progress(self.rows(), self._groups, self._shard)
             with self._lock:
-                # What was committed meanwhile may be missing in it: good for this answer, not for the next.
+                # A commit in the meantime may be missing in it: then it is returned, but not kept.
                 if self._changes == changes:
                     self._progress = known
         return known
 
     @property
     def lowest_checkpoint(self) -> int:
-        """The offset from which on something is not stored; -1 if the shard was never read."""
+        """The lowest offset that is not stored; -1 if the shard was never read."""
         done = self.progress()
         return done.lowest if done is not None else -1
 
     def overlapping(self, first_time: int, last_time: int, now: int) -> list[GroupRow]:
-        """The rows whose data is there, with samples in a range of sample times, both included; oldest bucket first."""
+        """The rows with unexpired data and samples in a range of sample times, both included; oldest bucket first."""
         with self._lock:
             known = self._sample_times
             if known is None:

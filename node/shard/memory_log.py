@@ -1,8 +1,8 @@
-"""The twins of Kafka's partition and dead-letter topic, in memory: for simulations, and for tests without servers.
+"""In-memory implementations of Kafka's partition and dead-letter topic, for simulations and for tests without servers.
 
-`MemoryLog` is both the partition, with what producers and administrators do to it, and the one reader of it. It does to
-a reader what Kafka does: transactions take offsets that nobody sees, the start of the log moves, the topic is deleted
-and made again, the brokers are away.
+`MemoryLog` is both the partition, with the operations of producers and administrators, and its only reader. For the
+reader it behaves like Kafka: transactions have invisible offsets, the start of the log moves, the topic is deleted and
+recreated, the brokers are unreachable.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from strandline.node.shard.log import DeadLetterCounts, LogEnds, LogUnreachable,
 
 @dataclass(slots=True)
 class _Entry:
-    """What lies at an offset: a record, or a transaction's marker, which nobody sees."""
+    """The content of an offset: a record, or a transaction's marker, which is invisible."""
 
     time: int
     value: bytes
@@ -27,7 +27,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Partition:
-    """What lies at the brokers, from the making of the topic to its deletion."""
+    """The state at the brokers, from the creation of the topic to its deletion."""
 
     entries: list[_Entry] = field(default_factory=list)
     start: int = 0
@@ -42,24 +42,24 @@ class _Partition:
         high = len(self.entries)
         return LogEnds(self.start, max(self.start, min(self.opened.values(), default=high)), high)
 
-    def visible(self, position: int, behind: int, most: int) -> list[int]:
-        """The offsets of the first records in a range of stable ones that a reader may see."""
-        if position >= behind:
+    def visible(self, start: int, end: int, max_records: int) -> list[int]:
+        """The offsets of the first visible records in a range of stable offsets."""
+        if start >= end:
             return []
-        stable = range(position, behind)
-        return list(islice((offset for offset in stable if self.entries[offset].visible), most))
+        stable = range(start, end)
+        return list(islice((offset for offset in stable if self.entries[offset].visible), max_records))
 
 
 class MemoryTransaction:
-    """Records that nobody sees until `commit`. That, or `abort`, ends it with a marker, which takes an offset."""
+    """Records that are invisible until `commit`. `commit` and `abort` end it with a marker, which has an offset."""
 
     def __init__(self, partition: _Partition) -> None:
-        """For `MemoryLog.begin` only."""
+        """Created by `MemoryLog.begin`."""
         self._partition = partition
         self._entries: list[_Entry] = []
 
     def append(self, value: bytes, time: int, *, times_checked: bool = False) -> int:
-        """A record; returns its offset."""
+        """Append a record. Returns its offset."""
         entry = _Entry(time, value, visible=False, times_checked=times_checked)
         offset = self._partition.put(entry)
         self._partition.opened.setdefault(id(self), offset)
@@ -67,29 +67,27 @@ class MemoryTransaction:
         return offset
 
     def commit(self) -> None:
-        """Its records are seen from now on."""
+        """Make its records visible."""
         for entry in self._entries:
             entry.visible = True
         self._end()
 
     def abort(self) -> None:
-        """Its records are never seen."""
+        """End it. Its records are never visible."""
         self._end()
 
     def _end(self) -> None:
-        # Without a record no partition takes part in it, and none gets a marker.
+        # A transaction without records has no partition, and gets no marker.
         if self._partition.opened.pop(id(self), None) is not None:
             self._partition.put(_Entry(self._entries[-1].time, b"", visible=False))
         self._entries = []
 
 
 class MemoryEndsRequest:
-    """An `EndsRequest`. Its answer is as of the moment when it was asked, and is there at once unless the brokers
-    hang.
-    """
+    """An `EndsRequest`. Its answer is as of the time of the request, and available at once unless the brokers hang."""
 
     def __init__(self, log: "MemoryLog", ends: LogEnds) -> None:
-        """For `MemoryLog.ask_ends` only."""
+        """Created by `MemoryLog.request_ends`."""
         self._log, self._ends = log, ends
 
     def answer(self) -> LogEnds | None:
@@ -98,59 +96,57 @@ class MemoryEndsRequest:
 
 
 class MemoryLog:
-    """The `PartitionLog` of a partition that lies in this object. It outlives its reader: after `close`, `seek` begins
-    anew.
-    """
+    """The `PartitionLog` of a partition that is stored in this object. After `close`, it can be reused with `seek`."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         """A poll that finds nothing waits on `clock`; without one it returns at once."""
         self.reachable = True
-        """While False, every question raises `LogUnreachable`."""
+        """While False, every request raises `LogUnreachable`."""
         self.hangs = False
-        """While True, no question is answered, as by a broker that is frozen. What was fetched ahead is read."""
+        """While True, no request is answered, as with a hanging broker. Prefetched records can be read."""
         self.mirrored: int | None = None
-        """The offset that was mirrored last."""
+        """The last mirrored offset."""
         self._clock = clock
         self._partition = _Partition()
-        self._times_made = 1
+        self._generation = 1
         self._expected: str | None = None
         self._position: int | None = None
 
-    # What producers and administrators do.
+    # The operations of producers and administrators.
 
     def append(self, value: bytes, time: int, *, times_checked: bool = False) -> int:
-        """A record, perhaps marked as one whose samples' times were checked; returns its offset."""
+        """Append a record, and return its offset. `times_checked`: the producer has checked its samples' times."""
         return self._partition.put(_Entry(time, value, visible=True, times_checked=times_checked))
 
     def begin(self) -> MemoryTransaction:
-        """A transaction. From its first record on it is open, and holds back what lies behind it."""
+        """Begin a transaction. It is open from its first record on, and readers stop there."""
         return MemoryTransaction(self._partition)
 
     def delete_before(self, offset: int) -> None:
-        """Let the log begin at this offset, as retention does. It never moves back."""
+        """Move the start of the log to this offset, as retention does. It never moves back."""
         self._partition.start = max(self._partition.start, min(offset, len(self._partition.entries)))
 
     def recreate(self) -> None:
-        """Delete the topic and make one of the same name."""
+        """Delete the topic and create one with the same name."""
         self._partition = _Partition()
-        self._times_made += 1
+        self._generation += 1
 
-    # What other readers do, beside the one below.
+    # Other readers.
 
     def another_reader(self) -> "MemoryLog":
-        """A reader with a position of its own, until the topic is made again."""
+        """A reader with its own position. It does not notice if the topic is recreated."""
         other = MemoryLog(self._clock)
-        other._partition, other._times_made = self._partition, self._times_made
+        other._partition, other._generation = self._partition, self._generation
         return other
 
     def read(self, start: int, end: int) -> Records:
-        """The records of a range. Raises `OffsetGone` if the log does not have all of it any more."""
+        """The records of a range. Raises `OffsetGone` if the log does not have the whole range."""
         ends = self.ends()
         if not ends.start <= start <= end <= ends.last_stable:
             raise OffsetGone(f"[{start}, {end}) is not in the log, which has [{ends.start}, {ends.last_stable})")
         return self._records(self._partition.visible(start, end, end - start), end)
 
-    # What a reader does.
+    # The reader.
 
     def topic_id(self) -> str:
         self._require_answers()
@@ -161,7 +157,7 @@ class MemoryLog:
         self._require_answers()
         return self._partition.ends()
 
-    def ask_ends(self) -> MemoryEndsRequest:
+    def request_ends(self) -> MemoryEndsRequest:
         return MemoryEndsRequest(self, self._partition.ends())
 
     def offset_at(self, time: int) -> int | None:
@@ -173,12 +169,12 @@ class MemoryLog:
         self._position = offset
         self._expected = self._expected or self._topic_id()
 
-    def poll(self, most: int, timeout: float) -> Records:
+    def poll(self, max_records: int, timeout: float) -> Records:
         if self._clock is not None:
             wait_until(lambda: bool(self._next(1)[0]), timeout=timeout, clock=self._clock)
-        offsets, behind = self._next(most)
-        self._position = behind
-        return self._records(offsets, behind)
+        offsets, position = self._next(max_records)
+        self._position = position
+        return self._records(offsets, position)
 
     def mirror(self, offset: int) -> None:
         if self.reachable:
@@ -187,9 +183,9 @@ class MemoryLog:
     def close(self) -> None:
         self._position = self._expected = None
 
-    def _records(self, offsets: list[int], behind: int) -> Records:
+    def _records(self, offsets: list[int], position: int) -> Records:
         if not offsets:
-            return Records.none(behind)
+            return Records.none(position)
         entries = [self._partition.entries[offset] for offset in offsets]
         return Records(
             np.array(offsets, dtype=np.int64),
@@ -197,31 +193,31 @@ class MemoryLog:
             np.array([entry.leader_epoch for entry in entries], dtype=np.int64),
             np.array([entry.times_checked for entry in entries], dtype=np.bool_),
             [entry.value for entry in entries],
-            behind,
+            position,
         )
 
     def _topic_id(self) -> str:
-        return f"topic-{self._times_made}"
+        return f"topic-{self._generation}"
 
-    def _next(self, most: int) -> tuple[list[int], int]:
-        """The offsets of the next records, and the position behind them."""
+    def _next(self, max_records: int) -> tuple[list[int], int]:
+        """The offsets of the next records, and the position after them."""
         position, last_stable = self._readable_position(), self._partition.ends().last_stable
-        offsets = self._partition.visible(position, last_stable, most)
-        return offsets, offsets[-1] + 1 if len(offsets) == most else max(position, last_stable)
+        offsets = self._partition.visible(position, last_stable, max_records)
+        return offsets, offsets[-1] + 1 if len(offsets) == max_records else max(position, last_stable)
 
     def _readable_position(self) -> int:
         if self._position is None:
-            raise RuntimeError("seek comes before the first poll")
+            raise RuntimeError("poll was called before seek")
         self.require_reachable()
         ends = self._partition.ends()
         if self._topic_id() != self._expected:
-            raise TopicUnfit(f"the topic was deleted and made again: {self._expected} is now {self._topic_id()}")
+            raise TopicUnfit(f"the topic was deleted and recreated: {self._expected} is now {self._topic_id()}")
         if not ends.start <= self._position <= ends.high:
             raise OffsetGone(f"offset {self._position} is not in the log, which has [{ends.start}, {ends.high})")
         return self._position
 
     def require_reachable(self) -> None:
-        """Raises `LogUnreachable` while the brokers are away."""
+        """Raises `LogUnreachable` while the brokers are unreachable."""
         if not self.reachable:
             raise LogUnreachable("the log in memory was made unreachable")
 
@@ -233,7 +229,7 @@ class MemoryLog:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that was put aside."""
+    """A record that could not be decoded."""
 
     shard: int
     offset: int
@@ -243,16 +239,16 @@ class DeadLetter:
 
 
 class MemoryDeadLetters:
-    """The `DeadLetters` that keeps them in a list."""
+    """`DeadLetters` in a list."""
 
-    def __init__(self, room: int | None = None) -> None:
-        """Past `room` letters, they are lost, as from a full queue; None for any number."""
+    def __init__(self, capacity: int | None = None) -> None:
+        """Letters beyond `capacity` are lost, as with a full queue; None means unlimited."""
         self.letters: list[DeadLetter] = []
         self.lost = 0
-        self._room = room
+        self._capacity = capacity
 
     def send(self, *, shard: int, offset: int, time: int, reason: str, value: bytes) -> None:
-        if self._room is not None and len(self.letters) >= self._room:
+        if self._capacity is not None and len(self.letters) >= self._capacity:
             self.lost += 1
         else:
             self.letters.append(DeadLetter(shard, offset, time, reason, value))
@@ -261,7 +257,7 @@ class MemoryDeadLetters:
         return DeadLetterCounts(len(self.letters) + self.lost, len(self.letters), self.lost)
 
     def wait(self, timeout: float) -> None:
-        """Nothing is under way."""
+        """Does nothing: all letters are delivered at once."""
 
     def close(self, timeout: float) -> None:
-        """Nothing is under way."""
+        """Does nothing: all letters are delivered at once."""

@@ -1,4 +1,4 @@
-"""All that a shard is told, as one value. Times are in milliseconds, sizes in bytes, unless a name says otherwise."""
+"""The options of a shard as one value. Durations are in milliseconds and sizes in bytes, unless a name has a unit."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,9 +16,9 @@ KEY_HASH = "xxh3-128"
 
 @dataclass(frozen=True, slots=True)
 class FlushTiming:
-    """When what is closed is stored: spread over this much of the flush interval, group by group.
+    """When the groups of a closed bucket are stored: spread over this share of the flush interval.
 
-    A group that failed is tried again after `retry_min`, doubling up to `retry_max`.
+    A failed group is retried after `retry_min`, doubling up to `retry_max`.
     """
 
     spread: float
@@ -27,7 +27,9 @@ class FlushTiming:
 
 
 class ReplayMode(StrEnum):
-    """Who reads what a start has missed: the shard itself, workers on Spark, or whoever is quicker for so much."""
+    """What replays the records that a start has missed: the shard itself, workers on Spark, or the faster of the two
+    for the number of records.
+    """
 
     AUTO = "auto"
     DIRECT = "direct"
@@ -36,8 +38,8 @@ class ReplayMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """How a start catches up. Up to `threshold` records it is quicker to read them than to start a Spark session. A job
-    may fail `failures_allowed` times and be tried again.
+    """How a start catches up. Up to `threshold` records, reading them directly is faster than starting a Spark session.
+    A job may fail and be retried `failures_allowed` times.
     """
 
     mode: ReplayMode = ReplayMode.AUTO
@@ -49,12 +51,15 @@ class ReplayOptions:
 class ShardOptions:
     """One shard of a dataset, on this node.
 
-    `history` is how long manifest rows outlive the data at least. `folder` holds the local copy of the index and the
-    spilled pages. The lag in records below which a shard that catches up counts as active is `active_lag`.
-    One that has not read all that was in the log `warn_behind_s` ago adds a warning to its answers. Samples that are
-    late by more than `late_by` (milliseconds, None for any) are so rare that remote read does not refuse for them.
-    `kafka_retention` is how long the topic keeps its records, None for ever; `topic_warning` names what in the topic's
-    settings puts records at risk.
+    - `history`: how long manifest rows outlive the data at least.
+    - `folder`: has the local copy of the index and the spill.
+    - `active_lag`: a shard that catches up becomes active at this lag in offsets.
+    - `warn_behind_s`: a shard that has not read everything that was in the log this long ago adds a warning to its
+      answers.
+    - `late_by`: samples that are later than this (None: samples of any age) are so rare that remote read does not
+      refuse an answer because of them.
+    - `kafka_retention`: the topic's retention, None if unlimited.
+    - `topic_warning`: describes a setting of the topic that puts records at risk; empty if there is none.
     """
 
     shard: ShardId
@@ -87,12 +92,12 @@ class ShardOptions:
 
     @property
     def shape(self) -> DatasetShape:
-        """What belongs to the dataset for good."""
+        """The properties of the dataset that can't be changed."""
         return DatasetShape(self.shard.dataset, self.policy.flush_interval, self.groups, KEY_HASH, self.partitions)
 
     @property
     def replay_settings(self) -> ReplaySettings:
-        """How the shard reads records, for whoever reads them in its place."""
+        """How the shard reads records, for workers that read them in its place."""
         return ReplaySettings(
             groups=self.groups,
             flush_interval=self.policy.flush_interval,
@@ -103,5 +108,5 @@ class ShardOptions:
 
     @property
     def row_lifetime(self) -> int:
-        """How long a manifest row lives."""
+        """The lifetime of a manifest row."""
         return self.policy.retention + max(self.history, self.policy.margin)

@@ -1,9 +1,9 @@
-"""Taking a shard: who may, and how.
+"""Taking ownership of a shard.
 
-An owner raises a counter in the store every ten seconds. Whoever wants the shard of an owner that has not left watches
-that counter for a term on its own monotonic clock, and takes the shard if it stood still. If the counter rises between
-two looks within a term, the owner lives. There is no need to watch where the owner's process is known to be dead, as
-after a restart on the same machine.
+An owner raises a counter in the store, its heartbeat, every ten seconds. Another process that wants the shard observes
+this counter for `OWNER_TIMEOUT_S` on its own monotonic clock, and takes over the shard if the counter did not change.
+If it rises between two observations within that time, the owner is alive. There is no wait if the owner has left, or if
+its process is known to be dead, as after a restart on the same machine.
 """
 
 import secrets
@@ -18,36 +18,36 @@ from strandline.store.protocol import Store
 from strandline.store.rows import DatasetShape, Ownership, ShardId, ShardState
 
 OWNER_TIMEOUT_S = 60.0
-"""An owner whose counter stood still for so long is gone."""
+"""An owner without a heartbeat for this long is gone."""
 _POLL_S = 1.0
 _ATTEMPTS = 5
 
 
 class StillOwned(Fatal):
-    """The shard's owner lives."""
+    """The shard has a live owner."""
 
     exit_code = ExitCode.FENCED
 
 
 class TakeFailed(Retryable):
-    """Others kept taking the shard at the same time."""
+    """Other processes kept taking the shard at the same time."""
 
 
 class AnotherShape(Fatal):
-    """The dataset was made with other settings, which can't be changed."""
+    """The dataset was created with other settings, which can't be changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Observation:
-    """The state of a shard as it was at some moment between `asked` and `answered`, by the monotonic clock."""
+    """The state of a shard at some moment between `requested_at` and `answered_at`, by the monotonic clock."""
 
-    asked: float
-    answered: float
+    requested_at: float
+    answered_at: float
     state: ShardState
 
 
 def _ignore(_reason: str) -> None:
-    """Wait without a word."""
+    """Wait without reporting."""
 
 
 def take_shard(
@@ -60,9 +60,9 @@ def take_shard(
     by_force: bool = False,
     on_wait: Callable[[str], None] = _ignore,
 ) -> Ownership:
-    """Become the owner of a shard; whoever was is fenced from now on. Raises `StillOwned` if that one lives, unless it
-    is to be taken `by_force`. `on_wait` is called every second while the owner is watched, with what there is to say,
-    and may raise.
+    """Become the owner of a shard. The previous owner is fenced from now on. Raises `StillOwned` if it is alive, unless
+    the shard is taken `by_force`. While the owner is observed, `on_wait` is called every second with a message, and may
+    raise.
     """
     known = processes if processes is not None else Processes()
     for _ in range(_ATTEMPTS):
@@ -70,16 +70,19 @@ def take_shard(
         if not by_force and observed is not None:
             observed = _wait_until_gone(store, shard, observed, clock=clock, processes=known, on_wait=on_wait)
         state = observed.state if observed is not None else None
-        # Random at its end, so that a read after a take that timed out can't mistake another's for ours.
+        # With a random suffix, so that a read after a take that timed out can't mistake another process's for ours.
         owner = f"{known.this_worker()}/{secrets.token_hex(16)}"
         ownership = store.take(shard, owner, state, now=clock.now_ms(), topic_id=topic_id)
         if ownership is not None:
             return ownership
-    raise TakeFailed(f"shard {shard} was taken by others {_ATTEMPTS} times in a row", remedy="See who else starts it")
+    raise TakeFailed(
+        f"shard {shard} was taken by other processes {_ATTEMPTS} times in a row",
+        remedy="Check which other processes start it",
+    )
 
 
 def describe_owner(state: ShardState) -> str:
-    """The owner of a shard for people: its process, its host, and when it was last seen, by its own clock."""
+    """Describe the owner of a shard: its process, its host, and when it was last seen, by its own clock."""
     process = WorkerName.parse(_process(state))
     who = f"process {process.pid} on {process.host}" if process is not None else f"owner {state.owner}"
     if state.seen_at is None:
@@ -89,12 +92,12 @@ def describe_owner(state: ShardState) -> str:
 
 
 def attempt_prefix(ownership: Ownership) -> str:
-    """What the attempts of an owner begin with: no other owner's do."""
+    """The prefix of an owner's attempts, which is unique to the owner."""
     return f"{ownership.owner.rpartition('/')[2]}.{ownership.epoch}"
 
 
 def ensure_dataset(store: Store, wanted: DatasetShape) -> DatasetShape:
-    """Make the dataset, or find it with the same flush interval, number of groups and key hash."""
+    """Create the dataset, or check that it exists with the same flush interval, number of groups and key hash."""
     stored = store.create_dataset(wanted)
     for name, setting in (
         ("flush_interval", "dataset.flush_interval"),
@@ -105,16 +108,17 @@ def ensure_dataset(store: Store, wanted: DatasetShape) -> DatasetShape:
         if was != is_now:
             unit = " ms" if name == "flush_interval" else ""
             raise AnotherShape(
-                f"dataset {wanted.dataset!r} was made with {setting} = {was}{unit}, and now it is {is_now}{unit}",
-                remedy=f"Set {setting} back, or use another dataset: what is stored depends on it",
+                f"dataset {wanted.dataset!r} was created with {setting} = {was}{unit}, which can't be changed to "
+                f"{is_now}{unit}",
+                remedy=f"Set {setting} back, or use another dataset: the stored data depends on it",
             )
     return stored
 
 
 def _observe(store: Store, shard: ShardId, clock: Clock) -> _Observation | None:
-    asked = clock.monotonic()
+    requested_at = clock.monotonic()
     state = store.state(shard)
-    return _Observation(asked, clock.monotonic(), state) if state is not None else None
+    return _Observation(requested_at, clock.monotonic(), state) if state is not None else None
 
 
 def _wait_until_gone(
@@ -126,50 +130,50 @@ def _wait_until_gone(
     processes: KnownProcesses,
     on_wait: Callable[[str], None],
 ) -> _Observation:
-    """The first observed that finds the owner gone. Raises `StillOwned` as soon as it is known to live."""
+    """The first observation in which the owner is gone. Raises `StillOwned` as soon as it is known to be alive."""
     since = before = observed = first
     while not _is_known_to_be_gone(observed.state, processes):
         if _is_alive(before, observed) or processes.is_alive(_process(observed.state)):
             raise StillOwned(
                 f"shard {shard} has a live owner: {describe_owner(observed.state)}",
-                remedy="Stop that process first, or use --take to take the shard from it",
+                remedy="Stop that process first, or use --take to take over the shard from it",
             )
         if _heartbeat(since.state) != _heartbeat(observed.state):
             since = observed
         if _has_expired(since, observed):
             break
-        remaining_s = OWNER_TIMEOUT_S - (clock.monotonic() - since.answered)
-        on_wait(f"watching for {remaining_s:.0f} s more whether the owner is gone: {describe_owner(observed.state)}")
+        remaining_s = OWNER_TIMEOUT_S - (clock.monotonic() - since.answered_at)
+        on_wait(f"observing for {remaining_s:.0f} s more whether the owner is gone: {describe_owner(observed.state)}")
         clock.sleep(_POLL_S)
         before, observed = observed, _observe(store, shard, clock) or observed
     return observed
 
 
 def _is_alive(before: _Observation, now: _Observation) -> bool:
-    """Whether an owner has written between two looks, and less than a term ago. Between looks that are further apart,
-    since this process stood still, an owner may have come and gone again.
+    """Whether an owner has written a heartbeat between two observations, less than the timeout ago. If this process was
+    suspended between the observations, a later owner may be gone again.
     """
-    return _heartbeat(before.state) != _heartbeat(now.state) and now.answered - before.asked < OWNER_TIMEOUT_S
+    return _heartbeat(before.state) != _heartbeat(now.state) and now.answered_at - before.requested_at < OWNER_TIMEOUT_S
 
 
 def _has_expired(since: _Observation, now: _Observation) -> bool:
-    """Whether an owner has written nothing for a term, by two observations of the same heartbeat. An observation may be
-    as old as its request, because this process may have been suspended before it used the answer.
+    """Whether an owner has had no heartbeat for the timeout, by two observations of the same heartbeat. An observation
+    counts as old as its request, because this process may have been suspended before it used the answer.
     """
-    return now.asked - since.answered >= OWNER_TIMEOUT_S
+    return now.requested_at - since.answered_at >= OWNER_TIMEOUT_S
 
 
 def _is_known_to_be_gone(state: ShardState, processes: KnownProcesses) -> bool:
     process = _process(state)
-    # A process has one owner of a shard at a time: an earlier one of this process is gone.
+    # A process has at most one owner of a shard at a time: an earlier owner in this process is gone.
     return state.seen_at is None or process == processes.this_worker() or processes.is_gone(process)
 
 
 def _process(state: ShardState) -> str:
-    """The name of the owner's process, as `Processes` knows it; what an older version wrote is none."""
+    """The name of the owner's process, for `KnownProcesses`. What an older version wrote is not such a name."""
     return state.owner.rpartition("/")[0]
 
 
 def _heartbeat(state: ShardState) -> tuple[int, str, int, int | None]:
-    # An owner of the version before does not count its heartbeats, but each has another time.
+    # An owner of an older version does not count its heartbeats, but each has a different time.
     return state.epoch, state.owner, state.beats, state.seen_at

@@ -1,4 +1,4 @@
-"""What a shard works with: its options and the world around it, each behind its protocol."""
+"""The options and dependencies of a shard."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,8 +20,8 @@ def _no_answers() -> int:
 
 @dataclass(frozen=True, slots=True)
 class StoreProgress:
-    """How to tell that calls to the store get on. `answers` rises with each answer to a write, bad ones included;
-    `silence_s` is for how long the store's own time-outs and retries may leave the storing thread without one.
+    """How the progress of calls to the store is measured. `answers` counts the answers to writes, including errors.
+    `silence_s` is how long the store's timeouts and retries may leave the storing thread without an answer.
     """
 
     answers: Callable[[], int] = _no_answers
@@ -30,10 +30,9 @@ class StoreProgress:
 
 @dataclass(frozen=True, slots=True)
 class ShardParts:
-    """One shard's options, its log, its store, where its documents live, where bad records go, this machine's clocks,
-    the present that they and others agree on, and who has workers for replays; None if nobody has, and then the shard
-    reads everything itself. `processes` tells which owners of before are known to be dead. `store_progress` is for
-    whoever watches the storing thread, and `store_health` says whether the store answers, if that is watched.
+    """The options and dependencies of one shard. Without `replays`, there are no workers, and the shard reads
+    everything itself. `processes` knows which earlier owners are dead. `store_progress` is for monitoring the storing
+    thread. `store_health` is whether the store answers, if that is monitored.
     """
 
     options: ShardOptions

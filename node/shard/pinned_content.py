@@ -1,4 +1,4 @@
-"""What identifies the samples of a shard in a range of times at one moment: by it a later moment tells what changed."""
+"""Identifies the samples of a shard in a time range at one moment, so that changes can be detected later."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from strandline.time_range import EARLIEST, LATEST, TimeRange
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A row of the manifest whose samples are read. Under one attempt a group of a bucket never changes."""
+    """A manifest row whose samples are read. A group of a bucket never changes under the same attempt."""
 
     bucket: int
     group: int
@@ -18,13 +18,13 @@ class StoredRow:
     greatest_time: int
 
     def overlaps(self, first: int, last: int) -> bool:
-        """Whether a sample of it may lie from one time to another, both included."""
+        """Whether it may have a sample between two times, both included."""
         return self.least_time <= last and first <= self.greatest_time
 
 
 @dataclass(frozen=True, slots=True)
 class BufferContent:
-    """How much the buffer of a bucket had taken; if the bucket `is_closed`, it takes no more."""
+    """The version of a bucket's buffer. If the bucket `is_closed`, the buffer does not change any further."""
 
     bucket: int
     version: BufferVersion
@@ -33,8 +33,8 @@ class BufferContent:
 
 @dataclass(frozen=True, slots=True)
 class PinnedContent:
-    """Manifest rows that overlap the times, and buffers. `reader` is another one after each start of the shard.
-    `settled` is the time by which data had expired.
+    """The manifest rows that overlap `times`, and the buffers. `reader` changes with each start of the shard. `settled`
+    is the time up to which data had expired.
     """
 
     reader: str
@@ -44,12 +44,12 @@ class PinnedContent:
     settled: int
 
     def first_change(self, before: "PinnedContent", time_to_live: int) -> int:
-        """The least time of a sample that may have come or gone with a row or a buffer since an earlier moment; behind
-        the times of both moments if there is none, and `EARLIEST` if the earlier one tells nothing of these times.
+        """The least time of a sample that may have been added or removed with a row or a buffer since `before`. If
+        there is none, a time after both time ranges; if the contents can't be compared, `EARLIEST`.
 
-        What buffers that are still there have taken since then is not in it; they have to be asked. A row that stores
-        what the earlier moment found in a buffer changes nothing. Such a row was written later than that, so that its
-        samples live for `time_to_live` longer at least: beyond this the earlier moment tells nothing.
+        Samples that existing buffers have taken since then are not considered; the buffers know them. A row that stores
+        what `before` had in a buffer is not a change. Such a row was written after `before`, so its samples live for at
+        least another `time_to_live`; after that time, the contents can't be compared.
         """
         if (
             self.reader != before.reader
@@ -66,12 +66,12 @@ class PinnedContent:
         return min((row.least_time for row in changed), default=min(last, LATEST - 1) + 1)
 
     def _buffered_then(self, before: "PinnedContent") -> frozenset[int]:
-        """The buckets whose rows, if they were not there at an earlier moment, hold what their buffer had then, and
-        besides only what the buffer itself tells of now.
+        """The buckets whose new rows since `before` contain only what their buffer had then, and what the buffer itself
+        reports as taken since.
         """
         here = {one.version.buffer for one in self.buffers}
         known = {one.bucket for one in before.buffers if one.is_closed or one.version.buffer in here}
-        # While a shard recovers there may be two buffers of one bucket: which of them a row stores is not known.
+        # While a shard recovers, a bucket may have two buffers, and it is unknown which of them a row stores.
         numbers = {(one.bucket, one.version.buffer) for one in before.buffers}
         several = Counter(bucket for bucket, _ in numbers)
         return frozenset(bucket for bucket in known if several[bucket] == 1)

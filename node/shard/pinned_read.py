@@ -1,7 +1,7 @@
-"""What a shard had of a range of times at one moment, to be read series by series or block by block.
+"""The samples of a shard in a time range at one moment, to be read series by series or block by block.
 
-The buffers are looked at first and the manifest after them. A group that is committed in between is then seen twice,
-which does no harm, since equal samples fall together; the other way round it could be missed.
+The buffers are pinned before the manifest. A group that is committed in between is then read twice, which is harmless,
+because equal samples are merged. In the other order, it could be missed.
 """
 
 import threading
@@ -25,23 +25,23 @@ from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
 from strandline.time_range import TimeRange
 
-# Is called with the number of samples of each piece, from several threads; what it raises ends the reading.
+# Called with the number of samples of each part, by several threads. An exception from it ends the read.
 OnSamples = Callable[[int], None]
-# So many rows of one query are asked for at a time, before it is the turn of others.
+# How many rows of one query are read before rows of other queries get their turn.
 _ROWS_PER_ROUND = 16
-# So many of them the thread that asks has asked for at a time, if it reads them itself.
+# How many rows are prefetched when the calling thread reads them itself.
 _ROWS_AHEAD = 4
-# Up to so many series, over all rows, are decoded by the thread that asks: handing them over would take longer.
+# Up to this many series, over all rows, are decoded by the calling thread: handing them to others would take longer.
 _INLINE_SERIES = 64
 
 
 def ignore_samples(_samples: int) -> None:
-    """Goes on whatever was found."""
+    """Does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Buffered:
-    """The samples of a bucket that are in memory; if it `is_closed`, none are added."""
+    """The samples of a bucket in memory. If it `is_closed`, no samples are added."""
 
     bucket: int
     view: BufferView
@@ -50,7 +50,7 @@ class Buffered:
 
 @dataclass(frozen=True, slots=True)
 class _RowRead:
-    """A row of the manifest, and the series that are wanted of its group."""
+    """A manifest row, and the wanted series of its group."""
 
     row: GroupRow
     wanted: WantedSeries
@@ -58,7 +58,7 @@ class _RowRead:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a query wants, and what ends it."""
+    """The options of a read, and whether it was cancelled."""
 
     times: TimeRange
     on_samples: OnSamples
@@ -67,8 +67,8 @@ class _Request:
 
 
 class PinnedRead:
-    """One moment of a shard. Any thread may read, as often as it likes: whatever is stored, appended or released
-    meanwhile does not show. It keeps the buffers' pages in memory for as long as it lives: it is meant for one query.
+    """A snapshot of a shard. Any thread may read it, any number of times: later appends, commits and releases are not
+    visible. It keeps the buffers' pages in memory while it exists, so use it for one query only.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PinnedRead:
         threads: Callable[[], ThreadPoolExecutor | None],
         cache: SegmentCache,
     ) -> None:
-        """`reader` tells this shard's life from others. `threads` read rows beside each other, if there are any."""
+        """`reader` identifies this start of the shard. `threads` read rows concurrently, if there are any."""
         self.times = times
         self._shard, self._reader, self._threads, self._cache = shard, reader, threads, cache
         self._buffered = _buffers(shard)
@@ -94,11 +94,12 @@ class PinnedRead:
         *,
         with_values: bool = True,
     ) -> SeriesRun:
-        """The samples of some series in the pinned times, or in a part of them. The later bucket wins where two have a
-        sample at one time. Without values only staleness markers are what they are, other values are any others.
+        """The samples of some series in the pinned times, or in a part of them. If two buckets have a sample at the
+        same time, the later bucket's is used. Without `with_values`, only staleness markers have their values; all
+        other values are arbitrary.
 
-        `on_samples` is called with every piece. Pieces may contain the same sample. Raises what it raises, and
-        `SegmentDamaged` or `SpillDamaged` rather than omit samples.
+        `on_samples` is called for every part; parts may contain the same sample. Raises its exceptions, and
+        `SegmentDamaged` or `SpillDamaged` instead of leaving out samples.
         """
         times = self.times if times is None else times
         if times.first < self.times.first or times.last > self.times.last:
@@ -110,19 +111,19 @@ class PinnedRead:
             runs.append((one.bucket, run))
         return merge_runs([run for _, run in sorted(runs, key=lambda pair: pair[0])])
 
-    def blocks(self, wanted: WantedSeries, most_samples: int, times: TimeRange | None = None) -> list[WantedSeries]:
-        """The series in blocks of about so many samples at most in the pinned times, or in a part of them, by what the
-        manifest and the buffers tell of each group; a series has at least one block to itself.
+    def blocks(self, wanted: WantedSeries, max_samples: int, times: TimeRange | None = None) -> list[WantedSeries]:
+        """The series in blocks of at most about `max_samples` samples, or of one series, in the pinned times or in a
+        part of them. Estimated from the figures of each group in the manifest and the buffers.
         """
         if len(wanted) == 1:
             return [wanted]
         groups = self._shard.parts.options.groups
         each = self._samples_per_series(groups, self.times if times is None else times)
-        return cut_blocks(wanted, groups, each, most_samples)
+        return cut_blocks(wanted, groups, each, max_samples)
 
     def estimated_samples(self, wanted: WantedSeries) -> int:
-        """About how many samples some series have in the pinned times. Nothing is read for it: each series counts as
-        one that has the average of its group, in each row of the manifest and each buffer.
+        """An estimate of the number of samples of some series in the pinned times, without reading them: each series
+        counts with the average of its group, in each manifest row and each buffer.
         """
         groups = self._shard.parts.options.groups
         each = self._samples_per_series(groups, self.times)
@@ -130,7 +131,7 @@ class PinnedRead:
 
     @property
     def content(self) -> PinnedContent:
-        """What identifies the samples that can be read, for a later moment to be compared with."""
+        """What identifies the readable samples, for a later comparison."""
         rows = frozenset(
             StoredRow(row.bucket, row.group, row.attempt, row.least_time, row.greatest_time)
             for row in self._rows
@@ -140,8 +141,8 @@ class PinnedRead:
         return PinnedContent(self._reader, self.times, rows, buffers, self._settled)
 
     def unchanged_before(self, before: PinnedContent) -> int:
-        """The time before which all samples from `times.first` on are what they were at an earlier moment with that
-        content. It is `times.first` if none is known to be, and behind the times of both moments if all are.
+        """The time before which all samples from `times.first` on are the same as in `before`: `times.first` if none
+        are known to be the same, and a time after both time ranges if all are.
         """
         versions = {one.bucket: one.version for one in before.buffers}
         taken = (one.view.least_time_since(versions.get(one.bucket)) for one in self._buffered)
@@ -155,14 +156,14 @@ class PinnedRead:
         return each
 
     def _stored(self, wanted: WantedSeries, request: _Request) -> list[tuple[int, SeriesRun]]:
-        """What is stored of each row in whose group there is something wanted, with its bucket, in order."""
+        """The stored samples of each row with wanted series, with their bucket, in order."""
         groups = self._shard.parts.options.groups
         of_group = wanted.by_group(groups)
         work = [_RowRead(row, of_group[row.group]) for row in self._rows if row.group in of_group]
         found: list[tuple[int, SeriesRun]] = []
         is_small = sum(len(one.wanted) for one in work) <= _INLINE_SERIES
         threads = self._threads() if len(work) > 1 and not is_small else None
-        # Not all at once: another query of the shard would wait behind them.
+        # Not all at once: other queries of the shard would wait for all of them.
         for first in range(0, len(work), _ROWS_PER_ROUND):
             part = work[first : first + _ROWS_PER_ROUND]
             runs = (
@@ -172,20 +173,20 @@ class PinnedRead:
         return found
 
     def _read_inline(self, work: Sequence[_RowRead], request: _Request) -> list[list[SeriesRun]]:
-        """Some rows are asked for before the first is waited for."""
+        """Read rows in the calling thread, with requests for the next rows sent ahead."""
         request.on_samples(0)
         found: list[list[SeriesRun]] = []
-        coming = deque(self._segments(one) for one in work[:_ROWS_AHEAD])
-        for place, one in enumerate(work):
-            found.append(list(self._selected(one, coming.popleft(), request)))
-            coming.extend(self._segments(later) for later in work[place + _ROWS_AHEAD :][:1])
+        pending = deque(self._segments(one) for one in work[:_ROWS_AHEAD])
+        for index, one in enumerate(work):
+            found.append(list(self._selected(one, pending.popleft(), request)))
+            pending.extend(self._segments(later) for later in work[index + _ROWS_AHEAD :][:1])
         return found
 
     def _read_in_threads(
         self, threads: ThreadPoolExecutor, work: Sequence[_RowRead], request: _Request
     ) -> list[list[SeriesRun]]:
         def read(one: _RowRead) -> list[SeriesRun]:
-            # What ended the reading of another row ends that of this one before it begins.
+            # May raise, if the read of another row was ended.
             request.on_samples(0)
             return list(self._selected(one, self._segments(one), request))
 
@@ -216,7 +217,7 @@ class PinnedRead:
 
 
 def _buffers(shard: Shard) -> list[Buffered]:
-    # The open one before the closed ones: it may be closed in between, and is then seen twice, never missed.
+    # The open bucket before the closed ones: if it is closed in between, it is read twice, but never missed.
     current = shard.buffer
     found = [Buffered(current.bucket, current.snapshot(), is_closed=False)]
     closed = [(one.bucket, one.view()) for one in shard.flusher.closed_buckets()]

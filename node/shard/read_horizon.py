@@ -1,8 +1,8 @@
-"""Up to which time a shard has read all that its partition holds: what its answers may lack, and for how long.
+"""The time up to which a shard has read everything in its partition, and so what its answers may lack.
 
-Each answer about the ends of the log gives a high watermark and the time before it was asked for. Once reading has
-passed that offset, everything that had reached the log by that time is read. This holds for a shard that reads slowly,
-for records behind an open transaction and for a broker that does not answer alike, and depends on no record's time.
+Each request for the ends of the log yields a high watermark and the time before the request. Once the position has
+passed that offset, everything that had reached the log by that time is read. This also holds for slow shards, for
+records after an open transaction and for brokers that don't answer, and does not depend on the records' times.
 """
 
 from collections import deque
@@ -12,14 +12,14 @@ from math import inf
 from strandline.clock import Clock
 from strandline.node.shard.ends_watch import EndsSnapshot
 
-# Beyond this number the horizon becomes coarser.
+# Beyond this number, the horizon becomes coarser.
 _MAX_SNAPSHOTS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction that a producer holds open: `records` offsets from `offset` on can't be read before it ends.
-    `since` is when it was first seen, in milliseconds.
+    """An open transaction: `records` offsets from `offset` on can't be read before it ends. `since` is when it was
+    first seen, in milliseconds.
     """
 
     offset: int
@@ -29,8 +29,8 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """Everything that had reached the log at `complete_at` (milliseconds) is read, and that was `age_s` ago; 0 and
-    infinite before this is known for the first time. `is_behind` says whether records are known that are not read.
+    """Everything that had reached the log at `complete_at` (milliseconds), which was `age_s` ago, is read; 0 and
+    infinite until this is known. `is_behind` is whether there are known unread records.
     """
 
     complete_at: int
@@ -40,7 +40,7 @@ class Horizon:
 
 
 class ReadHorizon:
-    """The horizon of one shard. The thread that reads moves it, and any thread may look."""
+    """The horizon of one shard. The reading thread moves it; any thread may call `now`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -49,7 +49,7 @@ class ReadHorizon:
         self._transaction: OpenTransaction | None = None
 
     def add(self, snapshot: EndsSnapshot, position: int) -> None:
-        """The brokers have answered, and reading stands at this position."""
+        """Add an answer of the brokers. `position` is the current position."""
         ends, before = snapshot.ends, self._transaction
         if ends.high > ends.last_stable:
             is_same = before is not None and before.offset == ends.last_stable
@@ -59,8 +59,8 @@ class ReadHorizon:
             self._transaction = None
         self._ahead.append(snapshot)
         if len(self._ahead) > _MAX_SNAPSHOTS:
-            # The one that is missed least. Without it the horizon moves later, and never too far.
-            times = [one.asked for one in self._ahead]
+            # Remove the snapshot with the smallest gap. Without it, the horizon moves later, but never too far.
+            times = [one.requested_at for one in self._ahead]
             gaps = [after - before for before, after in zip(times, times[2:], strict=False)]
             del self._ahead[gaps.index(min(gaps)) + 1]
         self.read_to(position)
@@ -72,8 +72,8 @@ class ReadHorizon:
             self._reached = ahead.popleft()
 
     def now(self) -> Horizon:
-        """The horizon as it is now."""
+        """The current horizon."""
         reached, is_behind = self._reached, bool(self._ahead)
         if reached is None:
             return Horizon(0, inf, is_behind, self._transaction)
-        return Horizon(reached.present, self._clock.monotonic() - reached.asked, is_behind, self._transaction)
+        return Horizon(reached.present, self._clock.monotonic() - reached.requested_at, is_behind, self._transaction)

@@ -1,4 +1,4 @@
-"""Samples of a shard for a query: from the buffers of open and closed buckets, and from segments that are stored."""
+"""Reads a shard's samples for queries: from the buffers of open and closed buckets, and from stored segments."""
 
 import threading
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ from strandline.store.selecting import WantedSeries
 from strandline.store.series_run import SeriesRun
 from strandline.time_range import TimeRange
 
-# So many rows of the manifest are read at a time: most of the time of one is waiting for the store.
+# How many manifest rows are read concurrently: reading a row mostly waits for the store.
 _READ_THREADS = 4
 
 
 class ShardReader:
-    """Reads one shard. Any thread may. `close` it if it has read more than once."""
+    """Reads one shard. Thread-safe. `close` it after more than one read."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
@@ -32,14 +32,14 @@ class ShardReader:
         return self._shard.parts.options.shard.shard
 
     def close(self) -> None:
-        """End the threads that read rows beside each other; later reads go without. Closing twice does nothing."""
+        """End the threads that read rows concurrently; later reads work without them. Closing twice does nothing."""
         with self._lock:
             threads, self._threads, self._is_closed = self._threads, None, True
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
 
     def pinned(self, times: TimeRange) -> PinnedRead:
-        """What there is now of a range of times, to be read in as many blocks as a query needs."""
+        """A snapshot of the samples in a time range, to be read in one or more blocks."""
         return PinnedRead(self._shard, self._identity, times, self._pool, self._shard.segment_cache)
 
     def read(
@@ -50,7 +50,7 @@ class ShardReader:
         *,
         with_values: bool = True,
     ) -> SeriesRun:
-        """The samples of some series in a range of times, as `PinnedRead.read` gives them."""
+        """The samples of some series in a time range, as returned by `PinnedRead.read`."""
         return self.pinned(times).read(wanted, on_samples=on_samples, with_values=with_values)
 
     def _pool(self) -> ThreadPoolExecutor | None:
@@ -61,8 +61,8 @@ class ShardReader:
 
 
 def read_shards(readers: Iterable[ShardReader], wanted: WantedSeries, times: TimeRange) -> SeriesRun:
-    """The samples of some series over shards of a dataset. Where two have a sample of one series at one time, the
-    higher shard wins: a series lies in two where partitions were added between a write and its retry.
+    """The samples of some series in several shards of a dataset. If two shards have a sample of one series at the same
+    time, the higher shard's is used: a series is in two shards if partitions were added between a write and its retry.
     """
     ordered = sorted(readers, key=lambda reader: reader.number)
     return merge_runs([reader.read(wanted, times) for reader in ordered])

@@ -1,4 +1,4 @@
-"""What a start brings back: the shard is taken, its index loaded, and it is decided how reading goes on."""
+"""The recovery of a shard at its start: takes the shard, loads its index, and decides how to continue reading."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,8 +32,8 @@ _LOG = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A shard that was taken: its manifest, its index as of the index's checkpoint, and the plan to read on by, behind
-    the replay if there is one. `heartbeats` heartbeats were written so far.
+    """A shard that was taken: its manifest, its index as of the index's checkpoint, and the plan for reading, which
+    begins after the replay if there is one. `heartbeats` is the number of heartbeats written so far.
     """
 
     ownership: Ownership
@@ -47,7 +47,7 @@ class Recovered:
 def recover(
     parts: ShardParts, status: Status, *, take: bool, accepted: Accepted, stopping: Callable[[], bool]
 ) -> Recovered:
-    """Take a shard and bring back what was known of it. Raises what `Shard.start` does."""
+    """Take a shard and recover its state. Raises the errors of `Shard.start`."""
     options = parts.options
     status.enter(Phase.ACQUIRING, parts.clock.now_ms())
     shape = ensure_dataset(parts.store, options.shape)
@@ -75,7 +75,7 @@ def recover(
             try:
                 index = load_shard_index(parts, view, loading, repair)
             except RereadNeeded as again:
-                # An older bucket each time, so that this comes to an end.
+                # This ends, because the bucket is an older one each time.
                 repair.rewind_to(again.bucket)
                 continue
             return Recovered(ownership, view, index, plan, replay, loading.heartbeats)
@@ -83,9 +83,9 @@ def recover(
 
 @contextmanager
 def released_on_failure(store: Store, ownership: Ownership) -> Iterator[None]:
-    """Leave the shard if what is done inside fails: the next owner need not wait until this one counts as gone. Raises
-    `Fenced` in place of what is final if the shard has another owner by then: it was concluded from what that owner may
-    have changed since.
+    """Release the shard if an exception leaves the context, so that the next owner need not wait for the timeout.
+    Raises `Fenced` instead of a fatal error if the shard has another owner by then: the error was concluded from state
+    that this owner may have changed.
     """
     try:
         yield
@@ -97,6 +97,6 @@ def released_on_failure(store: Store, ownership: Ownership) -> Iterator[None]:
         except Fenced as fenced:
             if isinstance(error, Fatal):
                 raise fenced from error
-        except StrandlineError as unsaid:
-            _LOG.warning("heartbeat write failed", error=str(unsaid))
+        except StrandlineError as release_error:
+            _LOG.warning("heartbeat write failed", error=str(release_error))
         raise

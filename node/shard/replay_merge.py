@@ -1,8 +1,9 @@
-"""A replay that runs elsewhere, merged with the tail that the shard reads meanwhile.
+"""Merges a replay by workers with the tail that the shard reads meanwhile.
 
-Buckets are closed in their order, whatever the order in which jobs get done. Below the index's checkpoint a bucket
-brings only its missing groups' segments; from there on it is folded into the index by its key summary. The tail waits
-with its keys until the last replayed bucket is closed, so that ids are given as if all had been read in order.
+Buckets are closed in order, regardless of the order in which jobs are done. Below the index's checkpoint, a bucket only
+supplies the segments of its missing groups; from there on, its key summary is folded into the index. The keys of the
+tail are deferred until the last replayed bucket is closed, so that part ids are the same as if everything had been read
+in order.
 """
 
 from collections import deque
@@ -25,13 +26,13 @@ from strandline.store.buffer.write_buffer import WriteBuffer
 from strandline.store.jobs import Job
 from strandline.store.rows import CutRow
 
-# So many bytes of dead letters are on their way at a time, for which this is waited, in seconds.
+# The limit of dead letters in flight, in bytes, and how long to wait for their delivery.
 _MAX_PENDING_BYTES, _DELIVERY_TIMEOUT_S = 8 << 20, 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class TailBucket:
-    """A bucket of the tail that was cut before the replay was over."""
+    """A bucket of the tail that was cut before the end of the replay."""
 
     cut: CutRow
     buffer: FrozenBuffer
@@ -39,7 +40,7 @@ class TailBucket:
 
 
 class ReplayMerge:
-    """One replay's merge. The thread that keeps the index calls it."""
+    """The merge of one replay. Only the thread that updates the index calls it."""
 
     def __init__(
         self,
@@ -60,17 +61,17 @@ class ReplayMerge:
 
     @property
     def tail(self) -> tuple[TailBucket, ...]:
-        """The buckets of the tail that wait, oldest first."""
+        """The deferred buckets of the tail, oldest first."""
         return tuple(self._tail)
 
     def fold_next(self) -> int | None:
-        """Close the next replayed bucket if its job is done: which one it was."""
+        """Close the next replayed bucket if its job is done. Returns the bucket, or None."""
         self.remove_stored_jobs()
         done = self.replay.next_done()
         if done is None:
             return None
         cut = done.bucket.cut
-        # All that reads the store comes first: if it fails, nothing has happened, and the bucket is next again.
+        # All reads from the store come first: if one fails, nothing has changed, and the bucket can be retried.
         try:
             self._send_faults(done)
             index = self._fold(done)
@@ -89,21 +90,21 @@ class ReplayMerge:
         return cut.bucket
 
     def defer(self, bucket: TailBucket) -> None:
-        """Keep a closed bucket of the tail until the replay is over."""
+        """Keep a closed bucket of the tail until the end of the replay."""
         self._tail.append(bucket)
 
     def take_tail(self) -> Iterator[TailBucket]:
-        """The buckets of the tail that wait, oldest first, each once: the replay is over."""
+        """Remove and return the deferred buckets of the tail, oldest first. Call it after the end of the replay."""
         while self._tail:
             yield self._tail.popleft()
 
     @property
     def is_finished(self) -> bool:
-        """Whether the replay is over, and none of its jobs is left."""
+        """Whether the replay is over and all its jobs are removed."""
         return self.replay.is_over and not self._unstored_jobs and not self._tail
 
     def remove_stored_jobs(self) -> None:
-        """Let go of the jobs whose buckets are wholly in the manifest."""
+        """Remove the jobs whose buckets are stored completely."""
         if self._unstored_jobs:
             unstored = {closed.bucket for closed in self._flusher.closed_buckets()}
             for bucket in [one for one in self._unstored_jobs if one not in unstored]:
@@ -130,8 +131,8 @@ class ReplayMerge:
         return ClosedIndex.of(self._index)
 
     def _send_faults(self, done: DoneBucket) -> None:
-        """Send the records that could not be decoded to the dead letters, as they come; once, even if what follows has
-        to be tried again. Unlike live reading this waits for room: there may be a whole bucket of them.
+        """Send the records that could not be decoded as dead letters; only once, even if a later step is retried.
+        Unlike live reading, this waits for deliveries: there may be a whole bucket of them.
         """
         job = done.job
         if job is None or done.result is None or done.result.counts.faults == 0 or self._faults_sent_of == job:

@@ -1,7 +1,7 @@
-"""Who reads what a start has missed: the shard itself, or workers, by jobs that are planned here.
+"""Plans the replay of what a start has missed: by the shard itself, or by jobs for workers.
 
-The cuts of all whole buckets are committed first, so that jobs, workers and the next owner agree on them. Then the jobs
-of the owner before are adopted: what is done stays done.
+The cuts of all complete buckets are committed first, so that jobs, workers and the next owner agree on them. Then the
+jobs of the previous owner are adopted, so that finished jobs are not repeated.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.options import ReplayMode
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.replaying import Replay, ReplayBucket
-from strandline.node.shard.starting import ManifestUnread, ReadingPlan
+from strandline.node.shard.starting import ManifestMissing, ReadingPlan
 from strandline.node.shard.status import Status
 from strandline.recovery.checkpoints import Progress
 from strandline.recovery.cut_planning import planned_cuts
@@ -33,13 +33,13 @@ _LOG = structlog.get_logger(__name__)
 _CUTS_PER_COMMIT = 500
 
 
-class JobsInMotion(Retryable):
-    """Others kept changing the shard's jobs while its owner wanted to adopt them."""
+class JobsContended(Retryable):
+    """Other processes kept changing the shard's jobs while its owner adopted them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pinned:
-    """Where the log ended, and the present before that was asked for."""
+    """The ends of the log, and the present before they were requested."""
 
     present: int
     ends: LogEnds
@@ -52,15 +52,15 @@ def plan_replay(
     plan: ReadingPlan,
     status: Status,
 ) -> tuple[ReadingPlan, Replay | None]:
-    """How reading goes on from where the offsets were settled: by the shard itself, or behind a replay by workers.
+    """How the shard continues from the settled offsets: by reading itself, or after a replay by workers.
 
-    Either way the cuts of all whole buckets are decided first: the shard that reads alone and one with workers come to
-    the same buckets.
+    In both cases, the cuts of all complete buckets are decided first, so that the buckets are the same with and without
+    workers.
     """
     pinned = _Pinned(parts.present.now_ms(), parts.log.ends())
     by_workers = _is_for_workers(parts, pinned.ends, plan)
     if not by_workers:
-        # An old plan may have jobs that nobody waits for any more.
+        # Remove the jobs of an old plan.
         _board(parts).adopt(parts.options.shard, ())
     _commit_cuts(parts, ownership, view, lost_to=plan.lost_to, pinned=pinned, status=status)
     done = _progress(view, parts)
@@ -68,7 +68,7 @@ def plan_replay(
     if not buckets:
         return plan.with_cuts(done), None
     if parts.replays is None:
-        raise ValueError("nobody replays")
+        raise ValueError("the shard has jobs but no replay service")
     if any(bucket.job is not None for bucket in buckets):
         parts.replays.ensure_worker()
     store, margin = parts.store, parts.options.policy.margin
@@ -81,7 +81,7 @@ def plan_replay(
         job_lifetime=margin,
         failures_allowed=parts.options.replay.failures_allowed,
     )
-    return plan.behind(done), replay
+    return plan.after_last_cut(done), replay
 
 
 def _is_for_workers(parts: ShardParts, ends: LogEnds, plan: ReadingPlan) -> bool:
@@ -89,7 +89,7 @@ def _is_for_workers(parts: ShardParts, ends: LogEnds, plan: ReadingPlan) -> bool
     if parts.replays is None:
         return False
     if plan.position < ends.start:
-        return True  # The log has no more of it: workers have read it, and their results are all that there is.
+        return True  # The log no longer has these records: workers have read them, and only their results are left.
     if options.mode is ReplayMode.DIRECT:
         return False
     return options.mode is ReplayMode.SPARK or ends.last_stable - plan.position > options.threshold
@@ -118,22 +118,22 @@ def _commit_cuts(
 
 
 def _buckets(parts: ShardParts, done: Progress, topic_id: str, pinned: _Pinned) -> Sequence[ReplayBucket]:
-    """The buckets that lack rows, with the jobs that read them, which are in the store by now."""
+    """The buckets that lack rows, with their jobs, which this adds to the store."""
     options = parts.options
-    # Beyond the margin Kafka has deleted the records, and nobody could do the job any more.
+    # A job lives for the margin: after that, Kafka has deleted the records, and the job could not be done.
     settings = settings_text(options.replay_settings)
     plan = new_plan_id(pinned.present)
     wanted = jobs_for(done, options.shard, plan=plan, life=options.policy.margin, settings=settings)
     adopted = _board(parts).adopt(options.shard, wanted.jobs)
     if adopted is None:
-        raise JobsInMotion(
-            f"the jobs of shard {options.shard} are changed by somebody else again and again",
-            remedy="See who else plans them: a shard has one owner",
+        raise JobsContended(
+            f"the jobs of shard {options.shard} were repeatedly changed by other processes",
+            remedy="Check which other processes plan its jobs: a shard has one owner",
         )
     unread = WantedJobs(tuple(job for job in adopted if job.state is not JobState.DONE), ())
     recheck(ShardPlan(options.shard, topic_id, done.cuts[-1].end, unread), pinned.ends, parts.log.topic_id())
     jobs = {job.bucket: job for job in adopted}
-    _LOG.info("a replay by workers", shard=str(options.shard), jobs=len(jobs), records=wanted.records)
+    _LOG.info("replay by workers", shard=str(options.shard), jobs=len(jobs), records=wanted.records)
     first = min(done.stored_up_to) + 1
     return [
         ReplayBucket(cut, done.missing[cut.bucket], jobs.get(cut.bucket))
@@ -149,5 +149,5 @@ def _board(parts: ShardParts) -> JobBoard:
 def _progress(view: ManifestView, parts: ShardParts) -> Progress:
     done = view.progress()
     if done is None:
-        raise ManifestUnread(f"the manifest of {parts.options.shard} has no cut row")
+        raise ManifestMissing(f"the manifest of {parts.options.shard} has no cut row")
     return done

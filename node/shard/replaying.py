@@ -1,6 +1,6 @@
-"""The buckets of a shard that workers replay, as their owner sees them: which is done next, and how far it is.
+"""The owner's view of the buckets that workers replay: which bucket is next, and the progress.
 
-The owner reads the jobs' states now and then; who works on them, and where, it does not know.
+The owner polls the states of the jobs. It does not know which workers run them, or where.
 """
 
 from collections import Counter, deque
@@ -27,22 +27,20 @@ _POLL_INTERVAL_S = 0.5
 
 
 class ReplayService(Protocol):
-    """Sees to it that somebody works on jobs."""
+    """Makes sure that a worker runs while there are jobs."""
 
     def ensure_worker(self) -> None:
-        """There are jobs: start a worker if none runs. Called again and again, and never waits."""
+        """Start a worker if none runs. Called repeatedly while there are jobs. Never waits."""
         ...
 
     def close(self) -> None:
-        """Nobody needs the worker any more. Closing twice does nothing."""
+        """Release the worker, which is no longer needed. Closing twice does nothing."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayBucket:
-    """A bucket to be replayed: its committed cut, the groups without a row, and the job that reads it; no job where
-    there is no record to read.
-    """
+    """A bucket to replay: its committed cut, the groups without a row, and its job, or None if it has no records."""
 
     cut: CutRow
     groups: frozenset[int]
@@ -50,13 +48,13 @@ class ReplayBucket:
 
     @property
     def records(self) -> int:
-        """How many offsets there are to read."""
+        """The number of offsets to read."""
         return self.job.end - self.job.start if self.job is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
 class DoneBucket:
-    """A bucket whose job is done, with the job as it was then and its result; neither where there was no job."""
+    """A bucket whose job is done, with the job and its result; both None if there was no job."""
 
     bucket: ReplayBucket
     job: Job | None = None
@@ -64,7 +62,7 @@ class DoneBucket:
 
 
 class Replay:
-    """A shard's replay by others. One thread calls it."""
+    """A shard's replay by workers. Not thread-safe, except `job_states`."""
 
     def __init__(
         self,
@@ -77,32 +75,32 @@ class Replay:
         job_lifetime: int,
         failures_allowed: int,
     ) -> None:
-        """`job_lifetime` is the lifetime of a newly planned job in milliseconds, and `failures_allowed` how often a job
-        may fail and be retried.
+        """`job_lifetime` is the lifetime of a new job in milliseconds. `failures_allowed` is how often a job may fail
+        and be retried.
         """
         self._store, self._shard, self._service, self._clock = store, shard, service, clock
         self._job_life, self._lease_policy = job_lifetime, LeasePolicy(failures_allowed=failures_allowed)
         self._left = deque(buckets)
         self._jobs: dict[int, Job] = {}
-        # How many jobs are in which state, as of the last look. Replaced whole, so that any thread may read it.
+        # The number of jobs by state, as of the last poll. Replaced as a whole, so that any thread may read it.
         self.job_states: Mapping[JobState, int] = {}
         self._polled_at = float("-inf")
         self._all_records = max(1, sum(one.records for one in buckets))
 
     @property
     def is_over(self) -> bool:
-        """Whether every bucket is closed."""
+        """Whether all buckets are closed."""
         return not self._left
 
     @property
     def fraction(self) -> float:
-        """How much of the records is read, by the jobs that are done."""
+        """The share of the records that done jobs have read."""
         unread = sum(one.records for one in self._left if self._state(one) is not JobState.DONE)
         return 1.0 - unread / self._all_records
 
     def next_done(self) -> DoneBucket | None:
-        """The next bucket, if its job is done; the same one until `advance`. Raises `PlanStopped` once a job has failed
-        for good, and what keeps the store from being read.
+        """The next bucket if its job is done; the same one until `advance`. Raises `PlanStopped` if a job has failed
+        for good, and the errors of the store.
         """
         if not self._left:
             return None
@@ -121,19 +119,20 @@ class Replay:
                 return None
             if result is not None:
                 return DoneBucket(bucket, job, result)
-            self.retry_job(job, "its result is gone")
-        # One that satisfies something else is another owner's: ours has ended, as the next write will tell.
+            self.retry_job(job, "its result is missing")
+        # A job that satisfies something else is another owner's: we have been fenced, and the next write will fail.
         return None
 
     def retry_job(self, job: Job, reason: str) -> None:
-        """What a job left can't be used: it is done again, under another attempt, unless that was so too often."""
-        _LOG.warning("a job is done again", shard=str(self._shard), bucket=job.bucket, reason=reason)
+        """The result of a job can't be used: retry the job with another attempt, unless it has failed too often."""
+        _LOG.warning("replay job is retried", shard=str(self._shard), bucket=job.bucket, reason=reason)
         self._store.replace_job(job, count_failure(job, reason, self._lease_policy))
         self._polled_at = float("-inf")
 
     def _recreate(self, job: Job) -> None:
-        """It expired, or somebody took it away: what it did is not known any more. As one of another plan, since its
-        old attempts may be there; its time is still a bound for when the new ones write.
+        """Add a job again that has expired or was removed, so its result is unknown. It gets a new plan id, because
+        data of its old attempts may exist. The new id keeps the old plan's time, a bound for when the new attempts
+        write.
         """
         self._store.add_job(
             replace(
@@ -152,15 +151,15 @@ class Replay:
         self._polled_at = float("-inf")
 
     def advance(self) -> None:
-        """The next bucket is closed: go on to the one behind it."""
+        """The next bucket is closed: advance to the one after it."""
         self._left.popleft()
 
     def remove(self, job: Job) -> None:
-        """Every row of a job's bucket is committed: the job goes. If that fails the next owner drops it."""
+        """Remove a job whose bucket is stored completely. If that fails, the next owner removes it."""
         self._store.remove_job(job)
 
     def _poll_jobs(self) -> None:
-        """Read the jobs, not more often than needed; have somebody work on them."""
+        """Poll the jobs, at most every `_POLL_INTERVAL_S`, and make sure that a worker runs if any are open."""
         now = self._clock.monotonic()
         if now - self._polled_at < _POLL_INTERVAL_S:
             return

@@ -1,7 +1,7 @@
-"""What a shard's process tells about itself: a value that crosses to whoever watches it, as JSON.
+"""The report of a shard's process to the supervisor: a value that is sent as JSON.
 
-A report is made twice a second while the shard's threads work. It reads counters and lengths, waits for no thread that
-does more than swap a reference, and asks neither the log nor the store anything.
+A report is created twice a second while the shard's threads run. It reads counters and lengths. It waits only for locks
+that are held for a moment, and sends no request to the log or the store.
 """
 
 import os
@@ -22,7 +22,7 @@ from strandline.node.shard.store_health import StoreFigures
 from strandline.store.jobs import JobState
 
 if TYPE_CHECKING:
-    # The supervisor reads reports, and must not load Lucene and the kernels for that.
+    # The supervisor imports this module, and must not load Lucene and the kernels.
     from strandline.node.shard.options import ShardOptions
     from strandline.node.shard.running import RunningShard
     from strandline.node.shard.shard import Shard
@@ -41,7 +41,7 @@ class ProcessFigures:
 
     @classmethod
     def now(cls) -> "ProcessFigures":
-        """Those of the process that asks."""
+        """The figures of this process."""
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return cls(os.getpid(), time.process_time(), pages * resource.getpagesize(), peak)
@@ -49,9 +49,7 @@ class ProcessFigures:
 
 @dataclass(frozen=True, slots=True)
 class BufferFigures:
-    """The write buffer: what the open bucket holds, and how much of the memory and of the disk for all unstored buckets
-    is used.
-    """
+    """The write buffer: the figures of the open bucket, and the memory and disk that all unstored buckets use."""
 
     series: int = 0
     samples: int = 0
@@ -64,8 +62,8 @@ class BufferFigures:
 
 @dataclass(frozen=True, slots=True)
 class IndexFigures:
-    """The index: keys that have not ended, the next part id, for how long the oldest change waits that searches don't
-    see, in seconds, and the disk that Lucene takes.
+    """The index: the number of live keys, the next part id, the age in seconds of the oldest change that searches don't
+    see, and the size of Lucene's files.
     """
 
     live_keys: int = 0
@@ -76,9 +74,7 @@ class IndexFigures:
 
 @dataclass(frozen=True, slots=True)
 class ResultCacheFigures:
-    """Kept results of PromQL fragments: how often all steps were kept, how often some, and how often none; and what
-    they take.
-    """
+    """The result cache: how often it had all steps of a fragment, some, or none; and its size."""
 
     hits: int = 0
     partial_hits: int = 0
@@ -88,8 +84,8 @@ class ResultCacheFigures:
 
 @dataclass(frozen=True, slots=True)
 class LimitFigures:
-    """What the shard was told, where a figure means nothing without it. Times are milliseconds; `kafka_retention` is
-    None where the topic keeps its records for ever.
+    """The options that are needed to interpret other figures. Durations are milliseconds. `kafka_retention` is None if
+    the topic's retention is unlimited.
     """
 
     flush_interval: int = 0
@@ -103,18 +99,21 @@ class LimitFigures:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """A shard at one moment, `told_at` by its own clock. `position` is the next offset that it reads, `checkpoint` the
-    lowest one that is not stored, -1 if it was never read. `unstored_since` is the end of the oldest closed bucket that
-    is not stored. `jobs` counts the jobs of a replay by their state, and `stages` has CPU seconds by stage. `clocks`
-    is by how many milliseconds each clock is ahead of the present, on which at least two agree. `topic_warning` names
-    what in the topic's settings puts records at risk, and `store` says whether the store answers. `behind_s` is for how
-    long records may have waited in the log that are not read: 0 if none are known, None if that is not known.
-    `transaction` is one that a producer holds open.
+    """A shard at one moment, `reported_at` by its clock.
+
+    - `position`: the next offset that it reads. `checkpoint`: the lowest offset that is not stored, -1 if the shard was
+      never read.
+    - `unstored_since`: the end of the oldest closed bucket that is not stored.
+    - `jobs`: the number of replay jobs by state. `stages`: CPU seconds by stage.
+    - `clocks`: by how many milliseconds each clock is ahead of the present.
+    - `topic_warning`: describes a setting of the topic that puts records at risk. `store`: whether the store answers.
+    - `behind_s`: how long unread records may have been waiting in the log; 0 if all known records are read, None if
+      unknown. `transaction`: an open transaction.
     """
 
     status: Status
     process: ProcessFigures
-    told_at: int = 0
+    reported_at: int = 0
     position: int | None = None
     checkpoint: int = -1
     epoch: int | None = None
@@ -139,43 +138,43 @@ class ShardReport:
 
     @property
     def open_jobs(self) -> int:
-        """How many jobs of a replay still need a worker."""
+        """The number of replay jobs that are not finished."""
         return sum(count for state, count in self.jobs.items() if state not in _JOBS_OVER)
 
     def to_json(self) -> bytes:
-        """For `from_json` elsewhere."""
+        """Encode it for `from_json`."""
         return orjson.dumps(self)
 
     @classmethod
     def from_json(cls, document: bytes) -> "ShardReport":
-        """What `to_json` of the same version wrote."""
+        """Parse what `to_json` of the same version wrote."""
         return cls.from_fields(orjson.loads(document))
 
     @classmethod
-    def from_fields(cls, told: dict[str, Any]) -> "ShardReport":
-        """The same, of a document that has been parsed; it is used up."""
-        status, opened, transaction = told.pop("status"), told.pop("open_bucket"), told.pop("transaction")
+    def from_fields(cls, fields: dict[str, Any]) -> "ShardReport":
+        """Like `from_json`, from a parsed document, which is modified."""
+        status, opened, transaction = fields.pop("status"), fields.pop("open_bucket"), fields.pop("transaction")
         counters, phase = Counters(**status.pop("counters")), Phase(status.pop("phase"))
         return cls(
             Status(phase=phase, counters=counters, **status),
-            ProcessFigures(**told.pop("process")),
-            buffer=BufferFigures(**told.pop("buffer")),
-            index=IndexFigures(**told.pop("index")),
-            segment_cache=SegmentCacheFigures(**told.pop("segment_cache")),
-            limits=LimitFigures(**told.pop("limits")),
+            ProcessFigures(**fields.pop("process")),
+            buffer=BufferFigures(**fields.pop("buffer")),
+            index=IndexFigures(**fields.pop("index")),
+            segment_cache=SegmentCacheFigures(**fields.pop("segment_cache")),
+            limits=LimitFigures(**fields.pop("limits")),
             open_bucket=BucketFigures(**opened) if opened is not None else None,
-            store=StoreFigures(**told.pop("store")),
+            store=StoreFigures(**fields.pop("store")),
             transaction=OpenTransaction(**transaction) if transaction is not None else None,
-            result_cache=ResultCacheFigures(**told.pop("result_cache")),
-            **told,
+            result_cache=ResultCacheFigures(**fields.pop("result_cache")),
+            **fields,
         )
 
 
 def report_of(running: "RunningShard") -> ShardReport:
-    """A shard of this process, as it is now. Any thread may ask, also while the shard starts."""
+    """The current report of a shard in this process. Any thread may call it, also while the shard starts."""
     shard, parts = running.shard, running.parts
     status, now = running.status.copy(), parts.clock.now_ms()
-    # A reason may quote a path, which need not be text.
+    # A reason may contain a path, which need not be valid Unicode.
     status.reason = status.reason.encode(errors="replace").decode()
     process, limits = ProcessFigures.now(), _limits(parts.options)
     store = parts.store_health.figures() if parts.store_health is not None else StoreFigures()
@@ -183,7 +182,7 @@ def report_of(running: "RunningShard") -> ShardReport:
         return ShardReport(
             status,
             process,
-            told_at=now,
+            reported_at=now,
             limits=limits,
             clocks=parts.present.readings().differences,
             topic_warning=parts.options.topic_warning,
@@ -194,7 +193,7 @@ def report_of(running: "RunningShard") -> ShardReport:
     return ShardReport(
         status,
         process,
-        told_at=now,
+        reported_at=now,
         position=shard.position,
         checkpoint=shard.view.lowest_checkpoint,
         epoch=shard.ownership.epoch,
@@ -255,7 +254,7 @@ def _buffer(shard: "Shard") -> BufferFigures:
 
 
 def _open_bucket(shard: "Shard") -> BucketFigures:
-    """The bucket that the index has open: in a replay an older one than that of the buffer, which holds the tail."""
+    """The open bucket of the index. In a replay, it is older than that of the buffer, which has the tail."""
     opened, interval, buffer = shard.index.open, shard.parts.options.policy.flush_interval, shard.buffer
     status = buffer.status() if buffer.bucket == opened.bucket else None
     return BucketFigures(
@@ -263,7 +262,7 @@ def _open_bucket(shard: "Shard") -> BucketFigures:
         bucket=opened.bucket,
         start=opened.bucket * interval,
         end=(opened.bucket + 1) * interval,
-        # Bitmaps are changed in one call of C, which no other thread runs beside.
+        # Bitmaps are changed by single C calls, during which no other thread runs.
         active=len(opened.active),
         changed=len(opened.changed),
         samples=status.samples if status is not None else 0,

@@ -1,7 +1,7 @@
-"""A shard that runs: one thread reads, another stores and merges, until it is told to stop or must.
+"""Runs a shard: one thread reads, another one stores and merges, until `stop` is called or an error ends it.
 
-Stopping stores nothing that is not due. What is not stored lies in Kafka and is read again, so a stop takes as long as
-one poll and one piece of storing, and ten seconds where the store hangs. Nothing is lost by it, nor by being killed.
+A stop stores nothing that is not due: unstored records are read from Kafka again. So it takes as long as one poll and
+one step of the flusher, or ten seconds if the store hangs. Nothing is lost by a stop or a kill.
 """
 
 import threading
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from strandline.errors import ExitCode, Fatal, StrandlineError
-from strandline.node.shard.heap import give_back
+from strandline.node.shard.heap import trim_heap
 from strandline.node.shard.log import OffsetGone, TopicUnfit
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.shard import Shard
@@ -26,7 +26,7 @@ _LOG = structlog.get_logger(__name__)
 _IDLE_WAIT_S = 0.2
 # How long a stop waits for the storing thread and for the store.
 _STOP_TIMEOUT_S = 10.0
-# How long a shard that must end goes on storing what only it has, and how often it looks meanwhile.
+# How long a shard whose log is gone continues to store the buckets that only it has, and how often it checks.
 _DRAIN_TIMEOUT_S = 60.0
 _DRAIN_INTERVAL_S = 0.05
 
@@ -38,14 +38,14 @@ class ShardFenced(Fatal):
 
 
 def _do_nothing() -> None:
-    """Nobody wants to know."""
+    """The default callback."""
 
 
 class RunningShard:
-    """One shard's life in a process. `run` is its main thread; `stop` may be called from a signal handler."""
+    """One run of a shard in a process. `run` is its main thread; `stop` may be called from a signal handler."""
 
     def __init__(self, parts: ShardParts, *, accepted: Accepted, take: bool = False, reads_tail: bool = True) -> None:
-        """A shard that reads no tail ends by itself, once all that is cut is stored."""
+        """Without `reads_tail`, the shard ends once all cut buckets are stored."""
         self.status = Status()
         self.shard: Shard | None = None
         self._parts, self._accepted, self._take, self._reads_tail = parts, accepted, take, reads_tail
@@ -57,15 +57,17 @@ class RunningShard:
 
     @property
     def parts(self) -> ShardParts:
-        """What the shard works with."""
+        """The shard's options and dependencies."""
         return self._parts
 
     def stop(self) -> None:
-        """End soon."""
+        """Stop without waiting for the end."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Start, read until told to stop, and leave. Raises what ended it; the status has said so by then."""
+        """Start, read until `stop` is called, and release the shard. Raises the error that ended it, after setting it
+        in the status.
+        """
         try:
             self.shard = Shard.start(
                 self._parts,
@@ -82,7 +84,7 @@ class RunningShard:
             self._end_in(Phase.FENCED, str(error))
             raise ShardFenced(
                 f"shard {self._parts.options.shard} belongs to another owner now: {error.message}",
-                remedy="It goes on there. Don't start it here again unless that node is gone",
+                remedy="The other owner continues. Don't start the shard here again unless that node is gone",
             ) from error
         except BaseException as error:
             self._end_in(Phase.FAILED, str(error))
@@ -93,20 +95,20 @@ class RunningShard:
         self._end_in(Phase.STOPPED, self.status.reason)
 
     def _end_in(self, phase: Phase, reason: str) -> None:
-        """From now on nothing is answered."""
+        """End the shard in this phase. From now on it answers no queries."""
         self.status.phase, self.status.reason = phase, reason
         self.after_step()
 
     def _read(self, shard: Shard) -> None:
-        # As a daemon: one that hangs must not keep the process from ending.
+        # A daemon thread: if it hangs, the process must still be able to end.
         storing = threading.Thread(target=self._store, args=(shard,), name="storing", daemon=True)
         storing.start()
         try:
             self._step_until_stopped(shard)
         except (OffsetGone, TopicUnfit):
-            # What was read and is not stored is in no log any more: nobody else has it.
+            # The log no longer has what was read and is not stored: only this process has it.
             shard.close_at_position()
-            # There is something to warn of from now on, and the next step takes a while.
+            # Publish the new state now, because the next step takes a while.
             self.after_step()
             self._draining.set()
             self._step_until_stored(shard, storing)
@@ -114,23 +116,23 @@ class RunningShard:
         finally:
             self._stopping.set()
             try:
-                self._leave(shard, storing)
+                self._release(shard, storing)
             finally:
-                # It tells why the shard ends, whatever else has failed by then.
+                # This is the reason why the shard ends, even if something else has failed since.
                 if self._failure is not None:
                     raise self._failure
 
-    def _leave(self, shard: Shard, storing: threading.Thread) -> None:
-        """Wait for the storing thread, and leave the shard. A call to a store that hangs is left behind after a while,
-        as by a kill: what it may still do is what any owner that lost its process may.
+    def _release(self, shard: Shard, storing: threading.Thread) -> None:
+        """Wait for the storing thread, and release the shard. A hanging call to the store is abandoned after a timeout,
+        with the same consequences as a kill.
         """
         clock, shard_id = self._parts.clock, str(self._parts.options.shard)
         give_up_at = clock.monotonic() + _STOP_TIMEOUT_S
         storing.join(_STOP_TIMEOUT_S)
         if storing.is_alive():
-            _LOG.warning("the storing thread did not end in time; the shard is left without a word", shard=shard_id)
+            _LOG.warning("the shard is not released: the storing thread did not end in time", shard=shard_id)
             return
-        # Whoever was fenced must not say that it left: it is another's shard.
+        # A fenced owner must not release the shard, which belongs to another owner.
         if isinstance(self._failure, Fenced):
             return
         failures: list[BaseException] = []
@@ -141,18 +143,16 @@ class RunningShard:
             except BaseException as error:  # noqa: BLE001 - raised again below
                 failures.append(error)
 
-        leaving = threading.Thread(target=close, name="leaving", daemon=True)
-        leaving.start()
-        leaving.join(max(0.0, give_up_at - clock.monotonic()))
-        if leaving.is_alive():
-            _LOG.warning("the store did not answer in time; the shard is left without a word", shard=shard_id)
+        releasing = threading.Thread(target=close, name="releasing", daemon=True)
+        releasing.start()
+        releasing.join(max(0.0, give_up_at - clock.monotonic()))
+        if releasing.is_alive():
+            _LOG.warning("the shard is not released: the store did not answer in time", shard=shard_id)
         elif failures:
             raise failures[0]
 
     def _step_until_stored(self, shard: Shard, storing: threading.Thread) -> None:
-        """Go on until all that is closed is stored, or until it has taken too long. The last call to the store may
-        end after that.
-        """
+        """Continue until all closed buckets are stored or the timeout is over, which the last call may exceed."""
         clock = self._parts.clock
         give_up_at = clock.monotonic() + _DRAIN_TIMEOUT_S
         while storing.is_alive() and clock.monotonic() < give_up_at:
@@ -162,7 +162,7 @@ class RunningShard:
             storing.join(_DRAIN_INTERVAL_S)
 
     def _watch_storing(self) -> None:
-        """Report a storing thread that makes no progress: the supervisor ends the process for it."""
+        """Report a storing thread that makes no progress: the supervisor then kills the process."""
         stuck_s = self._storing.stuck_s()
         if stuck_s > 0 and not self.status.stuck:
             _LOG.error("the storing thread makes no progress", shard=str(self._parts.options.shard))
@@ -185,7 +185,7 @@ class RunningShard:
                 self._storing.iterated()
                 has_closed = bool(shard.flusher.closed_buckets())
                 if had_closed and not has_closed:
-                    give_back()
+                    trim_heap()
                 had_closed = has_closed
                 if self._draining.is_set() and shard.is_fully_stored:
                     return
@@ -195,12 +195,12 @@ class RunningShard:
                         merged = shard.buffer.maintain()
                     if not merged:
                         self._stopping.wait(min(wait, _IDLE_WAIT_S))
-        except BaseException as error:  # noqa: BLE001 - told to the thread that can tell it on
+        except BaseException as error:  # noqa: BLE001 - raised in the reading thread
             self._failure = error
-            # Before all else: whatever else goes wrong here, reading must not go on without storing.
+            # First of all, because reading must not continue without storing.
             self._stopping.set()
             if isinstance(error, Fenced):
-                # At once, though the reading thread may wait for Kafka: a fenced owner answers no more.
+                # At once, because the reading thread may wait for Kafka, and a fenced owner must not answer queries.
                 self._end_in(Phase.FENCED, str(error))
             if not isinstance(error, StrandlineError):
-                _LOG.exception("storing has failed", shard=str(self._parts.options.shard))
+                _LOG.exception("storing failed", shard=str(self._parts.options.shard))

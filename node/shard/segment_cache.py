@@ -1,7 +1,7 @@
-"""Segments that queries have read lately, as they are stored.
+"""A cache of stored segments that queries have read recently.
 
-Dashboards ask for the same hours again and again. What was read from the store costs more to fetch than to decode, for
-a few series by far. Under one attempt the segments of a group never change, so that nothing has to be invalidated.
+Dashboards repeatedly query the same hours. Fetching segments from the store costs more than decoding them, much more
+for few series. The segments of a group never change under one attempt, so there is no invalidation.
 """
 
 import threading
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from strandline.store.protocol import Store
 from strandline.store.rows import GroupRow, Segment, SegmentsOf
 
-# A row takes at most such a part of the cache: one large read should not push out everything else.
+# A row may use at most 1/4 of the cache, so that one large read does not evict everything else.
 _MAX_ROW_SHARE = 4
-# What a stored sample takes, about, before it is known.
+# The estimated size of a stored sample.
 _BYTES_PER_SAMPLE = 2
 # How many rows that were read once are remembered.
 _MAX_READ_ONCE = 4096
@@ -23,7 +23,7 @@ _MAX_READ_ONCE = 4096
 
 @dataclass(frozen=True, slots=True)
 class SegmentCacheFigures:
-    """Bytes of the segments that are cached, and how many reads of a row found it cached or went to the store."""
+    """The size of the cached segments in bytes, and the numbers of cache hits and misses, counted by row."""
 
     bytes: int = 0
     hits: int = 0
@@ -37,13 +37,13 @@ class _CachedRow:
     size: int
 
     def between(self, first: bytes, last: bytes) -> tuple[Segment, ...]:
-        """What `Store.segments` gives for such a range."""
+        """The segments that `Store.segments` returns for this range."""
         return self.segments[max(0, bisect_left(self.firsts, first) - 1) : bisect_right(self.firsts, last)]
 
 
 class SegmentCache:
-    """Holds whole rows of the manifest that were read more than once, the latest ones, up to so many bytes; none at 0.
-    Any thread may ask.
+    """Caches the segments of complete manifest rows that were read more than once, least recently used evicted first.
+    Disabled if `max_bytes` is 0. Thread-safe.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -54,12 +54,12 @@ class SegmentCache:
         self._size = self._hits = self._misses = 0
 
     def figures(self) -> SegmentCacheFigures:
-        """What it holds now, and what it has been asked for since it was made. Waits for no read."""
+        """The current figures. Does not wait for reads."""
         with self._lock:
             return SegmentCacheFigures(self._size, self._hits, self._misses)
 
     def segments(self, store: Store, where: SegmentsOf, row: GroupRow, first: bytes, last: bytes) -> Iterator[Segment]:
-        """Segments in order that may hold series from `first` to `last`, both included."""
+        """The segments, in order, that may contain series from `first` to `last`, both included."""
         with self._lock:
             cached = self._rows.get(where)
             if cached is not None:

@@ -1,7 +1,8 @@
-"""Numbers for the series of a bucket's buffer, and what else its records mean: the three ways in which they are read.
+"""Numbers the series of a bucket's buffer, and updates the index, in one of three ways.
 
-Live, every record counts for the index at once. Below the index's checkpoint the stored buckets are the truth, and
-records only supply samples. Past a replay that is still under way, records count for the index once that is over.
+Normally, each record updates the index at once. Below the index's checkpoint, the stored index buckets are
+authoritative, and records only supply samples. After a replay that is still running, records update the index once the
+replay is over.
 """
 
 from typing import Protocol
@@ -18,14 +19,14 @@ class SeriesNumbers(Protocol):
     """Numbers the series of one bucket, in the order of their first samples."""
 
     def take(self, batch: Columns, offsets: I64s) -> tuple[U32s, Rows]:
-        """Let a batch count, whose records have these offsets. The number of each series row, `MISSING` where its
-        samples are not kept, and the rows that got new ones in order.
+        """Process a batch whose records have these offsets. Returns the number of each series row, `MISSING` for series
+        whose samples are dropped, and the rows with new numbers, in order.
         """
         ...
 
 
 class LiveNumbers:
-    """The index numbers the series, and refuses those over the limit."""
+    """Uses the numbers of the index, which refuses series over the limit."""
 
     def __init__(self, index: ShardIndex, counters: Counters) -> None:
         self._index, self._counters = index, counters
@@ -38,7 +39,7 @@ class LiveNumbers:
 
 
 class SamplesOnly:
-    """The index has nothing to learn from these records."""
+    """Does not update the index."""
 
     def __init__(self) -> None:
         self._numbering = BucketNumbering()
@@ -48,9 +49,9 @@ class SamplesOnly:
 
 
 class TailNumbers:
-    """Keys are kept apart until `join`; from then on the index hears of every batch too.
+    """Collects the keys separately until `join`; from then on, each batch also updates the index.
 
-    The numbers stay the bucket's own to its end, since the index may refuse a key whose samples are in the buffer.
+    The bucket keeps its own numbers, because the index may refuse a key whose samples are in the buffer.
     """
 
     def __init__(self, counters: Counters) -> None:
@@ -70,13 +71,13 @@ class TailNumbers:
 
     @property
     def has_joined(self) -> bool:
-        """Whether the index hears of every batch."""
+        """Whether `join` was called."""
         return self._index is not None
 
     def join(self, index: ShardIndex) -> None:
-        """Let all that was taken count for the index, whose open bucket is this one."""
+        """Apply the collected keys to the index, whose open bucket must be this one."""
         if self._keys is None:
-            raise ValueError(f"the tail has joined the index in bucket {index.open.bucket} before")
+            raise ValueError(f"the tail has already joined the index in bucket {index.open.bucket}")
         taken = index.take_summary(self._keys.summary(), self._keys.part_keys().take)
         self._counters.new_keys += taken.new_keys
         self._counters.refused_rows += taken.refused

@@ -1,10 +1,10 @@
-"""A shard: it reads its partition, keeps index and buffer, closes buckets, and has them stored.
+"""A shard: reads its partition, updates its index and buffer, closes buckets, and passes them to the flusher.
 
-`start` takes the shard and brings back what was known; then `step` is called again and again by one thread, and
-`Flusher.step` by another. Nothing here sleeps but the log's poll, so a simulation can drive both by hand.
+`start` takes and recovers the shard. Then one thread calls `step` repeatedly, and another one `Flusher.step`. Only the
+log's poll waits, so a simulation can call both step by step.
 
-What was missed is read by the shard itself, bucket by bucket (direct), or by workers elsewhere; then the shard reads
-the tail behind it meanwhile, and `ReplayMerge` puts the two together.
+Missed records are replayed by the shard itself, bucket by bucket (direct), or by workers. In the latter case, the shard
+reads the tail meanwhile, and `ReplayMerge` merges the two.
 """
 
 from collections.abc import Callable
@@ -41,15 +41,15 @@ from strandline.wire.decode import Decoder
 
 _LOG = structlog.get_logger(__name__)
 _NOTHING_ACCEPTED = Accepted()
-# How often the brokers are asked where the log ends: while something waits for the answer, and otherwise.
+# How often the ends of the log are requested: while something depends on the answer, and otherwise.
 _ENDS_INTERVAL_S, _ENDS_INTERVAL_ACTIVE_S = 1.0, 5.0
 _SHORT_POLL_S = 0.02
-# So many closed buckets may wait for the store in a replay before reading waits for it.
+# How many closed buckets may wait for the store during a replay. Above this, reading pauses.
 _MAX_WAITING_BUCKETS = 8
 
 
 class Shard:
-    """One shard that has been taken. Made by `start`. `merge` is there while workers replay for it."""
+    """One shard that has been taken. Created by `start`. `merge` is set while workers replay for it."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Shard:
         *,
         reads_tail: bool = True,
     ) -> None:
-        """A shard that reads on as planned. One that does not read the tail ends with the last bucket that is cut."""
+        """Continue as `recovered` plans. Without `reads_tail`, reading ends with the last committed cut."""
         options, plan = parts.options, recovered.plan
         self.parts, self.status = parts, status
         self.ownership, self.view, self.index = recovered.ownership, recovered.view, recovered.index
@@ -85,14 +85,14 @@ class Shard:
         self.merge = self._merge_with(recovered.replay) if recovered.replay is not None else None
         self._ends = EndsWatch(parts.log, parts.present, parts.clock)
         self.horizon = ReadHorizon(parts.clock)
-        self._no_log = ThrottledWarning("the log is out of reach", str(options.shard), parts.clock)
-        self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._no_log)
-        self._no_results = ThrottledWarning("the replay's results are out of reach", str(options.shard), parts.clock)
+        self._log_warning = ThrottledWarning("the log is unreachable", str(options.shard), parts.clock)
+        self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._log_warning)
+        self._results_warning = ThrottledWarning("the replay's results can't be read", str(options.shard), parts.clock)
         self._is_copy_due = False
         self._checkpoints = CheckpointPublisher(parts, self.view, status)
         done = self.view.progress()
         self.stored_before = (min(done.stored_up_to) + 1 if done is not None else 0) * options.policy.flush_interval
-        """Samples before this time were stored when the shard was started, unless they come late."""
+        """Samples before this time were stored when the shard was started, except late ones."""
         self._current = self._open(plan.bucket)
         self._bucket_start = plan.bucket_start
         replays = plan.known_cuts or self.merge is not None
@@ -101,7 +101,7 @@ class Shard:
         else:
             status.enter(Phase.CATCHING_UP, parts.clock.now_ms())
         parts.log.seek(plan.position)
-        # Buckets that end where reading begins hold nothing to wait for.
+        # Close the buckets that end where reading begins.
         self._ingest(Records.none(plan.position))
 
     @classmethod
@@ -115,11 +115,11 @@ class Shard:
         stopping: Callable[[], bool] = lambda: False,
         reads_tail: bool = True,
     ) -> "Shard":
-        """Take the shard and load its index; from then on `step` reads. Workers replay meanwhile what is theirs.
-        With `take` it is taken from an owner that lives; without, a live one is left alone.
+        """Take the shard and load its index; after that, `step` reads. With `take`, the shard is taken over even from a
+        live owner.
 
-        Raises what a person has to decide (`DataLost`, `LogMismatch`, `AnotherShape`, `StillOwned`), whatever keeps the
-        store or the log from being read, and `StartStopped` once `stopping` says so.
+        Raises `DataLost`, `LogMismatch`, `AnotherShape` or `StillOwned` if an operator has to decide, the errors of the
+        store and the log, and `StartStopped` once `stopping` returns True.
         """
         recovered = recover(parts, status, take=take, accepted=accepted, stopping=stopping)
         with released_on_failure(parts.store, recovered.ownership):
@@ -127,29 +127,29 @@ class Shard:
 
     @property
     def bucket(self) -> int:
-        """The bucket that is open."""
+        """The open bucket."""
         return self._current.buffer.bucket
 
     @property
     def buffer(self) -> WriteBuffer:
-        """The open bucket's buffer."""
+        """The buffer of the open bucket."""
         return self._current.buffer
 
     @property
     def is_fully_stored(self) -> bool:
-        """Whether all that is cut is stored, and none of it is left to read."""
+        """Whether all cut buckets are read and stored."""
         return not self._bucket_ends.known and self.merge is None and not self.flusher.closed_buckets()
 
     def step(self) -> int:
-        """Read once, and do what follows from it; how many records came.
+        """Poll the log once and process the records. Returns their number.
 
-        Raises what is final. While Kafka is out of reach nothing is cut, and the next step tries again. While what is
-        closed fills the room for it, nothing is read: it is the store that has to go on.
+        Raises fatal errors. While Kafka is unreachable, nothing is cut, and the next step retries. While too many
+        closed buckets wait for the store, nothing is read.
         """
         options = self.parts.options
         self.status.turns += 1
         known, records, lag = self.status.counters.new_keys, Records.none(self.position), None
-        polls_briefly = not self._is_active() and not self.status.lag  # A start where nothing may be left to read.
+        polls_briefly = not self._is_active() and not self.status.lag  # In a start, nothing may be left to read.
         if self.merge is not None:
             self._continue_merge(self.merge)
         reads, waits = self._reads_tail or bool(self._bucket_ends.known), self.waits_for_store()
@@ -159,18 +159,18 @@ class Shard:
         if reads:
             try:
                 if waits:
-                    self._check_log_ends(idle=False)  # It falls behind, and has to say so.
+                    self._check_log_ends(idle=False)  # The growing lag must be reported.
                 else:
                     with self.stages.timing(Stage.CONSUME):
                         timeout = _SHORT_POLL_S if polls_briefly else options.poll_timeout_s
                         records = self.parts.log.poll(options.poll_records, timeout)
                     self._ingest(records)
                     lag = self._check_log_ends(idle=len(records) == 0)
-                self._no_log.is_over()
+                self._log_warning.is_over()
             except LogUnreachable as error:
                 self.status.counters.log_retries += 1
                 self.status.lag = None
-                self._no_log.about(error)
+                self._log_warning.about(error)
         index_stored = self._apply_stored()
         self.parts.index_storage.refresh(
             changed=index_stored or self.status.counters.new_keys > known, may_merge=self._is_active()
@@ -179,9 +179,9 @@ class Shard:
         return len(records)
 
     def close_at_position(self) -> None:
-        """Close the open bucket where reading stands, because the log has nothing to go on with: what was read up to
-        there is in no log any more. What is left of its time falls into the next bucket, as late samples do. Steps go
-        on without reading from then on: a replay by workers may still have to be merged before that can be stored.
+        """Close the open bucket at the position, because the log no longer has the records that were read, and reading
+        can't continue. The rest of the bucket's time falls into the next bucket, like late samples. From now on, steps
+        don't read: they may still have to merge a replay by workers before the bucket can be stored.
         """
         if not self._bucket_ends.known and self.position > self._bucket_start:
             self._close_bucket(self.position, early=True)
@@ -191,8 +191,8 @@ class Shard:
         self.flusher.flush_now()
 
     def waits_for_store(self) -> bool:
-        """Whether closed buckets wait that must be stored before more is read: too many in a replay, which reads faster
-        than any store writes, or so large that the rest of the disk is the open bucket's.
+        """Whether closed buckets must be stored before more is read: because they are too many during a replay, which
+        reads faster than the store writes, or so large that the open bucket needs the rest of the spill.
         """
         waiting, tail = self.flusher.closed_buckets(), self.merge.tail if self.merge is not None else ()
         if not waiting and not tail:
@@ -204,26 +204,24 @@ class Shard:
         return 2 * spilled > self.memory.spill.limit
 
     def close(self) -> None:
-        """Leave the shard: say so, and let go of the index. What is not stored lies in Kafka."""
+        """Release the shard and close the index. Records that are not stored will be read from Kafka again."""
         try:
-            self.flusher.leave()
+            self.flusher.release()
         except Retryable as error:
-            _LOG.warning(
-                "the owner could not say that it leaves", shard=str(self.parts.options.shard), error=str(error)
-            )
+            _LOG.warning("the shard could not be released", shard=str(self.parts.options.shard), error=str(error))
         self.parts.index_storage.close()
 
     def _continue_merge(self, merge: ReplayMerge) -> None:
-        """Close the buckets whose replay is done, and after the last of them let the tail count."""
+        """Close the replayed buckets whose jobs are done, and join the tail after the last one."""
         opened = self.index.open.bucket
         try:
             while len(self.flusher.closed_buckets()) < _MAX_WAITING_BUCKETS and merge.fold_next() is not None:
                 pass
             merge.remove_stored_jobs()
-            self._no_results.is_over()
+            self._results_warning.is_over()
         except Retryable as error:
             self.status.counters.store_retries += 1
-            self._no_results.about(error)
+            self._results_warning.about(error)
         self._is_copy_due = self._is_copy_due or self.index.open.bucket > opened
         if merge.replay.is_over:
             self._join_tail(merge)
@@ -231,7 +229,7 @@ class Shard:
             self.merge = None
 
     def _join_tail(self, merge: ReplayMerge) -> None:
-        """Let the tail count, in its order: the buckets that were closed meanwhile, and then the open one."""
+        """Apply the tail to the index, in order: the buckets that were closed meanwhile, then the open one."""
         for waiting in merge.take_tail():
             waiting.numbers.join(self.index)
             self._hand_over(waiting.cut, waiting.buffer, ClosedIndex.of(self.index), cut_committed=False)
@@ -241,18 +239,18 @@ class Shard:
             current.join(self.index)
 
     def _ingest(self, records: Records) -> None:
-        """Take records, closing buckets where they end."""
+        """Process records, and close buckets where they end."""
         if len(records):
-            # What was in the log at this present was read before.
+            # Everything that had reached the log by this time was read before.
             came_after = self.horizon.now().complete_at
             self.parts.present.observe_records(int(records.times.max()), came_after)
         rest = records
         while (cut := self._bucket_ends.next_cut(self.bucket, self._bucket_start, rest)) is not None:
-            place, offset = cut
-            if place:
-                self._take(rest.part(0, place))
+            index, offset = cut
+            if index:
+                self._take(rest.part(0, index))
             self._close_bucket(offset)
-            rest = rest.part(place, len(rest))
+            rest = rest.part(index, len(rest))
         self._offer_copy()
         if len(rest):
             self._take(rest)
@@ -260,39 +258,41 @@ class Shard:
         self.horizon.read_to(self.position)
 
     def _take(self, records: Records) -> None:
-        """Take records of the open bucket."""
+        """Process records of the open bucket."""
         self._offer_copy()
         self._current.take(records)
         self._last_record = records.part(len(records) - 1, len(records))
-        # With each part of a batch: what follows may ask the brokers, and fail.
+        # After each part of a batch: the next steps may send requests to the brokers and fail.
         self.position = records.position
 
     def _offer_copy(self) -> None:
-        """Before the next sample changes something, keep what the index knew at the last cut; not for each of many
-        cuts that follow each other.
+        """Take a snapshot of the index as of the last cut, before the next sample changes it. Only one for several cuts
+        without samples in between.
         """
         if self._is_copy_due and not self._is_merging():
             self._is_copy_due = False
             self.flusher.offer_copy(self.index.snapshot())
 
     def _check_log_ends(self, *, idle: bool) -> int | None:
-        """Ask the brokers where the log ends, now and then, and more often where something depends on it: the lag, and
-        whether a bucket is overdue that no record has closed. The lag, if they have just answered.
+        """Request the ends of the log regularly, and more often while something depends on them: the phase, or an
+        overdue bucket. Returns the lag if a recent answer has just arrived.
         """
         overdue = self._bucket_ends.lacks_end(self.bucket, self.parts.present.now_ms())
         is_needed = overdue or not self._is_active()
-        self._ends.ask(self.position, _ENDS_INTERVAL_ACTIVE_S if not is_needed else 0.0 if idle else _ENDS_INTERVAL_S)
+        self._ends.request(
+            self.position, _ENDS_INTERVAL_ACTIVE_S if not is_needed else 0.0 if idle else _ENDS_INTERVAL_S
+        )
         snapshot = self._ends.take()
         if snapshot is None:
             if self._ends.waiting_s > self.parts.options.warn_behind_s:
-                self.status.lag = None  # The last one is too old to mean anything.
+                self.status.lag = None  # The last known lag is too old.
             return None
         ends = snapshot.ends
         self.status.lag = max(0, ends.last_stable - self.position)
         self.horizon.add(snapshot, self.position)
         if self._bucket_ends.pin(self.bucket, snapshot, self.position):
             self._ingest(Records.none(self.position))
-        is_recent = self.parts.clock.monotonic() - snapshot.asked <= _ENDS_INTERVAL_ACTIVE_S
+        is_recent = self.parts.clock.monotonic() - snapshot.requested_at <= _ENDS_INTERVAL_ACTIVE_S
         return self.status.lag if is_recent else None
 
     def _merge_with(self, replay: Replay) -> ReplayMerge:
@@ -300,7 +300,7 @@ class Shard:
         return ReplayMerge(self.parts, replay, self.index, flusher=self.flusher, memory=memory, counters=counters)
 
     def _is_merging(self) -> bool:
-        """Whether replayed buckets are still to be closed."""
+        """Whether there are replayed buckets that are not closed yet."""
         return self.merge is not None and not self.merge.replay.is_over
 
     def _is_active(self) -> bool:
@@ -310,7 +310,7 @@ class Shard:
         with self.stages.timing(Stage.CUT):
             bucket, numbers = self.bucket, self._current.numbers
             known = self._bucket_ends.take()
-            # When it expires is settled as it is committed.
+            # The expiry is set when it is committed.
             last = mark_of_last(self._last_record) if len(self._last_record) else None
             ours = CutRow(bucket, self._bucket_start, end, expires=0, last=last, closed_early=early)
             cut = known or self._with_loss(ours)
@@ -325,7 +325,7 @@ class Shard:
             self._bucket_start = end
 
     def _hand_over(self, cut: CutRow, buffer: FrozenBuffer, index: ClosedIndex | None, *, cut_committed: bool) -> None:
-        """Have a closed bucket stored."""
+        """Pass a closed bucket to the flusher."""
         missing, urgent = self._missing(cut.bucket), not self._is_active()
         for group in frozenset(range(self.parts.options.groups)) - missing:
             buffer.release(group)
@@ -362,11 +362,11 @@ class Shard:
             return TailNumbers(self.status.counters)
         if bucket == self.index.open.bucket:
             return LiveNumbers(self.index, self.status.counters)
-        # Below the index's checkpoint the stored buckets are the truth about keys.
+        # Below the index's checkpoint, the stored index buckets are authoritative for keys.
         return SamplesOnly()
 
     def _apply_stored(self) -> bool:
-        """Let the index know which of its buckets are stored; whether there were some."""
+        """Tell the index which of its buckets have been stored. Returns whether there were any."""
         taken = self.flusher.take_stored()
         for stored in taken:
             self.index.stored(stored.bucket, stored.expires)
@@ -375,7 +375,7 @@ class Shard:
         return bool(taken)
 
     def _advance_phase(self, lag: int | None) -> None:
-        """Go on towards ACTIVE: all that was planned is stored, and what is left to read is little."""
+        """Advance the phase. A shard is ACTIVE once everything planned is stored and the lag is small."""
         status = self.status
         if self._is_active():
             return
@@ -388,7 +388,7 @@ class Shard:
             return
         status.catch_up(lag, self.parts.clock.now_ms())
         unstored = any(closed.bucket <= self._plan.required for closed in self.flusher.closed_buckets())
-        # By a lag of just now: an old one says nothing.
+        # Only by a current lag.
         if self._reads_tail and lag is not None and lag <= self.parts.options.active_lag and not unstored:
-            self.parts.index_storage.refresh_now()  # Those keys, too, that it has only just got.
+            self.parts.index_storage.refresh_now()  # Make the newest keys visible as well.
             status.enter(Phase.ACTIVE, self.parts.clock.now_ms())

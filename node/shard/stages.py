@@ -1,4 +1,4 @@
-"""How much CPU time each stage of a shard's work takes, by thread time: for benchmarks, and to see where it goes."""
+"""The CPU time of each stage of a shard's work, by thread time: for metrics and benchmarks."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from types import TracebackType
 
 
 class Stage(StrEnum):
-    """The stages, in the order in which a sample passes them. Adding new keys to the index is part of the look-up."""
+    """The stages, in the order in which a sample passes them. Adding new keys to the index is part of LOOK_UP."""
 
     CONSUME = "consume"
     SNAPPY = "snappy"
@@ -23,25 +23,25 @@ class Stage(StrEnum):
 
 
 class Stages:
-    """Seconds of CPU by stage. Each stage is timed by one thread; a stage inside another counts for itself only."""
+    """CPU seconds by stage. One thread times each stage. The time of a nested stage counts for that stage only."""
 
     def __init__(self) -> None:
         self.seconds: dict[Stage, float] = dict.fromkeys(Stage, 0.0)
         self._inner = _Inner()
 
     def timing(self, stage: Stage) -> AbstractContextManager[None]:
-        """Count the calling thread's CPU time inside for a stage."""
+        """A context whose CPU time, in the calling thread, counts for a stage."""
         return _Timing(self.seconds, self._inner, stage)
 
 
 class _Inner(threading.local):
-    """What the stages took that have ended inside the one that the thread is in."""
+    """The time of the nested stages that have ended within the current stage of the thread."""
 
     seconds = 0.0
 
 
 class _Timing(AbstractContextManager[None]):
-    """One passage through a stage. Not a generator: a shard enters several stages in each step."""
+    """The context of one stage. Not a generator, which would be slower: each step enters several stages."""
 
     __slots__ = ("_began", "_inner", "_outer", "_seconds", "_stage")
 

@@ -1,7 +1,7 @@
-"""A shard's start, up to the point where it reads: what the manifest says, and the index as of its checkpoint.
+"""The steps of a shard's start before it reads: the manifest, the offsets, and the index as of its checkpoint.
 
-What a person must decide is raised as an error; whatever else has to be in the manifest before the first record is read
-is committed here.
+An error is raised if an operator has to decide. Everything else that must be in the manifest before the first record is
+read is committed here.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,24 +40,24 @@ from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite
 _LOG = structlog.get_logger(__name__)
 _HEARTBEAT_S = 10.0
 _READ_TIMEOUT_S, _READ_ATTEMPTS = 5.0, 12
-_EXPIRED_IN_A_ROW = 3
+_MAX_CONSECUTIVE_EXPIRED = 3
 
 
 class StartStopped(Retryable):
-    """Somebody wants the process to end before the shard has started."""
+    """The process was stopped before the shard had started."""
 
 
-class ManifestUnread(Fatal):
+class ManifestMissing(Fatal):
     """A shard that was just taken has no manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingPlan:
-    """Where reading begins: the bucket, the offset, and the cuts that are committed ahead, oldest first.
+    """Where reading begins: the bucket, the offset, and the committed cuts from there on, oldest first.
 
-    `missing` are the groups of each of those buckets that have no row yet. The shard is active only once all is stored
-    up to `required`: what an owner before had cut. Up to `lost_to` the log has nothing any more, and a person has
-    accepted that.
+    `missing` are the groups without a row in each of those buckets. The shard becomes active only once everything up to
+    bucket `required`, the last one that a previous owner had cut, is stored. The records below `lost_to` are no longer
+    in the log, and an operator has accepted the loss.
     """
 
     bucket: int
@@ -69,28 +69,30 @@ class ReadingPlan:
     lost_to: int | None = None
 
     def with_cuts(self, done: Progress) -> "ReadingPlan":
-        """The same, with all cuts that are committed by now."""
+        """The same plan with all cuts that are committed by now."""
         return replace(_plan(done, self.lost_to), required=self.required)
 
-    def behind(self, done: Progress) -> "ReadingPlan":
-        """Reading begins behind the newest cut: what lies before is read by others."""
+    def after_last_cut(self, done: Progress) -> "ReadingPlan":
+        """A plan that begins after the newest cut: workers read what is before it."""
         last = done.cuts[-1]
         position = max(last.end, self.lost_to or 0)
         return ReadingPlan(last.bucket + 1, last.end, position, (), {}, last.bucket, self.lost_to)
 
 
 def read_manifest(store: Store, ownership: Ownership, groups: int, present: int) -> ManifestView:
-    """The manifest of a shard that we own."""
+    """Read the manifest of a shard that we own."""
     rows = store.manifest(ownership.shard)
     if rows is None:
-        raise ManifestUnread(f"the manifest of {ownership.shard} is gone, though the shard was just taken")
+        raise ManifestMissing(f"the manifest of {ownership.shard} is gone, though the shard was just taken")
     return ManifestView(ownership.shard, groups, without_expired_cuts(rows, present))
 
 
 def settle_offsets(
     parts: ShardParts, ownership: Ownership, view: ManifestView, *, partitions: int, accepted: Accepted
 ) -> ReadingPlan:
-    """Decide where to read from, and commit what that takes. `partitions` is how many the dataset was made with."""
+    """Decide where reading begins, and commit the necessary rows. `partitions` is the dataset's number of partitions
+    when it was created.
+    """
     options, log = parts.options, parts.log
     ends, topic_id, done = log.ends(), log.topic_id(), view.progress()
     refilled_at = find_refilled(log, done.cuts, ends) if done is not None and view.topic_id == topic_id else None
@@ -111,24 +113,26 @@ def settle_offsets(
         view.committed(write)
     lost_to = None
     if isinstance(decision, RecordLoss):
-        lost_to = decision.end
-        _LOG.warning("a loss is recorded", shard=str(options.shard), first=decision.first, end=decision.end)
+        lost_to = decision.behind
+        _LOG.warning(
+            "an accepted loss is recorded", shard=str(options.shard), first=decision.first, end=decision.behind
+        )
     done = view.progress()
     if done is None:
-        raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
+        raise ManifestMissing(f"the manifest of {options.shard} has no cut row")
     return _plan(done, lost_to)
 
 
 @dataclass(frozen=True, slots=True)
 class AcquireProgress:
-    """Shows what a start waits for before it owns the shard."""
+    """Reports what a start waits for before it owns the shard."""
 
     parts: ShardParts
     status: Status
     stopping: Callable[[], bool]
 
     def report(self, reason: str) -> None:
-        """It still waits, for this. Raises `StartStopped` if the start is not wanted any more."""
+        """Set the reason for waiting. Raises `StartStopped` if the start was stopped."""
         self.status.reason = reason
         self.status.turns += 1
         if self.stopping():
@@ -137,7 +141,7 @@ class AcquireProgress:
 
 @dataclass(slots=True)
 class LoadProgress:
-    """Hears how much of an index is loaded, and says meanwhile that the owner lives."""
+    """Reports how much of an index is loaded, and writes heartbeats meanwhile."""
 
     parts: ShardParts
     ownership: Ownership
@@ -150,12 +154,12 @@ class LoadProgress:
         self._heartbeat_at = self.parts.clock.monotonic()
 
     def report(self, fraction: float) -> None:
-        """So much is done. Raises `StartStopped` if the rest is not wanted."""
+        """Set the loaded fraction. Raises `StartStopped` if the start was stopped."""
         self.status.fraction = fraction
         self.keep_alive()
 
     def keep_alive(self) -> None:
-        """It goes on, at something that does not count. Raises as `on_progress` does."""
+        """Count an iteration, and write a heartbeat if it is due. Raises `StartStopped` if the start was stopped."""
         self.status.turns += 1
         if self.stopping():
             raise StartStopped(f"the start of {self.parts.options.shard} was stopped")
@@ -169,16 +173,16 @@ class LoadProgress:
 
 
 def load_shard_index(parts: ShardParts, view: ManifestView, loading: LoadProgress, repair: IndexRepair) -> ShardIndex:
-    """The index as of its checkpoint, from the local copy and newer buckets, or from all of them. Raises what `repair`
-    raises about a damaged one.
+    """Load the index as of its checkpoint, from the local copy and newer buckets, or from all buckets. Raises the
+    errors of `repair` for a damaged bucket.
     """
     options = parts.options
     designated = designated_group(options.shard, options.groups)
-    # Whatever their dates say: what has expired is known by its absence.
+    # All rows regardless of their expiry: an expired bucket is detected by its absence.
     rows = index_rows(view.rows(), designated, now=0)
     done = view.progress()
     if done is None:
-        raise ManifestUnread(f"the manifest of {options.shard} has no cut row")
+        raise ManifestMissing(f"the manifest of {options.shard} has no cut row")
     opened = parts.index_storage.open(view.topic_id, rows)
     repair.copy = opened.copy
     copied = opened.copy.bucket if opened.copy is not None else None
@@ -203,14 +207,14 @@ def load_shard_index(parts: ShardParts, view: ManifestView, loading: LoadProgres
 def _stored_buckets(
     parts: ShardParts, rows: Sequence[GroupRow], loading: LoadProgress, repair: IndexRepair
 ) -> Iterator[StoredBucket]:
-    """The buckets that the rows name, newest first.
+    """The buckets that the rows reference, newest first.
 
-    Rows outlive what they name. A bucket counts as expired if it is not there any more and the present has passed its
-    date; after some of those in a row the older ones are not asked for.
+    Rows outlive the buckets that they reference. A bucket counts as expired if it is missing and the present has passed
+    its expiry. After `_MAX_CONSECUTIVE_EXPIRED` of them, older buckets are not read.
     """
     expired = 0
     for done, row in enumerate(rows):
-        if row.index is not None and expired < _EXPIRED_IN_A_ROW:
+        if row.index is not None and expired < _MAX_CONSECUTIVE_EXPIRED:
             where = IndexBucketOf(parts.options.shard, row.bucket, row.index.attempt)
             data = tuple(parts.store.index_bucket(where))
             if not data and row.index.rows and parts.present.now_ms() >= row.data_expires:
@@ -222,7 +226,7 @@ def _stored_buckets(
 
 
 def _checkpoint(parts: ShardParts, done: Progress, ends: LogEnds) -> int:
-    """Where reading goes on; behind what workers have read already, if the log has no more of that."""
+    """Where reading continues: at the checkpoint, or after what workers have read if the log no longer has that."""
     if done.resume_at >= ends.start or parts.replays is None:
         return done.resume_at
     store, shard = parts.store, parts.options.shard
@@ -239,7 +243,7 @@ def _look_back(parts: ShardParts) -> int | None:
 def _write_of(
     decision: Decision, parts: ShardParts, view: ManifestView, ends: LogEnds, topic_id: str
 ) -> ManifestWrite | None:
-    """What has to be in the manifest before the first record is read."""
+    """The rows that must be committed before the first record is read."""
     done = view.progress()
     first = _time_of_first_record(parts, ends, decision.offset) if isinstance(decision, StartFresh | Reset) else None
     present = parts.present.now_ms()
@@ -251,7 +255,7 @@ def _write_of(
             return ManifestWrite(cuts=(cut,), topic_id=topic_id, present=present)
         case Reset(offset):
             cut = _first_cut(parts, view, offset, present, first)
-            # Behind every bucket that has rows, so that none of those is touched.
+            # After all buckets that have rows, so that none of them is changed.
             least = (done.cuts[-1].bucket + 1) if done is not None else cut.bucket
             cut = replace(cut, bucket=max(cut.bucket, least))
             return ManifestWrite(cuts=(cut,), topic_id=topic_id, present=present)
@@ -260,16 +264,16 @@ def _write_of(
             lost = [cut for cut in cuts if cut.end > first and cut.start < behind and not cut.reset]
             rows = [replace(cut, lost_to=min(behind, cut.end)) for cut in lost]
             if cuts and behind > cuts[-1].end:
-                # The open bucket, closed where the loss ends: so that the loss is on record at once, and not with the
-                # next cut. What is left of the bucket's time falls into the next one, as late samples do.
+                # The open bucket, closed at the end of the loss, so that the loss is recorded at once and not with the
+                # next cut. The rest of the bucket's time falls into the next bucket, like late samples.
                 expires = view.row_expiry(present + parts.options.row_lifetime)
                 rows.append(CutRow(cuts[-1].bucket + 1, cuts[-1].end, behind, expires, lost_to=behind))
             return ManifestWrite(cuts=tuple(rows), present=present)
 
 
 def _time_of_first_record(parts: ShardParts, ends: LogEnds, offset: int) -> int | None:
-    """The time of the first record from the offset on; None if there is none. The present gets to know it: without the
-    brokers' clock a node's or a store's that is years behind would have buckets begin years ago.
+    """The time of the first record from the offset on; None if there is none. Also passes it to the present: without
+    the brokers' clock, a clock of the node or store that is years behind would make the first bucket years old.
     """
     time = _time_of_first(parts.log, offset, ends.last_stable) if offset < ends.last_stable else None
     if time is not None:
@@ -278,17 +282,17 @@ def _time_of_first_record(parts: ShardParts, ends: LogEnds, offset: int) -> int 
 
 
 def _first_cut(parts: ShardParts, view: ManifestView, offset: int, present: int, first: int | None) -> CutRow:
-    """The row for the bucket before that of the record at the offset, or before that of now if there is none."""
+    """The cut row of the bucket before that of the record at the offset; without a record, before the current one."""
     options = parts.options
     expires = view.row_expiry(present + options.row_lifetime)
-    # Whichever is less: the brokers' clock may have been ahead, and the buckets up to its time would be skipped.
+    # The smaller one: the brokers' clock may have been ahead, and the buckets up to its time would be skipped.
     time = present if first is None else min(present, first)
     bucket = Cutting(options.policy.flush_interval, options.grace).bucket_of(time) - 1
     return CutRow(bucket, offset, offset, expires, reset=True)
 
 
 def _time_of_first(log: PartitionLog, offset: int, behind: int) -> int | None:
-    """The time of the first record in a range; None if it has none, or all in it were taken back."""
+    """The time of the first record in a range; None if it has no time, or there is no visible record."""
     log.seek(offset)
     for _ in range(_READ_ATTEMPTS):
         records = log.poll(1, _READ_TIMEOUT_S)
@@ -297,7 +301,7 @@ def _time_of_first(log: PartitionLog, offset: int, behind: int) -> int | None:
         if records.position >= behind:
             return None
     raise LogUnreachable(
-        f"offset {offset} is in the log and could not be read in {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
+        f"offset {offset} is in the log but was not read within {_READ_ATTEMPTS * _READ_TIMEOUT_S:.0f} s",
         remedy="Check that the brokers are healthy",
     )
 
@@ -306,7 +310,7 @@ def _plan(done: Progress, lost_to: int | None) -> ReadingPlan:
     first = min(done.stored_up_to) + 1
     known = [cut for cut in done.cuts if cut.bucket >= first]
     start = known[0].start if known else done.cuts[-1].end
-    # Not behind every loss: workers may have read what lies before it, and then only their results have that.
+    # Not after every loss: workers may have read what is before it, and then only their results have that.
     position = max(start, done.resume_at)
     missing = {cut.bucket: done.missing[cut.bucket] for cut in known}
     return ReadingPlan(first, start, position, known, missing, done.cuts[-1].bucket, lost_to)

@@ -1,11 +1,11 @@
-"""What a shard is doing, for whoever asks: phases and counters."""
+"""The status of a shard: phase, progress and counters."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """The states of a shard, in the order of a start; then the two that end it. Only ACTIVE is ready."""
+    """The phases of a start in order, then those of a shard that has ended. A shard is ready only when ACTIVE."""
 
     ACQUIRING = "acquiring"
     RECOVERING_INDEX = "recovering-index"
@@ -22,15 +22,15 @@ _ENDED = (Phase.FENCED, Phase.FAILED, Phase.STOPPED)
 
 @dataclass(slots=True)
 class Counters:
-    """What a shard has done since it started. Written by the shard's own threads, each field by one of them.
+    """Counts of a shard since its start. Each field is written by one of the shard's threads.
 
-    `dropped_series` counts series that are no part key or break a limit, by reason; `refused_rows` those over the
-    series limit; `too_old` and `too_far_ahead` samples whose time is too far from their record's. Of the index buckets
-    that were stored, `index_records` counts the keys' records in them, `rolled_over_keys` those that were written again
-    only lest they expire, and `ended_keys` the keys that had ended.
+    `dropped_series` counts, by reason, series that are not valid part keys or exceed a limit, and `refused_rows` those
+    over the series limit. `too_old` and `too_far_ahead` count samples whose time is too far from their record's.
+    `index_records` counts the key records in stored index buckets, `rolled_over_keys` those that were rolled over, and
+    `ended_keys` those of ended keys.
 
-    Three fields are no counts but tell of the last time: the record time of the newest record that was read, when
-    something was last stored, and the size of the last index bucket; 0 before the first.
+    Three fields are not counts; they are 0 before their first value: the record time of the newest record that was
+    read, the time of the last commit of a group, and the size of the last index bucket.
     """
 
     records: int = 0
@@ -63,12 +63,16 @@ class Counters:
 
 @dataclass(slots=True)
 class Status:
-    """Where a shard stands. `fraction` is how much of the phase is done, None where that has no meaning. `lag` is how
-    many offsets up to the last stable one are not read, None while the brokers don't answer, and `most_lag` the highest
-    of the phase in which it catches up. `entered` has the time at which each phase of the start began.
-    `time_left` is for how many milliseconds Kafka surely keeps what is not stored yet, None if it keeps it for ever.
-    `turns` rises with every turn of the shard's loop and every piece that a start brings in: whoever watches knows by
-    it that the shard is not stuck. `stuck` names what makes no progress though the loop turns; empty if all does.
+    """The progress of a shard.
+
+    - `fraction`: how much of the phase is done, None if it can't be measured.
+    - `lag`: the number of unread offsets below the last stable offset, None while the brokers don't answer. `most_lag`:
+      the highest lag of the phase CATCHING_UP.
+    - `entered`: when each phase of the start began.
+    - `time_left`: the retention margin, for how many milliseconds Kafka is guaranteed to keep what is not stored; None
+      if unlimited.
+    - `turns`: counts the iterations of the shard's loop and the steps of a start, as a heartbeat for the supervisor.
+    - `stuck`: names the part that makes no progress although the loop iterates; empty if there is none.
     """
 
     phase: Phase = Phase.ACQUIRING
@@ -84,11 +88,11 @@ class Status:
     counters: Counters = field(default_factory=Counters)
 
     def copy(self) -> "Status":
-        """As it is now, to keep: what the shard's threads do from now on does not show in it."""
+        """A copy that the shard's threads don't change."""
         return replace(self, counters=replace(self.counters))
 
     def enter(self, phase: Phase, now: int, fraction: float | None = None) -> None:
-        """Go on to a phase of the start. What has ended does not: another thread may just have said so."""
+        """Enter a phase of the start, unless the shard has ended, which another thread may just have set."""
         if self.phase in _ENDED:
             return
         if self.phase.value not in self.entered or phase is not self.phase:
@@ -96,8 +100,8 @@ class Status:
         self.phase, self.fraction = phase, fraction
 
     def catch_up(self, lag: int | None, now: int) -> None:
-        """Read on towards the log's end, so many records behind it if that was just asked for. What is done of that is
-        what the lag has fallen from the highest that it was: a log that grows as fast as it is read gets no nearer.
+        """Be in the phase CATCHING_UP, with this lag if it is current. The fraction is how far the lag has fallen from
+        its maximum: if the log grows as fast as it is read, there is no progress.
         """
         if self.phase is not Phase.CATCHING_UP:
             self.enter(Phase.CATCHING_UP, now)

@@ -1,4 +1,4 @@
-"""What a shard is doing, in a file, for whoever watches its process."""
+"""A file with a shard's status, for monitoring its process."""
 
 import json
 import os
@@ -22,11 +22,11 @@ _LOG = structlog.get_logger(__name__)
 
 
 class StatusFileUnwritable(Fatal):
-    """The file for the status can't be written."""
+    """The status file can't be written."""
 
 
 def status_of(running: RunningShard) -> dict[str, Any]:
-    """A shard's status as a document: phase, counters, buffer, CPU seconds by stage and of the process."""
+    """A shard's status as a JSON document: phase, counters, buffer, and CPU seconds of the process and by stage."""
     shard = running.shard
     document: dict[str, Any] = asdict(running.status) | {
         "pid": os.getpid(),
@@ -52,23 +52,23 @@ def status_of(running: RunningShard) -> dict[str, Any]:
 
 
 class StatusFile:
-    """A file with a shard's status, written whole or not at all."""
+    """A file with a shard's status, replaced atomically."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path, self._clock = path, clock
 
     @contextmanager
-    def kept_of(self, running: RunningShard) -> Iterator[None]:
-        """Keep the file true while the shard runs, by a thread of its own, and once more at the end.
+    def updating(self, running: RunningShard) -> Iterator[None]:
+        """Update the file from a separate thread while the shard runs, and once more at the end.
 
-        Raises `StatusFileUnwritable` at the beginning only: a full disk must neither end a shard nor hide why it ended.
+        Raises `StatusFileUnwritable` only at the beginning: a full disk must neither end a shard nor hide why it ended.
         """
         self.write(running)
         ended = threading.Event()
 
         def keep() -> None:
             while not ended.wait(_EVERY_S):
-                self._write_or_say(running)
+                self._write_or_log(running)
 
         keeper = threading.Thread(target=keep, name="status", daemon=True)
         keeper.start()
@@ -77,7 +77,7 @@ class StatusFile:
         finally:
             ended.set()
             keeper.join()
-            self._write_or_say(running)
+            self._write_or_log(running)
 
     def write(self, running: RunningShard) -> None:
         """Write it now. Raises `StatusFileUnwritable`."""
@@ -89,14 +89,14 @@ class StatusFile:
         except OSError as error:
             raise StatusFileUnwritable(
                 f"the status file {self._path} can't be written: {error.strerror}",
-                remedy="Name a file in a folder that exists and may be written to",
+                remedy="Name a file in an existing, writable folder",
             ) from error
 
-    def _write_or_say(self, running: RunningShard) -> None:
+    def _write_or_log(self, running: RunningShard) -> None:
         try:
             self.write(running)
         except StatusFileUnwritable as error:
-            _LOG.warning("the status is not told", error=str(error))
+            _LOG.warning("the status file could not be updated", error=str(error))
 
 
 def _resident_bytes() -> int:

@@ -1,6 +1,6 @@
-"""Whether a shard's store answers: seen by what becomes of the calls that the shard makes anyway.
+"""Whether a shard's store answers, by the outcomes of the shard's regular calls.
 
-An owner writes its heartbeat every ten seconds, so that a store that answers again is known within that time.
+An owner writes a heartbeat every ten seconds, so a store that answers again is detected within that time.
 """
 
 import threading
@@ -14,18 +14,18 @@ from strandline.clock import Clock
 from strandline.errors import Retryable
 
 if TYPE_CHECKING:
-    # Reports name the figures below, and whoever reads reports must not load a store for that.
+    # The supervisor imports the figures below, and must not load a store.
     from strandline.store.protocol import Store
 
 Item = TypeVar("Item")
 NOT_ANSWERING_S = 30.0
-"""After this long without an answer a store counts as one that does not answer."""
+"""A store counts as not answering after this long without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """A store, as people know it; for how many seconds it has been asked without an answer, 0 while it answers; and how
-    many calls have failed since its last answer.
+    """The name of a store for messages; how many seconds calls have had no answer, 0 while it answers; and the number
+    of failed calls since its last answer.
     """
 
     name: str = ""
@@ -34,12 +34,12 @@ class StoreFigures:
 
     @property
     def is_answering(self) -> bool:
-        """Whether it has answered lately, or was not asked."""
+        """Whether it has answered recently, or had no calls."""
         return self.unanswered_s < NOT_ANSWERING_S
 
 
 class Outcome(Enum):
-    """What a call came to. OPEN: it has returned, and the store need not have said anything yet."""
+    """The outcome of a call. OPEN: it has returned, but possibly without an answer of the store."""
 
     ANSWERED = 1
     FAILED = 2
@@ -48,24 +48,24 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class StoreCall:
-    """A call that is under way."""
+    """A call in progress."""
 
     outcome: Outcome = Outcome.ANSWERED
 
 
 class StoreHealth:
-    """Counts calls and their outcomes. Any thread may."""
+    """Counts calls and their outcomes. Thread-safe."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         self._name, self._clock = name, clock
         self._lock = threading.Lock()
         self._pending = self._failures = 0
-        # When the first call began that has no answer, of those since the last answer.
+        # When the first unanswered call since the last answer began.
         self._unanswered_since: float | None = None
 
     @contextmanager
     def call(self) -> Iterator[StoreCall]:
-        """Around a call. A `Retryable` is no answer; any other error is one."""
+        """The context of a call. A `Retryable` error means that there was no answer; any other error is an answer."""
         with self._lock:
             self._pending += 1
             if self._unanswered_since is None:
@@ -80,7 +80,7 @@ class StoreHealth:
             self._ended(call.outcome)
 
     def figures(self) -> StoreFigures:
-        """As of now."""
+        """The current figures."""
         with self._lock:
             since = self._unanswered_since
             waited = 0.0 if since is None else max(0.0, self._clock.monotonic() - since)
@@ -91,7 +91,7 @@ class StoreHealth:
             self._pending -= 1
             if outcome is Outcome.ANSWERED:
                 self._failures = 0
-                # Other calls wait from now on: the store answers.
+                # The store answers, so other pending calls count as waiting from now on.
                 self._unanswered_since = self._clock.monotonic() if self._pending else None
             elif outcome is Outcome.FAILED:
                 self._failures += 1
@@ -100,12 +100,12 @@ class StoreHealth:
 
 
 def watched(store: "Store", health: StoreHealth) -> "Store":
-    """The same store, whose calls count for its health."""
+    """A wrapper of the store that counts its calls for `health`."""
     return cast("Store", _WatchedStore(store, health))
 
 
 class _WatchedStore:
-    """Passes every call on. By name, so that it knows nothing of what stores can do."""
+    """Forwards all calls by name, so that it does not depend on the methods of `Store`."""
 
     def __init__(self, store: "Store", health: StoreHealth) -> None:
         self._store, self._health = store, health
@@ -120,7 +120,7 @@ class _WatchedStore:
             with self._health.call() as watched_call:
                 result = method(*arguments, **options)
                 if isinstance(result, Iterator):
-                    # The first row is the first answer.
+                    # The first answer is the first row.
                     watched_call.outcome = Outcome.OPEN
             return self._watched_rows(result) if isinstance(result, Iterator) else result
 
@@ -128,7 +128,7 @@ class _WatchedStore:
         return call
 
     def _watched_rows(self, rows: Iterator[Item]) -> Iterator[Item]:
-        """Rows that the store is asked for one after the other."""
+        """Counts each row as a call."""
         ended = object()
         while True:
             with self._health.call():

@@ -1,7 +1,7 @@
-"""Whether the storing thread gets on, as the reading thread sees it.
+"""Detects a hanging storing thread, from the reading thread.
 
-A call to the store may take as long as the store's own time-outs and retries allow, and a store that is away is tried
-again with pauses: neither is a hang. What counts as progress is each turn of the thread, and each answer to a write.
+A call to the store may take as long as the store's timeouts and retries, and calls to an unreachable store are retried
+with pauses. Neither is a hang. Each iteration of the thread and each answer to a write counts as progress.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from strandline.node.shard.parts import StoreProgress
 
 @dataclass(slots=True)
 class StoringWatch:
-    """One storing thread, looked at by one other thread. `iterated` is called by the storing thread alone."""
+    """Monitors one storing thread, which calls `iterated`. Only the reading thread calls `stuck_s`."""
 
     progress: StoreProgress
     clock: Clock
@@ -21,13 +21,11 @@ class StoringWatch:
     _since: float = 0.0
 
     def iterated(self) -> None:
-        """The thread has done a piece of work, or found that none is due."""
+        """The thread has completed an iteration."""
         self._iterations += 1
 
     def stuck_s(self) -> float:
-        """For how many seconds the thread has made no progress, beyond what calls to the store may take; 0 if it
-        has.
-        """
+        """How long the thread has made no progress, beyond the time that calls to the store may take; 0 if it has."""
         now, progress = self.clock.monotonic(), (self._iterations, self.progress.answers())
         if progress != self._last_progress:
             self._last_progress, self._since = progress, now

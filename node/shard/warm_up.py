@@ -1,8 +1,8 @@
-"""Some hours of a shard, lived through in a moment before its own begin: with a log, a store and a clock of their own.
+"""Loads all kernels before a shard starts, by running some hours of a shard with its own log, store and clock.
 
-Kernels are compiled when they are first called, unless numba's cache has them. A new installation compiles those of the
-first record for some ten seconds and those of the first bucket for as long, and the loop of an active shard must not
-stand still for that: whoever watches it would take it for one that hangs. A start may take its time.
+Kernels are compiled at their first call, unless numba's cache has them. In a new installation, this takes some ten
+seconds for the first record, and as long for the first bucket. If the loop of an active shard waited for it, the
+supervisor would take it for a hang. A start may take longer.
 """
 
 import shutil
@@ -40,7 +40,7 @@ from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 
 _LOG = structlog.get_logger(__name__)
-# Of this process: some have many shards, one after the other.
+# For the whole process, which may run several shards one after the other.
 _COMPILED = threading.Event()
 _HOUR = 3_600_000
 # Within these hours keys end and are purged.
@@ -49,16 +49,16 @@ _HOURS = 5
 
 
 class WarmUp:
-    """One in the background, while a start waits for others."""
+    """A warm-up in a background thread, while a start waits for Kafka and the store."""
 
     def __init__(self, folder: Path) -> None:
-        """The folder is made, and removed again."""
+        """Start the thread. The folder is created, and removed at the end."""
         self._cancelled = threading.Event()
-        self._thread = threading.Thread(target=_warm_up_or_log, args=(folder, self._cancelled), name="rehearsal")
+        self._thread = threading.Thread(target=_warm_up_or_log, args=(folder, self._cancelled), name="warm-up")
         self._thread.start()
 
     def wait(self) -> None:
-        """Until it is over."""
+        """Wait until it has ended."""
         self._thread.join()
 
     def __enter__(self) -> Self:
@@ -67,7 +67,7 @@ class WarmUp:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A start that failed has nobody who would need it.
+        # A failed start does not need it.
         self._cancelled.set()
         self.wait()
 
@@ -78,12 +78,12 @@ def _warm_up_or_log(folder: Path, is_cancelled: threading.Event) -> None:
     try:
         warm_up(folder, is_cancelled.is_set)
     except Exception:  # noqa: BLE001 - it is logged
-        # What is wrong will be seen again, where it is told what to do about it.
-        _LOG.exception("the rehearsal failed, and the shard starts without it")
+        # The shard will fail in the same way, and then report the error with its remedy.
+        _LOG.exception("the warm-up failed, the shard starts without it")
 
 
 def warm_up(folder: Path, is_cancelled: Callable[[], bool] = lambda: False) -> None:
-    """Have all the kernels at hand that a shard calls. The folder is made, and removed again."""
+    """Load all kernels that a shard calls. The folder is created, and removed at the end."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
@@ -91,7 +91,7 @@ def warm_up(folder: Path, is_cancelled: Callable[[], bool] = lambda: False) -> N
         with closing(open_sqlite_store(folder / "store.sqlite", clock)) as store:
             present = Present(clock, store.server_time)
             parts = ShardParts(_options(folder), log, store, MemoryStorage(), MemoryDeadLetters(), clock, present)
-            # The second one loads what the first one has stored.
+            # The second start loads what the first one has stored.
             for _ in range(2):
                 _run_hours(Shard.start(parts, Status()), log, clock, is_cancelled)
         _read_local_copy()
@@ -108,7 +108,7 @@ def _run_hours(shard: Shard, log: MemoryLog, clock: ManualClock, is_cancelled: C
             break
         now = clock.now_ms()
         for name in ("of all hours", f"of hour {now}"):
-            series = Series([("__name__", "rehearsed"), ("name", name)], [(now, 1.0), (now + 1, 2.0)])
+            series = Series([("__name__", "warm_up"), ("name", name)], [(now, 1.0), (now + 1, 2.0)])
             log.append(compress(encode_request([series])), now)
             _drain(shard)
         _read(shard)
@@ -131,7 +131,7 @@ def _read(shard: Shard) -> None:
 
 
 def _read_local_copy() -> None:
-    """What reading the local copy of an index calls, which a home in memory does not have."""
+    """Call the kernels that load the local copy of an index, which `MemoryStorage` does not have."""
     words = np.ones(1, dtype=np.uint64)
     KeyTable(1).insert(words, words, np.zeros(1, dtype=np.uint32))
     digest(np.zeros(1, dtype=np.uint8))
@@ -139,7 +139,7 @@ def _read_local_copy() -> None:
 
 def _options(folder: Path) -> ShardOptions:
     return ShardOptions(
-        shard=ShardId("rehearsal", 0),
+        shard=ShardId("warm-up", 0),
         policy=_POLICY,
         groups=2,
         partitions=1,
@@ -154,7 +154,7 @@ def _options(folder: Path) -> ShardOptions:
         buffer_bytes=1 << 20,
         spill_bytes=1 << 20,
         poll_timeout_s=0.0,
-        # Rows are sealed in the buffer after so many.
+        # So small that rows are sealed in the buffer.
         seal_rows=2,
         active_lag=0,
     )

@@ -1,10 +1,12 @@
-"""The supervisor of a node: a small process that starts, watches and restarts the others, and does nothing else.
+"""The supervisor of a node: a small process that starts, monitors and restarts the node's other processes.
 
-In go the settings, the reports of child processes and the requests of the front; out come processes, and the state of
-the node for the front, systemd and the log. Decisions are pure functions over values (`liveness`, `restarting`,
-`reloading`); `keeper` carries them out for one child, `processes` for all, `supervisor` in a thread, `service` in a
-process with signals and sockets.
+- Inputs: the settings, the reports of the child processes, and the requests of the front.
+- Outputs: child processes, and the state of the node for the front, systemd and the log.
 
-It must not know what shards, front and worker do, and must not import what they need for it: `strandline node` has to
-stay small, since everything else ends with it.
+Decisions are pure functions over values (`liveness`, `restarting`, `reloading`). `ProcessKeeper` carries them out for
+one child, `NodeProcesses` for all children, `Supervisor` in a thread, and `NodeService` in a process with signals and
+sockets.
+
+It must not know what shards, the front and the worker do, and must not import what they need: if the supervisor ends,
+every other process of the node ends too, so `strandline node` has to stay small.
 """

@@ -1,4 +1,4 @@
-"""From settings to a supervisor of real processes."""
+"""Creates a supervisor of real processes from the settings."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from pathlib import Path
 from strandline.clock import Clock
 from strandline.node.replay.service import worker_folder
 from strandline.node.settings.load import LoadedSettings
-from strandline.node.supervisor.keeper import KeepingRules
+from strandline.node.supervisor.keeper import KeeperSettings
 from strandline.node.supervisor.launching import ProcessLauncher
 from strandline.node.supervisor.processes import NodeProcesses
 from strandline.node.supervisor.role import front_role, shard_role, worker_role
@@ -25,21 +25,21 @@ def assembled_supervisor(
     on_terminal: bool = False,
     take: bool = False,
 ) -> Iterator[Supervisor]:
-    """A supervisor that is not started yet, and is stopped at the end at the latest.
+    """A supervisor that is not started yet. It is stopped when the context ends.
 
-    `folder` is for the sockets. `listener` is the descriptor of the socket that the front serves; without one there is
-    no front. `on_terminal` says that a person reads the log: children write theirs into a pipe, and could not know.
-    With `take` shards are taken from owners that live.
+    `folder` is for the sockets. `listener` is the descriptor of the socket that the front serves; without it, there is
+    no front. `on_terminal` is whether our log goes to a terminal: children write theirs into a pipe, and can't find
+    out. With `take`, shards are taken over from live owners.
     """
     settings, environment = loaded.settings, dict(environ)
     if on_terminal and settings.log.format == "auto":
         environment["STRANDLINE_LOG__FORMAT"] = "console"
     launcher = ProcessLauncher(loaded.file, environment, folder, listener=listener)
 
-    def processes(rules: KeepingRules) -> NodeProcesses:
+    def processes(keeper_settings: KeeperSettings) -> NodeProcesses:
         return NodeProcesses(
             lambda shard: shard_role(shard, launcher, folder, clock, take=take),
-            rules,
+            keeper_settings,
             clock,
             front=front_role(launcher, folder, clock) if listener is not None else None,
             worker=worker_role(launcher, folder, worker_folder(settings, environ), clock),

@@ -1,4 +1,4 @@
-"""The report of a child process as its keeper uses it: one value for shards, the front and the worker. Pure."""
+"""The report of a child process, as its keeper uses it: the same value for shards, the front and the worker. Pure."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ import orjson
 
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase
-from strandline.node.supervisor.liveness import Mark, Stage
+from strandline.node.supervisor.liveness import LoopProgress, Stage
 
 _STAGES = {
     Phase.ACQUIRING: Stage.STARTING,
@@ -24,11 +24,11 @@ _STUCK = -1
 
 @dataclass(frozen=True, slots=True)
 class ProcessReport:
-    """The report of the front or the worker: its process, its stage, and how many turns its loop has made."""
+    """The report of the front or the worker. `iterations` counts those of its loop."""
 
     process: ProcessFigures
     stage: Stage
-    turns: int
+    iterations: int
 
     def to_json(self) -> bytes:
         """For `from_json` in the supervisor."""
@@ -36,20 +36,20 @@ class ProcessReport:
 
     @classmethod
     def from_json(cls, document: bytes) -> "ProcessReport":
-        """What `to_json` of the same version wrote."""
+        """Parse what `to_json` of the same version wrote."""
         fields: dict[str, Any] = orjson.loads(document)
-        return cls(ProcessFigures(**fields["process"]), Stage(fields["stage"]), int(fields["turns"]))
+        return cls(ProcessFigures(**fields["process"]), Stage(fields["stage"]), int(fields["iterations"]))
 
 
 @dataclass(frozen=True, slots=True)
 class ChildReport:
-    """One report. `stuck` names the part that makes no progress although the process reports. `fenced` and `shard`, the
-    full report, are those of a shard.
+    """One report. `stuck` names the part that makes no progress although the process reports; empty if there is none.
+    Only shards have `fenced` and `shard`, the full report.
     """
 
     process: ProcessFigures
     stage: Stage
-    mark: Mark
+    progress: LoopProgress
     stuck: str = ""
     fenced: bool = False
     shard: ShardReport | None = None
@@ -62,11 +62,11 @@ def parse_shard_report(document: bytes) -> ChildReport:
 
 
 def child_report(report: ShardReport) -> ChildReport:
-    """What its keeper needs of a shard's report."""
+    """What the keeper needs of a shard's report."""
     phase, stuck = report.status.phase, report.status.stuck
     return ChildReport(
         report.process,
-        # Neither the reading loop's turns nor CPU use show that a thread beside it is stuck.
+        # Neither the iterations of the reading loop nor CPU use reveal that another thread of the shard is stuck.
         Stage.ENDING if stuck else _STAGES[phase],
         (phase.value, _STUCK if stuck else report.status.turns),
         stuck=stuck,
@@ -76,6 +76,6 @@ def child_report(report: ShardReport) -> ChildReport:
 
 
 def parse_process_report(document: bytes) -> ChildReport:
-    """Parse the report of the front or the worker. Raises as `parse_shard_report` does."""
+    """Parse the report of the front or the worker. Raises the same errors as `parse_shard_report`."""
     report = ProcessReport.from_json(document)
-    return ChildReport(report.process, report.stage, (report.stage.value, report.turns))
+    return ChildReport(report.process, report.stage, (report.stage.value, report.iterations))

@@ -1,12 +1,12 @@
-"""What the front and the supervisor say to each other over the control socket. Messages travel as frames.
+"""The messages between the front and the supervisor on the control socket, sent as frames.
 
-| the front asks | with                                          | the answer                               |
-| -------------- | --------------------------------------------- | ---------------------------------------- |
-| `state`        | the state and the settings that it has so far | `state`, as soon as there is a newer one |
-| `restart`      | a shard's number                              | `done`: a new process is started soon    |
-| `reload`       |                                               | `reloaded`, with what has changed        |
+| request of the front | with                                            | answer                                   |
+| -------------------- | ----------------------------------------------- | ---------------------------------------- |
+| `state`              | the versions of the state and settings it has   | `state`, as soon as there is a newer one |
+| `restart`            | a shard's number                                | `done`: a new process is started soon    |
+| `reload`             |                                                 | `reloaded`, with the changed settings    |
 
-Any of them may be answered with `error`.
+Any request may be answered with `error`.
 """
 
 import asyncio
@@ -22,60 +22,60 @@ from strandline.node.supervisor.supervisor import NoSuchShard
 STATE, RESTART, RELOAD, DONE, RELOADED, ERROR = "state", "restart", "reload", "done", "reloaded", "error"
 
 
-class Refusal(Fatal):
-    """The supervisor refused what the front asked for."""
+class RequestRefused(Fatal):
+    """The supervisor refused a request of the front."""
 
 
-class NotNow(Retryable):
-    """The supervisor could not do what the front asked for, and may later."""
+class RequestFailed(Retryable):
+    """A request of the front failed and may succeed later."""
 
 
-async def read_message(reader: asyncio.StreamReader, most: int) -> Message:
-    """The next message, whose parts have at most so many bytes. Raises `FrameDamaged`, and `EOFError`
-    (`IncompleteReadError`) or `OSError` when the other side is gone.
+async def read_message(reader: asyncio.StreamReader, max_bytes: int) -> Message:
+    """The next message, whose parts have at most `max_bytes` each. Raises `FrameDamaged`, and `EOFError`
+    (`IncompleteReadError`) or `OSError` if the peer has closed the connection.
     """
-    header, body = lengths_of(await reader.readexactly(PREFIX.size), most)
+    header, body = lengths_of(await reader.readexactly(PREFIX.size), max_bytes)
     head = await reader.readexactly(header)
     return decode(head, bytearray(await reader.readexactly(body)))
 
 
 async def write_message(writer: asyncio.StreamWriter, message: Message) -> None:
-    """Send a message. Raises `OSError` when the other side is gone."""
+    """Send a message. Raises `OSError` if the peer has closed the connection."""
     writer.writelines(encode(message))
     await writer.drain()
 
 
-async def hang_up(writer: asyncio.StreamWriter) -> None:
-    """Close a connection, and wait until it is closed."""
+async def close_connection(writer: asyncio.StreamWriter) -> None:
+    """Close a connection and wait until it is closed."""
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
 
 
 def error_message(error: StrandlineError) -> Message:
-    """An error, for `error_of`."""
+    """The message for an error. `error_of` is its inverse."""
     kind = type(error).__name__ if isinstance(error, NoSuchShard) else ""
-    # As a text: what is wrong with settings says more there than in its message.
+    # `str`, not `message`: for invalid settings, only the text lists what is wrong.
     return Message(ERROR, {"kind": kind, "text": str(error), "passing": isinstance(error, Retryable)})
 
 
 def error_of(message: Message) -> StrandlineError:
-    """The error that a message tells of."""
+    """The error in a message."""
     text = str(message.fields.get("text", ""))
     if message.fields.get("kind") == NoSuchShard.__name__:
         return NoSuchShard(text)
-    return (NotNow if message.fields.get("passing") is True else Refusal)(text)
+    return (RequestFailed if message.fields.get("passing") is True else RequestRefused)(text)
 
 
 def reloaded_message(changes: Iterable[Change]) -> Message:
-    """What a reload has changed, for `changes_of`."""
+    """The message for the changes of a reload. `changes_of` is its inverse."""
     return Message(RELOADED, {"changes": [[change.name, change.takes_effect.value] for change in changes]})
 
 
 def changes_of(message: Message) -> tuple[Change, ...]:
-    """The changes that a message tells of. Raises `ValueError` for what has none."""
+    """The changes in a message. Raises `ValueError` for any other message."""
     try:
         changes: list[Any] = message.fields["changes"]
         return tuple(Change(str(name), TakesEffect(effect)) for name, effect in changes)
     except (LookupError, TypeError) as error:
-        raise ValueError(f"{message.kind!r} does not say what has changed") from error
+        raise ValueError(f"the message {message.kind!r} has no list of changed settings") from error

@@ -1,4 +1,4 @@
-"""The supervisor's end of the control socket: sends the node's state to the front, and takes its requests."""
+"""The supervisor's side of the control socket: sends the node's state to the front and serves its requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from strandline.node.supervisor.control_messages import (
     RELOAD,
     RESTART,
     STATE,
-    Refusal,
+    RequestRefused,
+    close_connection,
     error_message,
-    hang_up,
     read_message,
     reloaded_message,
     write_message,
@@ -26,24 +26,24 @@ from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload
 
 _LOG = structlog.get_logger(__name__)
-_LONGEST_REQUEST = 1 << 16
-# A front that has the newest state waits this long for the next one, and is then sent the same state again.
+_MAX_REQUEST_BYTES = 1 << 16
+# If the front has the newest state, it is sent the next one, or the same one again after this time.
 _STATE_WAIT_S = 2.0
 
 
 class Controlled(Protocol):
-    """What the front may ask of the node. The event loop calls it."""
+    """The requests that the front may send to the node. Called in the event loop."""
 
     def state(self, version: int) -> NodeState:
-        """The node now, under this version."""
+        """The current state of the node, with this version number."""
         ...
 
     def restart_shard(self, shard: int) -> None:
-        """A new process for a shard. Raises `NoSuchShard`."""
+        """Start a new process for a shard. Raises `NoSuchShard`."""
         ...
 
     async def reload(self) -> Reload:
-        """Read the settings again. Raises what is wrong with them, with nothing changed."""
+        """Reload the settings. If they are invalid, raises their error and changes nothing."""
         ...
 
 
@@ -51,7 +51,7 @@ class ControlServer:
     """Serves from `start` to `close`. Its methods belong to one event loop; `publish` may be called by any thread."""
 
     def __init__(self, path: Path, node: Controlled) -> None:
-        """The folder of `path` is private to this user, so every client that can connect is authorised."""
+        """The folder of `path` must be private to this user: every client that can connect is authorised."""
         self._path, self._node = path, node
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -59,8 +59,8 @@ class ControlServer:
         self._changed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
-        self._followed = 0
-        self._front_followed = asyncio.Event()
+        self._front_settings = 0
+        self._front_updated = asyncio.Event()
 
     async def start(self) -> None:
         """Listen."""
@@ -85,17 +85,19 @@ class ControlServer:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._published)
 
-    async def front_follows(self, settings: int, is_there: Callable[[], bool], timeout: float) -> bool:
-        """Wait until the front has taken these settings over; False if that takes too long, or it is gone."""
+    async def front_has_settings(self, settings: int, is_there: Callable[[], bool], timeout: float) -> bool:
+        """Wait until the front applies this version of the settings. False after the timeout, or if the front is not
+        running.
+        """
         deadline = asyncio.get_running_loop().time() + timeout
-        while self._followed < settings:
+        while self._front_settings < settings:
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0 or not is_there():
                 return False
-            self._front_followed.clear()
+            self._front_updated.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left, 0.5)):
-                    await self._front_followed.wait()
+                    await self._front_updated.wait()
         return True
 
     def _published(self) -> None:
@@ -110,14 +112,14 @@ class ControlServer:
             task.add_done_callback(self._connections.discard)
         try:
             while not self._is_closed:
-                request = await read_message(reader, _LONGEST_REQUEST)
+                request = await read_message(reader, _MAX_REQUEST_BYTES)
                 await write_message(writer, await self._reply(request))
         except (EOFError, OSError, asyncio.CancelledError):
             return
         except FrameDamaged as error:
-            _LOG.warning("a control connection is closed", error=str(error))
+            _LOG.warning("control connection closed after a damaged message", error=str(error))
         finally:
-            await hang_up(writer)
+            await close_connection(writer)
 
     async def _reply(self, request: Message) -> Message:
         try:
@@ -125,7 +127,7 @@ class ControlServer:
         except StrandlineError as error:
             return error_message(error)
         except (KeyError, TypeError, ValueError) as error:
-            return error_message(Refusal(f"the request {request.kind!r} can't be understood: {error}"))
+            return error_message(RequestRefused(f"the request {request.kind!r} is malformed: {error}"))
 
     async def _answer(self, request: Message) -> Message:
         if request.kind == STATE:
@@ -136,11 +138,11 @@ class ControlServer:
         if request.kind == RELOAD:
             outcome = await self._node.reload()
             return reloaded_message(outcome.changes)
-        raise Refusal(f"the supervisor does not know the request {request.kind!r}", remedy=_SAME_VERSION)
+        raise RequestRefused(f"the supervisor does not know the request {request.kind!r}", remedy=_SAME_VERSION)
 
     async def _state(self, after: int, settings: int) -> Message:
-        self._followed = settings
-        self._front_followed.set()
+        self._front_settings = settings
+        self._front_updated.set()
         if after == self._version:
             # Not `wait_for`, which may swallow a cancellation.
             with suppress(TimeoutError):
@@ -149,4 +151,4 @@ class ControlServer:
         return Message(STATE, self._node.state(self._version).to_fields())
 
 
-_SAME_VERSION = "Supervisor and front have to be of one version: restart the node"
+_SAME_VERSION = "Restart the node: the supervisor and the front must have the same version"

@@ -1,7 +1,7 @@
 """Keeps one child process running: starts it, checks that it is alive, and restarts it when it ends.
 
-The same code keeps shards, the front and the replay worker; what differs between them is a `Role`. It has no thread and
-never sleeps: its owner calls `look` repeatedly, and all other methods from the same thread.
+The same code keeps shards, the front and the replay worker; a `Role` has what differs. It has no thread and never
+sleeps: its owner calls `check` repeatedly, and all other methods from the same thread.
 """
 
 import random
@@ -32,14 +32,14 @@ from strandline.node.supervisor.role import Role
 
 _LOG = structlog.get_logger(__name__)
 REPORT_TIMEOUT_S = 0.5
-# A child that did not report in time is not asked again for this long: other children wait meanwhile.
-_ASK_AGAIN_S = 2.0
-# A worker that found nothing to do, although jobs are open, is started again after this long.
-QUIET_PAUSE_S = 10.0
+# After a report that did not arrive in time: each attempt makes the other children wait.
+_REPORT_RETRY_S = 2.0
+# Before another start of a worker that exited without work although jobs are open.
+IDLE_PAUSE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class KeepingRules:
+class KeeperSettings:
     """The settings that concern child processes."""
 
     restarting: RestartPolicy
@@ -47,8 +47,8 @@ class KeepingRules:
     stop_timeout_s: float
 
     @classmethod
-    def of(cls, settings: NodeSettings) -> "KeepingRules":
-        """From `[node]`."""
+    def of(cls, settings: NodeSettings) -> "KeeperSettings":
+        """The settings in `[node]`."""
         return cls(RestartPolicy.of(settings), settings.hang_after.seconds, settings.stop_timeout.seconds)
 
 
@@ -60,7 +60,7 @@ class _Run:
     liveness: Liveness
     report: ChildReport | None = None
     active_since: float | None = None
-    ask_not_before: float = float("-inf")
+    next_report_at: float = float("-inf")
     kill_at: float | None = None
     killed: bool = False
     why_killed: str = ""
@@ -68,19 +68,19 @@ class _Run:
 
 
 class ProcessKeeper:
-    """The current process of a child, and the history of its restarts."""
+    """The current process of a child and the history of its restarts."""
 
     def __init__(
-        self, role: Role, rules: KeepingRules, clock: Clock, *, chance: Callable[[], float] = random.random
+        self, role: Role, settings: KeeperSettings, clock: Clock, *, jitter: Callable[[], float] = random.random
     ) -> None:
-        """The first `look` starts the process, unless it works on demand: then the first one after `want(True)`."""
-        self.role, self.rules = role, rules
-        self._clock, self._chance = clock, chance
+        """The first `check` starts the process. A child on demand is started by the first one after `want(True)`."""
+        self.role, self.settings = role, settings
+        self._clock, self._jitter = clock, jitter
         self._run: _Run | None = None
         self._history = RestartHistory()
         self._start_at: float | None = clock.monotonic()
         self._wanted = not role.on_demand
-        self._stopping = self._again_at_once = False
+        self._stopping = self._restart_requested = False
         self._restarts = 0
         self._is_restart = False
         self._exit_code: int | None = None
@@ -89,7 +89,7 @@ class ProcessKeeper:
 
     @property
     def name(self) -> str:
-        """What the process is called in the log and in status texts."""
+        """The name of the process in the log and in status texts."""
         return self.role.name
 
     @property
@@ -114,61 +114,61 @@ class ProcessKeeper:
         """The last report of the current process."""
         return self._run.report if self._run is not None else None
 
-    def look(self) -> None:
-        """Check the process, and do what is due."""
+    def check(self) -> None:
+        """Check the process, and start or kill it if that is due."""
         now = self._clock.monotonic()
         if self._run is not None:
             self._watch(self._run, now)
         if self._run is None and self._wanted and self._start_at is not None and now >= self._start_at:
-            if self.role.may_start() and not self._waits_for_room():
+            if self.role.may_start() and not self._waits_for_disk():
                 self._start(now)
             else:
-                self._start_at = now + QUIET_PAUSE_S
+                self._start_at = now + IDLE_PAUSE_S
 
     def discount_pause(self, seconds: float) -> None:
-        """Don't count a time in which the supervisor itself stood still against the process."""
+        """Exclude a time in which the supervisor itself was suspended from the process's silence."""
         if self._run is not None:
             self._run.liveness = self._run.liveness.discounting(seconds)
 
     def want(self, wanted: bool) -> None:
-        """Whether a child that works on demand is needed. It exits by itself when it is not; its failures are forgotten
-        then, so that it is started at once when it is needed again.
+        """Set whether a child on demand is needed. It exits by itself when it is not. Its failures are forgotten then,
+        so that it is started at once when it is needed again.
         """
         if self._wanted and not wanted and self._run is None and not self._stopping:
             self._reset()
         self._wanted = wanted
 
     def stop(self, kill_at: float | None = None) -> None:
-        """Terminate the process, and start no other. It is killed at `kill_at`, or after `stop_timeout`."""
+        """Terminate the process and start no other. It is killed at `kill_at`, by default after `stop_timeout`."""
         self._stopping, self._start_at = True, None
-        self._ask_to_end("it did not end in time when the node stopped", kill_at)
+        self._terminate("it did not stop within node.stop_timeout", kill_at)
 
     def kill(self) -> None:
-        """Kill the process. What follows is the same as after any other end."""
+        """Kill the process. It is handled like any other end."""
         if self._run is not None:
             self._run.child.kill()
 
     def restart(self) -> None:
-        """An operator asked for a new process: start one now, and forget earlier failures. A shard that was fenced
-        still does not take over from a live owner.
+        """An operator's request: start a new process now, and forget earlier failures. A fenced shard still does not
+        take over from a live owner.
         """
         if self._stopping:
             return
         self._history, self._full_disk = RestartHistory(), ""
         self._is_restart = True
         if self._run is not None:
-            self._again_at_once = True
-            self._ask_to_end("it did not end in time for its restart")
+            self._restart_requested = True
+            self._terminate("it did not stop within node.stop_timeout for its restart")
         else:
             self._start_at = self._clock.monotonic()
 
     def restart_if_down(self) -> None:
-        """Restart it if it is down, or waits because its settings were wrong: the settings have been read again."""
+        """After a reload of the settings: restart it if it is down, or waits because its settings were invalid."""
         if self._run is None and (self._start_at is None or self._exit_code == ExitCode.USAGE):
             self.restart()
 
     def status(self) -> ProcessStatus:
-        """The status as of the last `look`."""
+        """The status as of the last `check`."""
         run = self._run
         return ProcessStatus(
             self.name,
@@ -188,10 +188,10 @@ class ProcessKeeper:
             return ProcessState.STOPPED
         return ProcessState.WAITING if self._start_at is not None else ProcessState.DOWN
 
-    def _waits_for_room(self) -> bool:
-        """Whether the disk that ended the last process is still full: a new process would end in the same way."""
+    def _waits_for_disk(self) -> bool:
+        """Whether the disk that ended the last process is still full: a new process would fail in the same way."""
         if self._full_disk and not is_nearly_full(Path(self._full_disk)):
-            _LOG.info("there is room on the disk again", process=self.name, path=self._full_disk)
+            _LOG.info("the disk has free space again", process=self.name, path=self._full_disk)
             self._full_disk = ""
         return bool(self._full_disk)
 
@@ -202,7 +202,7 @@ class ProcessKeeper:
             child = self.role.launch()
         except Retryable as error:
             reason = ExitReason(error.message, error.remedy, retryable=True)
-            self._follow(ProcessEnd(now, ExitCode.FAILED, passing=True), reason, "could not be started")
+            self._follow(ProcessEnd(now, ExitCode.FAILED, retryable=True), reason, "could not be started")
             return
         _LOG.info("process started", process=self.name, pid=child.pid, restarts=self._restarts)
         self._start_at, self._run = None, _Run(child, Liveness(now))
@@ -212,49 +212,49 @@ class ProcessKeeper:
         if code is not None:
             self._ended(run, code, now)
             return
-        report = self._ask(run, now)
+        report = self._fetch_report(run, now)
         if report is not None:
             run.report = report
             since = now if run.active_since is None else run.active_since
             run.active_since = since if report.stage is Stage.STEADY else None
         cpu_seconds = run.child.cpu_seconds()
         observed = (
-            Observation(report.stage, report.mark, cpu_seconds)
+            Observation(report.stage, report.progress, cpu_seconds)
             if report is not None
             else Observation(cpu_seconds=cpu_seconds)
         )
         run.liveness = run.liveness.after(observed, now)
-        if run.kill_at is None and run.liveness.is_lost(now, self.rules.hang_after_s):
+        if run.kill_at is None and run.liveness.hangs(now, self.settings.hang_after_s):
             run.kill_at = now
-            what = run.report.stuck if run.report is not None and run.report.stuck else "it did nothing"
+            what = run.report.stuck if run.report is not None and run.report.stuck else "no heartbeat"
             silent = f"{what} for {run.liveness.silent_for(now):.0f} s, see node.hang_after"
             run.why_killed = f"{silent}; {run.report_error}" if run.report_error else silent
         if run.kill_at is not None and now >= run.kill_at and not run.killed:
             run.killed = True
-            last = run.report.mark[0] if run.report is not None else "nothing yet"
+            last = run.report.progress[0] if run.report is not None else "nothing yet"
             _LOG.error("process is killed", process=self.name, pid=run.child.pid, reported=last, why=run.why_killed)
             run.child.kill()
 
-    def _ask(self, run: _Run, now: float) -> ChildReport | None:
-        if now < run.ask_not_before or self._stopping:
+    def _fetch_report(self, run: _Run, now: float) -> ChildReport | None:
+        if now < run.next_report_at or self._stopping:
             return None
         try:
             report = self.role.fetch_report(REPORT_TIMEOUT_S)
         except (StrandlineError, OSError) as error:
-            # Before the first report the connection is refused at once, which is expected.
+            # Before the first report, the connection is refused at once, which is expected.
             run.report_error = str(error)
             if run.report is not None:
-                run.ask_not_before = self._clock.monotonic() + _ASK_AGAIN_S
+                run.next_report_at = self._clock.monotonic() + _REPORT_RETRY_S
             return None
         run.report_error = ""
-        # The answer may still be that of the process before.
+        # The report may still be the previous process's.
         return report if report.process.pid == run.child.pid else None
 
-    def _ask_to_end(self, if_late: str, kill_at: float | None = None) -> None:
+    def _terminate(self, if_late: str, kill_at: float | None = None) -> None:
         run = self._run
         if run is None:
             return
-        latest = self._clock.monotonic() + self.rules.stop_timeout_s if kill_at is None else kill_at
+        latest = self._clock.monotonic() + self.settings.stop_timeout_s if kill_at is None else kill_at
         if run.kill_at is None:
             run.kill_at, run.why_killed = latest, if_late
             run.child.terminate()
@@ -269,28 +269,28 @@ class ProcessKeeper:
         if self._stopping:
             self._reason = ""
             _LOG.info("process stopped", process=self.name, exit_code=code)
-        elif self._again_at_once:
-            self._again_at_once, self._start_at, self._reason = False, now, "an operator asked for a restart"
+        elif self._restart_requested:
+            self._restart_requested, self._start_at, self._reason = False, now, "an operator asked for a restart"
             _LOG.info("process stopped for its restart", process=self.name, exit_code=code)
         elif self.role.on_demand and code == ExitCode.OK:
             _LOG.info("process has nothing left to do", process=self.name)
             self._reset()
-            self._start_at = now + QUIET_PAUSE_S
+            self._start_at = now + IDLE_PAUSE_S
         else:
             active = now - run.active_since if run.active_since is not None else 0.0
             how = f"{describe_end(code)} ({run.why_killed})" if run.killed else describe_end(code)
             self._follow(ProcessEnd(now, code, active, reason.retryable, fenced), reason, how)
 
     def _reset(self) -> None:
-        """Forget earlier failures."""
+        """Forget earlier failures, and make the next start due."""
         self._history, self._reason, self._full_disk = RestartHistory(), "", ""
         self._start_at, self._is_restart = self._clock.monotonic(), False
 
     def _follow(self, end: ProcessEnd, reason: ExitReason, how: str) -> None:
-        """Decide what follows from an unexpected end, and log it."""
+        """Decide what follows an unexpected end, and log it."""
         self._exit_code, self._full_disk = end.code, reason.full_disk
         self._reason = f"{how}: {reason}" if reason.message else how
-        decision = decide(self.role.policy(self.rules.restarting), self._history, end, self._chance())
+        decision = decide(self.role.policy(self.settings.restarting), self._history, end, self._jitter())
         facts = {
             "process": self.name,
             "exit_code": end.code,

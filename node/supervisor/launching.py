@@ -7,39 +7,39 @@ from typing import Protocol
 
 from strandline.node.supervisor.child import Child, ProcessChild
 
-# systemd set these for the process that it started, and for no other.
-_NOT_FOR_CHILDREN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
+# systemd sets these for the supervisor only.
+_SYSTEMD_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
 
 
 class Launcher(Protocol):
-    """Starts child processes, each of which reports at the socket that it is given. All raise `LaunchFailed`."""
+    """Starts child processes, each of which serves its reports at `socket`. All methods raise `LaunchFailed`."""
 
     def shard(self, shard: int, socket: Path, *, take: bool) -> Child:
-        """A shard. With `take` it takes the shard from a live owner."""
+        """Start a shard. With `take`, it takes over the shard from a live owner."""
         ...
 
     def front(self, socket: Path) -> Child:
-        """The HTTP front."""
+        """Start the HTTP front."""
         ...
 
     def worker(self, socket: Path) -> Child:
-        """The replay worker."""
+        """Start the replay worker."""
         ...
 
 
 class ProcessLauncher:
-    """Starts `strandline shard`, `strandline front` and `strandline recover work`, tied to the calling thread: call it
-    from one that lives as long as the children should.
+    """Starts `strandline shard`, `strandline front` and `strandline recover work`. The kernel kills the children when
+    the calling thread ends.
     """
 
     def __init__(
         self, config: Path | None, environment: Mapping[str, str], folder: Path, *, listener: int | None = None
     ) -> None:
-        """`folder` holds the sockets. `listener` is the descriptor of the socket that
-        fronts serve. `environment` is all of the children's; what systemd set for this process is left out of it.
+        """`folder` holds the sockets. `listener` is the descriptor of the socket that the front serves. Children get
+        `environment` without the variables that systemd sets for this process.
         """
         self._config, self._folder, self._listener = config, folder, listener
-        self._environment = {name: value for name, value in environment.items() if name not in _NOT_FOR_CHILDREN}
+        self._environment = {name: value for name, value in environment.items() if name not in _SYSTEMD_VARIABLES}
 
     def shard(self, shard: int, socket: Path, *, take: bool) -> ProcessChild:
         command = shard_command(shard, socket, self._config, take=take)
@@ -47,7 +47,7 @@ class ProcessLauncher:
 
     def front(self, socket: Path) -> ProcessChild:
         if self._listener is None:
-            raise ValueError("there is no socket for the front to serve")
+            raise ValueError("a front can't be started without a listening socket")
         command = front_command(self._folder, self._listener, socket, self._config)
         return ProcessChild(command, self._environment, descriptors=(self._listener,))
 
@@ -56,7 +56,7 @@ class ProcessLauncher:
 
 
 def shard_command(shard: int, socket: Path, config: Path | None, *, take: bool) -> list[str]:
-    """The command line of a shard's process, by this interpreter. It prints what ends it as JSON."""
+    """The command line of a shard's process, with this interpreter. It prints its error as JSON."""
     taking = ["--take"] if take else []
     return _command(["shard", str(shard), "--socket", str(socket), "--shared-worker", *taking], config)
 

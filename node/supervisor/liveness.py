@@ -1,25 +1,26 @@
 """Whether a child process is alive: when its last heartbeat was, and how long it may go without one. Pure.
 
-The loop of a child that serves turns several times a second, whatever Kafka and the store do, so a turn is a heartbeat.
-During a start there are stretches without turns: the JVM starts, the local copy is checked, a call waits for Kafka.
-There CPU use counts as a heartbeat, too; and since a start may just wait for an answer, it may be silent for longer.
+The loop of a serving child iterates several times a second, whatever Kafka and the store do, so an iteration is a
+heartbeat. During a start there are phases without iterations: the JVM starts, the local copy is checked, a call waits
+for Kafka. There, CPU use also counts as a heartbeat. A start may also wait for an answer without using CPU, so its
+timeout is longer.
 """
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-STARTS_MAY_BE_SILENT = 5
-"""A child that is starting may be silent for this many times `node.hang_after`: the longest waits of a shard's start
-(for an answer of Kafka, and for the first record) are a minute each.
+START_TIMEOUT_FACTOR = 5
+"""A starting child may go without a heartbeat for this many times `node.hang_after`. The longest waits of a shard's
+start (for an answer of Kafka, and for the first record) are a minute each.
 """
-# An idle process uses about 1 % of a core for its clients' threads.
-_AT_WORK = 0.05
-_LEAST_LOOK_S = 1.0
+# CPU use above this share of a core counts as work. An idle process uses about 1 % for its clients' threads.
+_MIN_CPU_SHARE = 0.05
+_MIN_CPU_INTERVAL_S = 1.0
 
 
 class Stage(StrEnum):
-    """What counts as a heartbeat of a child. STARTING: turns and CPU use, with a longer time-out. BEHIND: turns and CPU
-    use. STEADY and ENDING: turns alone.
+    """What counts as a heartbeat of a child. STARTING: iterations and CPU use, with a longer timeout. BEHIND:
+    iterations and CPU use. STEADY and ENDING: iterations only.
     """
 
     STARTING = "starting"
@@ -30,32 +31,32 @@ class Stage(StrEnum):
 
 _CPU_COUNTS = (Stage.STARTING, Stage.BEHIND)
 
-Mark = tuple[str, int]
-"""What changes with each heartbeat that a child reports: its phase, and the turns of its loop."""
+LoopProgress = tuple[str, int]
+"""What changes with each heartbeat that a child reports: its phase and the number of its loop's iterations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A process at one moment. `mark` is None without a report."""
+    """A process at one moment. Without a report, `progress` is None."""
 
     stage: Stage = Stage.STARTING
-    mark: Mark | None = None
+    progress: LoopProgress | None = None
     cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """The last heartbeat: when it was, and what was observed then. `beats` counts heartbeats."""
+    """The last heartbeat: its time, and what was observed then. `beats` counts heartbeats."""
 
     at: float
     stage: Stage = Stage.STARTING
-    mark: Mark | None = None
+    progress: LoopProgress | None = None
     cpu_seconds: float | None = None
     beats: int = 0
 
     @property
-    def is_turning(self) -> bool:
-        """Whether the child's loop is expected to turn."""
+    def must_iterate(self) -> bool:
+        """Whether the child's loop is expected to iterate."""
         return self.stage in (Stage.BEHIND, Stage.STEADY)
 
     def silent_for(self, now: float) -> float:
@@ -63,24 +64,24 @@ class Liveness:
         return max(0.0, now - self.at)
 
     def after(self, observed: Observation, now: float) -> "Liveness":
-        """The liveness after another observation."""
-        reported = observed.mark is not None and observed.mark != self.mark
-        if reported or self._works(observed, now):
-            stage, mark = (observed.stage, observed.mark) if reported else (self.stage, self.mark)
-            return Liveness(now, stage, mark, observed.cpu_seconds, self.beats + 1)
+        """The liveness after an observation."""
+        reported = observed.progress is not None and observed.progress != self.progress
+        if reported or self._uses_cpu(observed, now):
+            stage, progress = (observed.stage, observed.progress) if reported else (self.stage, self.progress)
+            return Liveness(now, stage, progress, observed.cpu_seconds, self.beats + 1)
         return self if self.cpu_seconds is not None else replace(self, cpu_seconds=observed.cpu_seconds)
 
     def discounting(self, seconds: float) -> "Liveness":
-        """Without a time in which the supervisor itself stood still: the machine may have been suspended."""
+        """Exclude a time in which the supervisor itself did not run: the machine may have been suspended."""
         return replace(self, at=self.at + seconds)
 
-    def is_lost(self, now: float, hang_after_s: float) -> bool:
-        """Whether the process hangs, at work or while it ends."""
-        return self.silent_for(now) >= hang_after_s * (STARTS_MAY_BE_SILENT if self.stage is Stage.STARTING else 1)
+    def hangs(self, now: float, hang_after_s: float) -> bool:
+        """Whether the process hangs: it has had no heartbeat for too long."""
+        return self.silent_for(now) >= hang_after_s * (START_TIMEOUT_FACTOR if self.stage is Stage.STARTING else 1)
 
-    def _works(self, observed: Observation, now: float) -> bool:
-        """Whether its CPU time shows that the start makes progress."""
+    def _uses_cpu(self, observed: Observation, now: float) -> bool:
+        """Whether its CPU time shows that it makes progress."""
         if self.stage not in _CPU_COUNTS or observed.cpu_seconds is None or self.cpu_seconds is None:
             return False
         silent = self.silent_for(now)
-        return silent >= _LEAST_LOOK_S and observed.cpu_seconds - self.cpu_seconds >= _AT_WORK * silent
+        return silent >= _MIN_CPU_INTERVAL_S and observed.cpu_seconds - self.cpu_seconds >= _MIN_CPU_SHARE * silent

@@ -1,4 +1,4 @@
-"""The state of a node as one value: what the supervisor knows, on its way to the front."""
+"""The state of a node as one value, which the supervisor sends to the front."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from strandline.node.status.processes import ProcessState, ProcessStatus, ShardP
 @dataclass(frozen=True, slots=True)
 class NodeState:
     """A node at one moment. `version` rises with each state that is published, and `settings` with each reload.
-    `waits_for` says why the shards are not known yet. `supervisor` has the figures of the supervisor's own process, and
-    `started_at` is when that was started. `watchdog_feeds` counts how often systemd's watchdog was fed. `partitions` is
-    how many the topic has, None before that is known.
+    `waits_for` is the reason why the shards are not known yet. `supervisor` has the figures of the supervisor's
+    process, which started at `started_at`. `watchdog_feeds` counts the notifications to systemd's watchdog.
+    `partitions` is the topic's number of partitions, None before it is known.
     """
 
     version: int = 0
@@ -28,12 +28,12 @@ class NodeState:
     partitions: int | None = None
 
     def to_fields(self) -> Mapping[str, Any]:
-        """What goes into a frame's header, for `from_fields`: values that orjson writes as they are."""
+        """The fields of a frame's header, with values that orjson can write. `from_fields` is the inverse."""
         return {field.name: getattr(self, field.name) for field in dataclass_fields(self)}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> "NodeState":
-        """What `to_fields` of the same version made. Raises `ValueError` for anything else."""
+        """Parse what `to_fields` of the same version returned. Raises `ValueError` for anything else."""
         try:
             supervisor, partitions = fields["supervisor"], fields["partitions"]
             return cls(
@@ -48,7 +48,7 @@ class NodeState:
                 int(partitions) if partitions is not None else None,
             )
         except (LookupError, TypeError, AttributeError) as error:
-            raise ValueError(f"this is not the state of a node: {type(error).__name__}: {error}") from error
+            raise ValueError(f"not the state of a node: {type(error).__name__}: {error}") from error
 
 
 def _shard(fields: Mapping[str, Any]) -> ShardProcessStatus:

@@ -1,4 +1,4 @@
-"""Which shards a node serves: what the settings list, out of the partitions that the topic has."""
+"""Which shards a node serves: those of the topic's partitions that the settings list."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -10,11 +10,13 @@ from strandline.node.settings.sections import Settings
 from strandline.node.shard.kafka_admin import KafkaAdmin
 
 CountPartitions = Callable[[Settings], int]
-"""How many partitions the dataset's topic has. Raises `LogUnreachable` and `TopicMissing`, which pass, and more."""
+"""Counts the partitions of the dataset's topic. Raises, among others, `LogUnreachable` and `TopicMissing`, after which
+counting can be retried.
+"""
 
 
 class ListedShardMissing(Fatal):
-    """The settings list a shard that the topic has no partition for."""
+    """The settings list a shard for which the topic has no partition."""
 
     exit_code = ExitCode.USAGE
 
@@ -31,13 +33,13 @@ def served_shards(settings: Settings, partitions: int) -> tuple[int, ...]:
     missing = [shard for shard in shards if shard >= partitions]
     if missing:
         raise ListedShardMissing(
-            f'node.shards is "{settings.node.shards}", and topic {settings.dataset.topic_name} has {partitions} '
+            f'node.shards is "{settings.node.shards}", but topic {settings.dataset.topic_name} has {partitions} '
             f"partitions: there is no shard {', '.join(map(str, missing[:5]))}{' ...' if missing[5:] else ''}",
-            remedy=f"Name shards from 0 to {partitions - 1}, or add partitions to the topic",
+            remedy=f"List shards from 0 to {partitions - 1}, or add partitions to the topic",
         )
     return shards
 
 
 def serves_all(settings: Settings) -> bool:
-    """Whether new partitions are meant, too."""
+    """Whether the node also serves partitions that are added later."""
     return settings.node.shards.strip().lower() == "all"

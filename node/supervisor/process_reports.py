@@ -1,4 +1,4 @@
-"""How the front and the worker report to the supervisor: a service behind a `LinkServer`, in the child's process."""
+"""Reports of the front and the worker to the supervisor: a service behind a `LinkServer`, in the child's process."""
 
 from strandline.node.query.answers import Answer
 from strandline.node.query.queries import Cancellation, QueryUnavailable
@@ -9,17 +9,19 @@ from strandline.node.supervisor.liveness import Stage
 
 
 class ProcessReports:
-    """A `LinkService` that only reports. One thread calls `turned` and sets `stage`; any may ask for a report."""
+    """A `LinkService` that only serves reports. One thread calls `iterated` and sets `stage`; any thread may call
+    `report`.
+    """
 
     def __init__(self, stage: Stage) -> None:
-        self.stage, self._turns = stage, 0
+        self.stage, self._iterations = stage, 0
 
-    def turned(self) -> None:
-        """The loop that is watched has turned once more."""
-        self._turns += 1
+    def iterated(self) -> None:
+        """Count an iteration of the monitored loop."""
+        self._iterations += 1
 
     def report(self) -> bytes:
-        return ProcessReport(ProcessFigures.now(), self.stage, self._turns).to_json()
+        return ProcessReport(ProcessFigures.now(), self.stage, self._iterations).to_json()
 
     def answer(self, _request: ShardRequest, _cancellation: Cancellation) -> Answer:
-        raise QueryUnavailable("this process is no shard")
+        raise QueryUnavailable("this process is not a shard")

@@ -1,9 +1,11 @@
-"""What a node takes over from new settings while it runs, and what has to wait for a restart. Pure.
+"""Which changed settings a running node applies, and which need a restart. Pure.
 
-Tokens are taken over, and so are the log's level, all of `[node]`, all of `[query]` but what shards keep, and another
-certificate where TLS is spoken already. A shard's process reads the settings file when it starts, so what belongs to
-shards counts from a shard's next start on. The addresses, whether TLS is spoken, and the rest of `[http]` belong to the
-listening socket and need a restart of the node. `[gateway]` and `[stack]` are others'.
+- Applied at once: tokens, the log's level, all of `[node]`, all of `[query]` except what shards keep, and another
+  certificate if TLS is already used.
+- Applied when a shard starts: what belongs to shards, since a shard's process reads the settings file at its start.
+- Applied when the node starts: the addresses, whether TLS is used, and the rest of `[http]`, which belong to the
+  listening socket.
+- Not used by the node: `[gateway]` and `[stack]`.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -14,7 +16,7 @@ from strandline.node.settings.sections import Settings
 
 
 class TakesEffect(StrEnum):
-    """When a changed setting counts."""
+    """When a changed setting takes effect."""
 
     AT_ONCE = "at once"
     WITH_SHARD = "when shards are started again"
@@ -31,7 +33,7 @@ _ELSEWHERE = ("gateway", "stack")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A setting with another value than before, and when that counts."""
+    """A changed setting, and when the change takes effect."""
 
     name: str
     takes_effect: TakesEffect
@@ -39,18 +41,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """The outcome: the settings that are in force now, and what was changed."""
+    """The outcome of a reload: the settings in force, and the changes."""
 
     settings: Settings
     changes: tuple[Change, ...] = ()
 
     def names(self, takes_effect: TakesEffect) -> tuple[str, ...]:
-        """The settings whose change counts then."""
+        """The settings whose change takes effect then."""
         return tuple(change.name for change in self.changes if change.takes_effect is takes_effect)
 
 
 def reloaded(running: Settings, read: Settings) -> Reload:
-    """What becomes of the settings that a node runs with, once others have been read."""
+    """Apply the settings that were read to those that a node is running with."""
     at_once = _at_once(running, read)
     changes = tuple(_changes(running, read, at_once))
     sections = {}
@@ -58,24 +60,24 @@ def reloaded(running: Settings, read: Settings) -> Reload:
         was, now = getattr(running, section), getattr(read, section)
         sections[section] = was.model_copy(update={name: getattr(now, name) for name in names})
     if next(sections["http"].findings(), None) is not None:
-        # The tokens don't fit the address that is still listened on: it would stand open.
+        # The new tokens are invalid for the address that the node still listens on, which would be left unprotected.
         sections["http"] = running.http
         changes = tuple(_delayed(change, tuple(f"http.{name}" for name in (*_TOKENS, *_TLS))) for change in changes)
     if next(running.model_copy(update=sections).findings(), None) is not None:
-        # Shards wait for as long as before until they are started again, and must not be killed for it.
+        # Until they are restarted, shards use the old timeouts, and must not be killed for waiting that long.
         sections["node"] = sections["node"].model_copy(update={"hang_after": running.node.hang_after})
         changes = tuple(_delayed(change, ("node.hang_after",)) for change in changes)
     return Reload(running.model_copy(update=sections), changes)
 
 
 def _at_once(running: Settings, read: Settings) -> Mapping[str, Collection[str]]:
-    """By section the settings that are taken over."""
-    speaks_tls = all(one.http.tls_certificate_file is not None for one in (running, read))
+    """By section, the settings that are applied at once."""
+    uses_tls = all(one.http.tls_certificate_file is not None for one in (running, read))
     return {
         "node": type(read.node).model_fields,
         "query": [name for name in type(read.query).model_fields if name not in _OF_SHARDS],
         "log": ("level",),
-        "http": (*_TOKENS, *_TLS) if speaks_tls else _TOKENS,
+        "http": (*_TOKENS, *_TLS) if uses_tls else _TOKENS,
     }
 
 
@@ -89,7 +91,7 @@ def _changes(running: Settings, read: Settings, at_once: Mapping[str, Collection
 
 
 def _takes_effect(section: str) -> TakesEffect:
-    """When settings of a section count that are not taken over."""
+    """When settings of a section take effect that are not applied at once."""
     if section in _WITH_NODE:
         return TakesEffect.WITH_NODE
     return TakesEffect.ELSEWHERE if section in _ELSEWHERE else TakesEffect.WITH_SHARD

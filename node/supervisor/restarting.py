@@ -1,15 +1,16 @@
-"""Whether a child process that has ended is started again, and when. Pure functions over what happened before.
+"""Whether a child process that has ended is restarted, and when. Pure functions over its history.
 
-| how it ended                           | what follows                                                              |
-| -------------------------------------- | ------------------------------------------------------------------------- |
-| data is lost                           | DOWN at once: another start would say the same                            |
-| the settings are wrong                 | again after a minute: a file may just be on its way to be replaced        |
-| fenced                                 | again after a minute and a bit; the start looks whether the owner is gone |
-| something was out of reach, or full    | again after a pause; over the limit later, when the limit allows it       |
-| anything else, being told to stop, too | again after a pause; over the limit DOWN                                  |
+| how it ended                             | what follows                                                            |
+| ---------------------------------------- | ----------------------------------------------------------------------- |
+| data is lost                             | DOWN at once: another start would fail in the same way                  |
+| the settings are invalid                 | a restart after a minute: the file may be about to be replaced          |
+| fenced                                   | a restart after 60 to 75 s, which checks whether the owner is gone      |
+| something is unreachable or full         | a restart after a pause; over the limit, as soon as the limit allows it |
+| anything else, including a signal        | a restart after a pause; over the limit, DOWN                           |
 
-A pause doubles with each end in a row. Within any window there are at most as many restarts as the settings say; those
-after a fencing don't count, since the shard is in good hands. A policy that does not give up has pauses and no limit.
+The pause doubles with each consecutive end. `node.restarts` limits the restarts within any `node.restart_window`.
+Restarts after fencing don't count, since another owner serves the shard. A policy that never gives up has pauses and
+no limit.
 """
 
 import signal
@@ -19,55 +20,55 @@ from strandline.errors import ExitCode
 from strandline.node.settings.http_sections import NodeSettings
 
 FENCED_PAUSE_S = 60.0
-"""How long a shard is left to another owner before a start looks again whether that one is gone."""
-_FENCED_SPREAD_S = 15.0
-# Each pause is longer by up to so much of itself, so that processes that ended together don't all come back at once.
-_SPREAD = 0.25
+"""How long after being fenced a start checks again whether the other owner is gone."""
+_FENCED_JITTER_S = 15.0
+# Each pause is extended by up to this share of itself, so that processes that ended together don't restart together.
+_JITTER = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """At most `restarts` within any `window_s`; pauses from `first_pause_s`, doubling, up to `most_pause_s`. A process
-    that was active for `steady_s` begins with the shortest pause again. Without `gives_up` restarts are not counted.
+    """At most `restarts` within any `window_s`, after pauses that double from `min_pause_s` to `max_pause_s`. A process
+    that was active for `steady_s` starts again with the shortest pause. Without `gives_up`, restarts are not limited.
     """
 
     restarts: int
     window_s: float
-    first_pause_s: float = 1.0
-    most_pause_s: float = 60.0
+    min_pause_s: float = 1.0
+    max_pause_s: float = 60.0
     steady_s: float = 60.0
     gives_up: bool = True
 
     @classmethod
     def of(cls, settings: NodeSettings) -> "RestartPolicy":
-        """What the settings say."""
+        """The policy of the settings."""
         return cls(settings.restarts, settings.restart_window.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnd:
-    """How a process ended: when, its exit code (negative for a signal), for how long it was active at last, whether
-    what ended it may pass by itself, and whether it had said that it was fenced.
+    """How a process ended: when, its exit code (negative for a signal), how long it had been active, whether its error
+    is retryable, and whether its last report was that it is fenced.
     """
 
     at: float
     code: int
     active_s: float = 0.0
-    passing: bool = False
+    retryable: bool = False
     fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RestartHistory:
-    """The times of the restarts that count, oldest first, and how many ends there were in a row."""
+    """The times of the restarts that count, oldest first, and the number of consecutive ends."""
 
     restarts: tuple[float, ...] = ()
     ends_in_row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class StartAgain:
-    """Start it at this time; the history from then on."""
+class RestartAt:
+    """Restart at this time, with this history from then on."""
 
     at: float
     history: RestartHistory
@@ -75,38 +76,38 @@ class StartAgain:
 
 @dataclass(frozen=True, slots=True)
 class StayDown:
-    """Don't start it again before a person says so; `why` goes behind how it ended."""
+    """Don't restart without an operator. `why` is appended to the description of the end."""
 
     why: str
 
 
 def decide(
-    policy: RestartPolicy, history: RestartHistory, end: ProcessEnd, chance: float = 0.0
-) -> StartAgain | StayDown:
-    """What follows from an end. `chance` in [0, 1) spreads the starts."""
+    policy: RestartPolicy, history: RestartHistory, end: ProcessEnd, jitter: float = 0.0
+) -> RestartAt | StayDown:
+    """Decide what follows an end. `jitter` in [0, 1) spreads the starts."""
     if end.fenced or end.code == ExitCode.FENCED:
-        return StartAgain(end.at + FENCED_PAUSE_S + chance * _FENCED_SPREAD_S, history)
+        return RestartAt(end.at + FENCED_PAUSE_S + jitter * _FENCED_JITTER_S, history)
     if end.code == ExitCode.DATA_LOST:
-        return StayDown("it is not started again before that is mended")
+        return StayDown("it is not restarted until the cause is fixed")
     if end.code == ExitCode.USAGE:
-        # A settings file, or one that it names, may just be on its way to be replaced. It costs nothing to look again.
-        return StartAgain(end.at + policy.most_pause_s * (1 + chance * _SPREAD), history)
+        # The settings file, or a file that it names, may be about to be replaced. Another attempt costs nothing.
+        return RestartAt(end.at + policy.max_pause_s * (1 + jitter * _JITTER), history)
     row = 1 if end.active_s >= policy.steady_s else history.ends_in_row + 1
-    at = end.at + _pause(policy, row) * (1 + chance * _SPREAD)
+    at = end.at + _pause(policy, row) * (1 + jitter * _JITTER)
     if not policy.gives_up:
-        return StartAgain(at, RestartHistory((), row))
+        return RestartAt(at, RestartHistory((), row))
     counted = _within(policy, history, at)
     if len(counted) >= policy.restarts:
-        if not end.passing or not policy.restarts:
+        if not end.retryable or not policy.restarts:
             return StayDown(_over_limit(policy))
-        # So many of the newest may lie within the window, and one less before the next.
+        # The time at which the window no longer contains the oldest of the newest `restarts` restarts.
         at = counted[-policy.restarts] + policy.window_s
         counted = _within(policy, history, at)
-    return StartAgain(at, RestartHistory((*counted, at), row))
+    return RestartAt(at, RestartHistory((*counted, at), row))
 
 
 def describe_end(code: int) -> str:
-    """How a process ended, in words."""
+    """Describe an exit code in words."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:
@@ -117,17 +118,17 @@ def describe_end(code: int) -> str:
 
 
 def _pause(policy: RestartPolicy, row: int) -> float:
-    # No power beyond what a float holds: a process may fail for months.
-    return min(policy.most_pause_s, policy.first_pause_s * 2.0 ** min(row - 1, 60))
+    # The exponent is limited to avoid an overflow: a process may fail for months.
+    return min(policy.max_pause_s, policy.min_pause_s * 2.0 ** min(row - 1, 60))
 
 
 def _within(policy: RestartPolicy, history: RestartHistory, at: float) -> tuple[float, ...]:
-    """The restarts that share a window with one at this time."""
+    """The restarts that would be in one window with a restart at this time."""
     return tuple(restart for restart in history.restarts if restart + policy.window_s > at)
 
 
 def _over_limit(policy: RestartPolicy) -> str:
     if not policy.restarts:
-        return "node.restarts is 0, so it is not started again"
+        return "node.restarts is 0, so it is not restarted"
     times = "once" if policy.restarts == 1 else f"{policy.restarts} times"
-    return f"it was started again {times} within {policy.window_s:g} s already, which is what node.restarts allows"
+    return f"it has been restarted {times} within {policy.window_s:g} s, the limit of node.restarts"

@@ -1,5 +1,5 @@
 """What differs between the kinds of child processes: how one is started, how its report is fetched, and when it is
-restarted. Everything else is the same code, `keeper`.
+restarted. `ProcessKeeper` has everything else.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from strandline.node.supervisor.report_client import ReportClient
 from strandline.node.supervisor.restarting import RestartPolicy
 from strandline.node.supervisor.socket_folder import process_socket, socket_path
 
-# A front starts within a second, and until it serves no request is answered. So it is restarted soon, and for as long
-# as the node runs.
+# A front starts within a second, and without it no request is answered. So it is restarted after short pauses and
+# without a limit.
 _FRONT_MIN_PAUSE_S, _FRONT_MAX_PAUSE_S = 0.1, 15.0
 _WORKER_REMEDY = (
     "Fix the cause, then reload the node. `strandline recover work` runs the worker by hand, and "
@@ -32,7 +32,7 @@ class ReportUnreadable(Retryable):
     """The child sent no report, or one of another version."""
 
 
-def _as_it_is(policy: RestartPolicy) -> RestartPolicy:
+def _unchanged(policy: RestartPolicy) -> RestartPolicy:
     return policy
 
 
@@ -42,17 +42,17 @@ def _always() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A kind of child. `launch` starts a process and raises `LaunchFailed`. `fetch_report` asks for its report within a
-    timeout and raises `ReportUnreadable`; `close` closes the connection for that. `policy` adjusts the restart policy,
-    and `remedy` is what an operator can do about a process that is down. A child that works `on_demand` may exit with
-    code 0 at any time, and is started only while it is wanted and `may_start`.
+    """A kind of child. `launch` starts a process and raises `LaunchFailed`. `fetch_report` fetches its report within a
+    timeout and raises `NoReport` or `ReportUnreadable`; `close` closes the connection for it. `policy` adjusts the
+    restart policy. `remedy` is what an operator can do about a process that is down. A child `on_demand` may exit with
+    code 0 at any time, and is started only while it is wanted and `may_start` is true.
     """
 
     name: str
     launch: Callable[[], Child]
     fetch_report: Callable[[float], ChildReport]
     close: Callable[[], None] = lambda: None
-    policy: Callable[[RestartPolicy], RestartPolicy] = _as_it_is
+    policy: Callable[[RestartPolicy], RestartPolicy] = _unchanged
     remedy: str = ""
     on_demand: bool = False
     may_start: Callable[[], bool] = _always
@@ -63,7 +63,7 @@ Roles = Callable[[int], Role]
 
 
 def shard_role(shard: int, launcher: Launcher, folder: Path, clock: Clock, *, take: bool = False) -> Role:
-    """A shard's process. With `take` its first start takes the shard from a live owner."""
+    """A shard's process. With `take`, its first start takes over the shard from a live owner."""
     socket = socket_path(folder, shard)
     reports = ReportClient(socket, clock)
     starts = count()
@@ -75,19 +75,19 @@ def shard_role(shard: int, launcher: Launcher, folder: Path, clock: Clock, *, ta
 
 
 def front_role(launcher: Launcher, folder: Path, clock: Clock) -> Role:
-    """The HTTP front. It is never left down: operators need it to see why."""
+    """The HTTP front. It is restarted without a limit, because operators need it to see what is wrong."""
     socket = process_socket(folder, FRONT)
     reports = ReportClient(socket, clock)
 
     def policy(given: RestartPolicy) -> RestartPolicy:
-        return replace(given, first_pause_s=_FRONT_MIN_PAUSE_S, most_pause_s=_FRONT_MAX_PAUSE_S, gives_up=False)
+        return replace(given, min_pause_s=_FRONT_MIN_PAUSE_S, max_pause_s=_FRONT_MAX_PAUSE_S, gives_up=False)
 
     return Role(FRONT, lambda: launcher.front(socket), _fetching(reports, parse_process_report), reports.close, policy)
 
 
-def worker_role(launcher: Launcher, folder: Path, place: Path, clock: Clock) -> Role:
-    """The replay worker. `place` is the folder that it locks: while another worker on this machine holds the lock, that
-    worker does the jobs.
+def worker_role(launcher: Launcher, folder: Path, worker_folder: Path, clock: Clock) -> Role:
+    """The replay worker, which locks `worker_folder`. While another worker on this machine holds the lock, none is
+    started: the other worker does the jobs.
     """
     socket = process_socket(folder, WORKER)
     reports = ReportClient(socket, clock)
@@ -98,27 +98,27 @@ def worker_role(launcher: Launcher, folder: Path, place: Path, clock: Clock) -> 
         reports.close,
         remedy=_WORKER_REMEDY,
         on_demand=True,
-        may_start=lambda: not _is_held(place),
+        may_start=lambda: not _is_locked(worker_folder),
     )
 
 
-def _is_held(place: Path) -> bool:
+def _is_locked(folder: Path) -> bool:
     try:
-        return is_locked(place)
+        return is_locked(folder)
     except (OSError, DiskFull):
-        # A folder that can't be used is for the worker to report.
+        # The worker reports a folder that can't be used.
         return False
 
 
 def _fetching(reports: ReportClient, parse: Callable[[bytes], ChildReport]) -> Callable[[float], ChildReport]:
     def fetch_report(timeout: float) -> ChildReport:
-        document = reports.ask(timeout)
+        document = reports.fetch(timeout)
         try:
             return parse(document)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             # A process of another version, after an upgrade.
             raise ReportUnreadable(
-                f"its report can't be read: {error}", remedy="Restart the node after an upgrade"
+                f"its report can't be parsed: {error}", remedy="Restart the node after an upgrade"
             ) from error
 
     return fetch_report

@@ -1,9 +1,9 @@
-"""A node as a service: the supervisor, its control socket and what systemd is told, in one event loop, from the start
-to the signal that ends it.
+"""A node as a service: the supervisor, its control socket and the notifications to systemd, in one event loop.
 
-- SIGTERM and SIGINT: the front finishes its requests, then the shards are asked to end. A second one kills all at once.
-- SIGHUP: the settings are read again, and what can be taken over is, by the front as well. Wrong ones change nothing.
-- SIGCHLD: a child has ended, and is looked at now and not at the next turn.
+- SIGTERM and SIGINT: stop. The front finishes its requests, then the shards are terminated. A second signal kills all
+  children at once.
+- SIGHUP: reload the settings, also in the front, and apply those that need no restart. Invalid ones change nothing.
+- SIGCHLD: a child has ended; check the children now instead of in the next iteration.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from strandline.node.supervisor.reloading import Reload
 from strandline.node.supervisor.systemd_notices import NodeNotices, Watched
 
 _LOG = structlog.get_logger(__name__)
-_TURN_S = 1.0
-# How long a reload waits for the front to take it over, so that it holds when `systemctl reload` returns.
-_FOLLOW_S = 5.0
+_LOOP_INTERVAL_S = 1.0
+# How long a reload waits for the front to apply it, so that it is in force when `systemctl reload` returns.
+_FRONT_RELOAD_TIMEOUT_S = 5.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
 class Supervised(Watched, Protocol):
-    """What the service does with its supervisor."""
+    """The part of `Supervisor` that the service uses."""
 
     on_publish: Callable[[], None]
 
@@ -60,7 +60,7 @@ class Supervised(Watched, Protocol):
 
 
 class NodeService:
-    """One run of a node. `run` is its main task, in the main thread: signals are handled in its loop."""
+    """One run of a node. `run` is the main task of the main thread: signals are handled in its event loop."""
 
     def __init__(
         self,
@@ -73,9 +73,9 @@ class NodeService:
         apply: Callable[[Settings], None] = lambda _: None,
         on_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """`control` is where the front is answered. `read_settings` reads them again, and raises what is wrong with
-        them; `apply` has the process itself follow those that are in force after a reload, as its log does; `on_stop`
-        is called when the node begins to end.
+        """`control` is the path of the control socket. `read_settings` reads the settings again, and raises an error
+        if they are invalid. `apply` applies the settings of a reload to this process, for example to its log. `on_stop`
+        is called when the node begins to stop.
         """
         self._supervisor, self._notices = supervisor, notices
         self._read_settings, self._apply, self._on_stop = read_settings, apply, on_stop
@@ -84,14 +84,14 @@ class NodeService:
         self._settings_read = 0
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
-        self._reloads: set[asyncio.Task[Any]] = set()
+        self._reload_tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self) -> None:
-        """Serve until a signal or a failure ends it. Raises what failed."""
+        """Serve until a signal, or raise the error that ended the supervisor."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._asked_to_stop, number)
-        loop.add_signal_handler(signal.SIGHUP, self.ask_for_reload)
+            loop.add_signal_handler(number, self._on_stop_signal, number)
+        loop.add_signal_handler(signal.SIGHUP, self.request_reload)
         loop.add_signal_handler(signal.SIGCHLD, self._supervisor.wake)
         self._supervisor.on_publish = self._control.publish
         try:
@@ -108,7 +108,7 @@ class NodeService:
             self._notices.close()
 
     def state(self, version: int) -> NodeState:
-        """The node now."""
+        """The current state of the node."""
         return NodeState(
             version,
             self._settings_read,
@@ -122,24 +122,24 @@ class NodeService:
         )
 
     def restart_shard(self, shard: int) -> None:
-        """A new process for a shard. Raises `NoSuchShard`."""
+        """Start a new process for a shard. Raises `NoSuchShard`."""
         self._supervisor.restart_shard(shard)
 
-    def ask_for_reload(self) -> None:
-        """Reload soon; from the event loop. One reload follows the other."""
+    def request_reload(self) -> None:
+        """Start a reload, without waiting for it. Call it in the event loop. Reloads run one after the other."""
         self._keep(asyncio.get_running_loop().create_task(self._reload_or_log()))
 
     async def reload(self) -> Reload:
-        """Read the settings again and follow them. Raises what is wrong with them, with nothing changed. It goes on to
-        its end if the caller no longer waits: half a reload would leave old tokens in force.
+        """Read the settings again and apply them. If they are invalid, raises their error and changes nothing. A reload
+        completes even if the caller is cancelled: half a reload would leave old tokens in force.
         """
         task = asyncio.get_running_loop().create_task(self._reload())
         self._keep(task)
         return await asyncio.shield(task)
 
     def _keep(self, task: asyncio.Task[Any]) -> None:
-        self._reloads.add(task)
-        task.add_done_callback(self._reloads.discard)
+        self._reload_tasks.add(task)
+        task.add_done_callback(self._reload_tasks.discard)
 
     async def _reload(self) -> Reload:
         async with self._reloading:
@@ -150,16 +150,18 @@ class NodeService:
                 self._apply(outcome.settings)
                 self._settings_read += 1
                 self._control.publish()
-                follows = await self._control.front_follows(self._settings_read, self._has_front, _FOLLOW_S)
-                if not follows and self._has_front():
-                    _LOG.warning("the front has not taken the settings over yet", waited_s=_FOLLOW_S)
+                follows = await self._control.front_has_settings(
+                    self._settings_read, self._front_is_running, _FRONT_RELOAD_TIMEOUT_S
+                )
+                if not follows and self._front_is_running():
+                    _LOG.warning("the front has not applied the settings yet", waited_s=_FRONT_RELOAD_TIMEOUT_S)
                 self._notices.check(outcome.settings.node)
             finally:
                 self._notices.reloaded()
             return outcome
 
-    def _has_front(self) -> bool:
-        """Whether there is a front to wait for. One that starts later reads the settings itself."""
+    def _front_is_running(self) -> bool:
+        """Whether a front is running. One that starts later reads the settings itself."""
         fronts = (process for process in self._supervisor.processes() if process.name == FRONT)
         return any(front.state is ProcessState.RUNNING for front in fronts)
 
@@ -167,14 +169,14 @@ class NodeService:
         try:
             await self.reload()
         except StrandlineError as error:
-            _LOG.error("the settings are not taken over; those from before stay in force", error=str(error))
+            _LOG.error("reload failed, the previous settings stay in force", error=str(error))
 
     async def _supervise(self) -> None:
         self._supervisor.start()
         while not self._stopping.is_set() and not self._supervisor.has_ended:
-            self._notices.turn()
+            self._notices.update()
             try:
-                await asyncio.wait_for(self._stopping.wait(), _TURN_S)
+                await asyncio.wait_for(self._stopping.wait(), _LOOP_INTERVAL_S)
             except TimeoutError:
                 continue
         self._supervisor.raise_failure()
@@ -185,10 +187,10 @@ class NodeService:
         self._on_stop()
         await asyncio.to_thread(self._supervisor.stop)
 
-    def _asked_to_stop(self, number: signal.Signals) -> None:
+    def _on_stop_signal(self, number: signal.Signals) -> None:
         if self._stopping.is_set():
-            _LOG.warning("a second signal: all processes are killed at once", signal=number.name)
+            _LOG.warning("second signal: killing all processes", signal=number.name)
             self._supervisor.kill()
         else:
-            _LOG.info("asked to stop", signal=number.name)
+            _LOG.info("signal received, stopping", signal=number.name)
             self._stopping.set()

@@ -1,7 +1,7 @@
-"""The folder of a node's sockets: private, one for each running node, and removed with it. Each shard, the front and
-the worker report at one of them, and the supervisor itself answers the front at another.
+"""The folder of a node's sockets: private, one for each running node, and removed when the node ends. Each shard, the
+front and the worker serve their reports at a socket of their own. The supervisor serves the front at another one.
 
-A node that was killed leaves its folder behind; the next one removes it. Who lives holds a lock in its own.
+A node holds a lock in its folder. A killed node leaves its folder behind; the next node removes it.
 """
 
 import fcntl
@@ -20,29 +20,29 @@ from strandline.errors import Fatal
 
 _PREFIX = "strandline-node-"
 _LOCK = "lock"
-# The kernel's limit for the path of a socket is 108 bytes with a zero at the end.
-_LONGEST_PATH = 107
+# The kernel's limit for the path of a socket is 108 bytes, including a terminating zero.
+_MAX_PATH_BYTES = 107
 _LONGEST_NAME = "shard-999999.sock"
 
 
 _LOG = structlog.get_logger(__name__)
-# How often a full disk is looked at again, and at how many of these looks it is logged: once a minute.
-_ROOM_S, _TRIES_A_WARNING = 5.0, 12
+# The interval of attempts while a disk is full, and the number of attempts per warning: one warning a minute.
+_DISK_FULL_RETRY_S, _ATTEMPTS_PER_WARNING = 5.0, 12
 
 
 class SocketFolderUnusable(Fatal):
-    """There is no place for the shards' sockets."""
+    """The folder for the shards' sockets can't be created."""
 
 
 @contextmanager
 def socket_folder(environ: Mapping[str, str], temporary: Path | None = None) -> Iterator[Path]:
-    """A folder that only this user may enter: below $RUNTIME_DIRECTORY, which systemd sets, or the folder for
+    """A folder that only this user can access: in $RUNTIME_DIRECTORY, which systemd sets, or in the folder for
     temporary files. Raises `SocketFolderUnusable` or `DiskFull`.
     """
     given = environ.get("RUNTIME_DIRECTORY", "").split(":")[0]
     base = Path(given) if given else temporary or Path(tempfile.gettempdir())
     try:
-        folder = _fixed(base / "shards") if given else _made(base)
+        folder = _fixed_folder(base / "shards") if given else _temporary_folder(base)
         lock = _locked(folder, os.O_CREAT)
         if lock is not None:
             _empty(folder)
@@ -50,13 +50,13 @@ def socket_folder(environ: Mapping[str, str], temporary: Path | None = None) -> 
         if is_full(error):
             raise DiskFull(base) from error
         raise SocketFolderUnusable(
-            f"no folder for the shards' sockets can be made in {base}: {error.strerror}",
-            remedy="Set TMPDIR to a folder that may be written to; under systemd see RuntimeDirectory= of the unit",
+            f"the folder for the shards' sockets can't be created in {base}: {error.strerror}",
+            remedy="Set TMPDIR to a writable folder; under systemd, check RuntimeDirectory= of the unit",
         ) from error
     if lock is None:
         raise SocketFolderUnusable(
             f"another node has its sockets in {folder}",
-            remedy="Stop that one first, or give this one a RuntimeDirectory= of its own",
+            remedy="Stop that node first, or set another RuntimeDirectory= for this one",
         )
     try:
         yield folder
@@ -67,48 +67,48 @@ def socket_folder(environ: Mapping[str, str], temporary: Path | None = None) -> 
 
 @contextmanager
 def awaited_socket_folder(environ: Mapping[str, str], clock: Clock, temporary: Path | None = None) -> Iterator[Path]:
-    """The same, and while the disk is full wait for room: the node as a whole must not fail for that."""
+    """Like `socket_folder`, but waits while the disk is full, instead of letting the whole node fail."""
     with ExitStack() as opened:
-        folder, tries = None, 0
+        folder, attempts = None, 0
         while folder is None:
             try:
                 folder = opened.enter_context(socket_folder(environ, temporary))
             except DiskFull as error:
-                if tries % _TRIES_A_WARNING == 0:
-                    _LOG.warning("the node waits for room on a disk", error=str(error))
-                tries += 1
-                clock.sleep(_ROOM_S)
+                if attempts % _ATTEMPTS_PER_WARNING == 0:
+                    _LOG.warning("the node waits for free disk space", error=str(error))
+                attempts += 1
+                clock.sleep(_DISK_FULL_RETRY_S)
         yield folder
 
 
 def socket_path(folder: Path, shard: int) -> Path:
-    """Where a shard listens."""
+    """The path of a shard's socket."""
     return folder / f"shard-{shard}.sock"
 
 
 def process_socket(folder: Path, name: str) -> Path:
-    """Where the front or the worker reports."""
+    """The path of the socket of the front or the worker."""
     return folder / f"{name}.sock"
 
 
 def control_socket(folder: Path) -> Path:
-    """Where the supervisor answers the front."""
+    """The path of the supervisor's control socket."""
     return folder / "node.sock"
 
 
-def _fixed(folder: Path) -> Path:
+def _fixed_folder(folder: Path) -> Path:
     _check_length(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
     return folder
 
 
-def _made(base: Path) -> Path:
-    """A new folder; those of nodes that are gone are removed on the way."""
+def _temporary_folder(base: Path) -> Path:
+    """Create a new folder, after removing those of nodes that have ended."""
     _check_length(base / f"{_PREFIX}12345678")
     for left in base.glob(f"{_PREFIX}*"):
-        # Others' folders can't be entered, one that is being removed may be gone by now, and one that is just being
-        # made has no lock in it yet.
+        # Errors are expected: another user's folder can't be accessed, a folder may be removed meanwhile, and a new one
+        # may not have its lock yet.
         with suppress(OSError):
             lock = _locked(left) if left.stat().st_uid == os.getuid() and not left.is_symlink() else None
             if lock is not None:
@@ -123,9 +123,9 @@ def _empty(folder: Path) -> None:
             left.unlink()
 
 
-def _locked(folder: Path, making: int = 0) -> int | None:
-    """The lock of a folder; None if somebody else holds it."""
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | making, 0o600)
+def _locked(folder: Path, flags: int = 0) -> int | None:
+    """Lock a folder; None if another process holds its lock."""
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -136,8 +136,8 @@ def _locked(folder: Path, making: int = 0) -> int | None:
 
 def _check_length(folder: Path) -> None:
     longest = os.fsencode(folder / _LONGEST_NAME)
-    if len(longest) > _LONGEST_PATH:
+    if len(longest) > _MAX_PATH_BYTES:
         raise SocketFolderUnusable(
-            f"{folder} is too long a path for sockets, which may have {_LONGEST_PATH} bytes",
-            remedy="Set TMPDIR (or RuntimeDirectory= under systemd) to a shorter one",
+            f"the path {folder} is too long for sockets: the limit with the socket's name is {_MAX_PATH_BYTES} bytes",
+            remedy="Set TMPDIR (or RuntimeDirectory= under systemd) to a shorter path",
         )

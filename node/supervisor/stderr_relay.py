@@ -1,4 +1,4 @@
-"""Passes a child's stderr on to our own as it comes, line by line, and keeps its last line."""
+"""Relays a child's stderr to our own, line by line, and keeps the last line."""
 
 import os
 import select
@@ -6,16 +6,16 @@ import threading
 from contextlib import suppress
 from typing import IO
 
-_PIECE = 64 << 10
-# A line that is longer is passed on in pieces.
-_LONGEST = 64 << 10
-_KEPT = 4 << 10
+_READ_BYTES = 64 << 10
+# Longer lines are relayed in pieces.
+_MAX_LINE_BYTES = 64 << 10
+_MAX_LAST_LINE_BYTES = 4 << 10
 _STDERR = 2
 
 
 class StderrRelay:
-    """Reads a pipe until every process that holds its other end is gone. A thread of its own does that, so that a child
-    never waits for the supervisor.
+    """Reads a pipe until all its writers have closed it. It has its own thread, so that a child never waits for the
+    supervisor.
     """
 
     def __init__(self, pipe: IO[bytes], to: int = _STDERR) -> None:
@@ -27,10 +27,10 @@ class StderrRelay:
         threading.Thread(target=self._pass_on, name="stderr relay", daemon=True).start()
 
     def last_line(self) -> str:
-        """The last line that is not empty, of all that was written by now."""
+        """The last non-empty line that was written so far."""
         self._drain()
         with self._lock:
-            return (self._unfinished.strip() or self._last)[-_KEPT:].decode("utf-8", "replace")
+            return (self._unfinished.strip() or self._last)[-_MAX_LAST_LINE_BYTES:].decode("utf-8", "replace")
 
     def _pass_on(self) -> None:
         poll = select.poll()
@@ -41,11 +41,11 @@ class StderrRelay:
                 return
 
     def _drain(self) -> bool:
-        """Pass on what there is; whether the pipe has ended."""
+        """Relay what is available. Returns whether the pipe has ended."""
         with self._lock:
             while not self._pipe.closed:
                 try:
-                    piece = os.read(self._pipe.fileno(), _PIECE)
+                    piece = os.read(self._pipe.fileno(), _READ_BYTES)
                 except BlockingIOError:
                     return False
                 if not piece:
@@ -57,19 +57,19 @@ class StderrRelay:
             return True
 
     def _take(self, piece: bytes) -> None:
-        """Whole lines go on at once, so that those of several children don't mix."""
-        taken = self._unfinished + piece
-        end = taken.rfind(b"\n") + 1
-        if not end and len(taken) > _LONGEST:
-            end = len(taken)
-        whole, self._unfinished = taken[:end], taken[end:]
-        self._write(whole)
+        """Relay only complete lines, so that the lines of several children don't mix."""
+        text = self._unfinished + piece
+        end = text.rfind(b"\n") + 1
+        if not end and len(text) > _MAX_LINE_BYTES:
+            end = len(text)
+        complete, self._unfinished = text[:end], text[end:]
+        self._write(complete)
 
     def _write(self, text: bytes) -> None:
         lines = [line for line in text.splitlines() if line.strip()]
         if lines:
             self._last = lines[-1].strip()
-        # Our own stderr may be closed (a terminal that is gone); the child goes on all the same.
+        # Our own stderr may be closed, such as a closed terminal; this must not stop the child.
         with suppress(OSError):
             while text:
                 text = text[os.write(self._to, text) :]

@@ -17,7 +17,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 class Watched(Protocol):
-    """What systemd is notified of."""
+    """The source of the notifications: a `Supervisor`, or a substitute in tests."""
 
     @property
     def waits_for(self) -> str: ...
@@ -30,12 +30,14 @@ class Watched(Protocol):
 
 
 class NodeNotices:
-    """What a node sends to systemd. Call its methods in the event loop: if the loop hangs, the watchdog is not fed."""
+    """Sends a node's notifications to systemd. Call its methods in the event loop, so that the watchdog is not fed if
+    the loop hangs.
+    """
 
     def __init__(self, node: Watched, socket: NotifySocket, clock: Clock, watchdog_s: float | None = None) -> None:
         self._node, self._socket, self._clock, self._watchdog_s = node, socket, clock, watchdog_s
         self.feeds = 0
-        """How many times the watchdog was fed."""
+        """The number of notifications to the watchdog."""
         self._notified = Notified()
         self._over = False
 
@@ -48,13 +50,13 @@ class NodeNotices:
         """Warn if systemd would kill the whole node for a hung shard that the supervisor would restart."""
         if self._watchdog_s is not None and self._watchdog_s < 2 * settings.hang_after.seconds:
             _LOG.warning(
-                "WatchdogSec= of the unit should be at least twice node.hang_after: systemd ends the whole node for a "
-                "shard that hangs, before the supervisor ends that one",
+                "WatchdogSec= of the unit should be at least twice node.hang_after: otherwise systemd kills the whole "
+                "node for a shard that hangs, before the supervisor restarts that shard",
                 watchdog_s=self._watchdog_s,
                 hang_after_s=settings.hang_after.seconds,
             )
 
-    def turn(self) -> None:
+    def update(self) -> None:
         """Send what has changed. Call it about once a second."""
         if self._over or not self._socket.is_open:
             return
@@ -71,7 +73,7 @@ class NodeNotices:
         self.feeds += WATCHDOG in lines
 
     def reloading(self) -> None:
-        """A reload begins. Not sent during the start: systemd would take the reload's end for the end of the start."""
+        """A reload begins. Not sent before READY=1: systemd would take its end for the end of the start."""
         if self._notified.ready:
             self._socket.send("RELOADING=1", f"MONOTONIC_USEC={round(self._clock.monotonic() * 1_000_000)}")
 
@@ -81,7 +83,7 @@ class NodeNotices:
             self._socket.send("READY=1")
 
     def stopping(self, stop_timeout_s: float) -> None:
-        """The node stops, within this time. Nothing else is sent after it."""
+        """The node stops within this time. Nothing is sent after this."""
         self._over = True
         self._socket.send(*stopping_notice(stop_timeout_s))
 

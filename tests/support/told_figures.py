@@ -93,7 +93,7 @@ def full_report() -> ShardReport:
         full_status(),
         PROCESS,
         clocks={"node": 1_500, "store": -2_500, "broker": 3_500},
-        told_at=NOW - 500,
+        reported_at=NOW - 500,
         position=130,
         checkpoint=131,
         epoch=132,

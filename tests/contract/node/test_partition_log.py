@@ -238,14 +238,14 @@ class TestEndsWithoutWaiting:
         transaction.append(b"open", NOON)
         partition.append(b"behind", NOON)
         partition.delete_before(1)
-        assert answered(log.ask_ends()) == log.ends() == LogEnds(1, 3, 5)
+        assert answered(log.request_ends()) == log.ends() == LogEnds(1, 3, 5)
         transaction.abort()
-        assert answered(log.ask_ends()) == LogEnds(1, 6, 6)
+        assert answered(log.request_ends()) == LogEnds(1, 6, 6)
 
     def test_records_are_read_while_the_answer_is_on_its_way(self, partition: Partition, log: PartitionLog) -> None:
         fill(partition, 2)
         log.seek(0)
-        question = log.ask_ends()
+        question = log.request_ends()
         assert offsets(read_on(log)) == [0, 1]
         assert answered(question) == LogEnds(0, 2, 2)
         assert question.answer() == LogEnds(0, 2, 2), "it stays the same"
@@ -353,7 +353,7 @@ class TestTheTopic:
         assert offsets(read_on(log)) == [0, 1]
         partition.recreate()
         fill(partition, 5)
-        with pytest.raises(TopicUnfit, match="made again"):
+        with pytest.raises(TopicUnfit, match="recreated"):
             poll_on(log)
 
     def test_one_that_was_made_again_is_read_by_whoever_asked_for_its_id(
@@ -380,7 +380,7 @@ class TestBrokersOutOfReach:
         with pytest.raises(LogUnreachable):
             log.offset_at(NOON)
         with pytest.raises(LogUnreachable):
-            answered(log.ask_ends())
+            answered(log.request_ends())
 
     def test_reading_says_so_and_may_be_tried_again(self, partition: Partition) -> None:
         log = partition.gone()

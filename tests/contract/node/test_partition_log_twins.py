@@ -51,7 +51,7 @@ def seen(partition: Partition, script: list[tuple[str, int]]) -> list[object]:
             case "read":
                 read = read_on(log, most=which)
                 position = log.poll(1, 0).position
-                ends = answered(log.ask_ends())
+                ends = answered(log.request_ends())
                 assert ends == log.ends()
                 turns.append((offsets(read), values(read), position, ends))
     return turns

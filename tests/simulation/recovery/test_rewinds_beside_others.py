@@ -88,7 +88,7 @@ def test_a_local_copy_of_what_was_superseded_is_not_used_and_an_older_one_does_n
             produce_everywhere(world, f"hour {hour}")
             world.pass_hours(1)
         keys = world.keys()
-        world.running.flusher.leave()
+        world.running.flusher.release()
     # Another host goes on, with a copy of its own.
     world.start()
     world.pass_hours(3)

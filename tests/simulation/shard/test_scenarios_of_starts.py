@@ -174,10 +174,12 @@ def test_21_another_flush_interval_or_number_of_groups_is_refused_by_name(world:
     world.crash()
     right = world.options
     world.options = replace(right, groups=8)
-    with pytest.raises(AnotherShape, match=r"dataset.groups = 4, and now it is 8"):
+    with pytest.raises(AnotherShape, match=r"dataset.groups = 4, which can't be changed to 8"):
         world.start()
     world.options = replace(right, policy=replace(POLICY, flush_interval=HOUR // 2))
-    with pytest.raises(AnotherShape, match=r"dataset.flush_interval = 3600000 ms, and now it is 1800000 ms"):
+    with pytest.raises(
+        AnotherShape, match=r"dataset.flush_interval = 3600000 ms, which can't be changed to 1800000 ms"
+    ):
         world.start()
     world.options = right
     world.start()

@@ -152,7 +152,7 @@ def test_43_series_whose_keys_are_lost_are_counted_by_the_hashes_in_segments_bef
 ) -> None:
     first = lived_with_lost_keys(world)
     damage(world, first + 1, change)
-    with pytest.raises(IndexBucketLost, match=f"In its segments {IN_HOUR_1} have no key in what can be read"):
+    with pytest.raises(IndexBucketLost, match=f"In its segments {IN_HOUR_1} have no key in the readable part"):
         world.start()
     (finding,) = found_in(world)
     assert (finding.kind, finding.bucket) == (FindingKind.INDEX_DAMAGED, first + 1)
@@ -218,7 +218,7 @@ def test_43_all_damaged_index_buckets_are_named_and_a_series_counts_once(world: 
     first = lived_with_lost_keys(world)
     for bucket in (first + 1, first + 2, first + 3):
         damage(world, bucket, "all missing")
-    told = f"Damaged are 3 index buckets from {first + 1} to {first + 3}. In the segments of the newest 3 of them"
+    told = f"3 index buckets from {first + 1} to {first + 3} are damaged. In the segments of the newest 3 of them"
     with pytest.raises(IndexBucketLost, match=f"{told} {SINCE_HOUR_1} have no key"):
         world.start()
 

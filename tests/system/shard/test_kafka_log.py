@@ -127,7 +127,7 @@ def test_a_missing_topic_is_named(open_log: OpenLog) -> None:
     name = fresh_topic()
     log = open_log(name)
     with pytest.raises(LogUnreachable, match="no broker leads it"):
-        answered(log.ask_ends())
+        answered(log.request_ends())
     for ask in (log.topic_id, log.ends, lambda: log.offset_at(0)):
         with pytest.raises(TopicUnfit, match=f"no topic {name}"):
             ask()
@@ -136,9 +136,9 @@ def test_a_missing_topic_is_named(open_log: OpenLog) -> None:
 def test_a_missing_partition_is_named(topic: TopicOfATest, open_log: OpenLog) -> None:
     log = open_log(topic.name, 7)
     with pytest.raises(LogUnreachable, match="no broker leads it"):
-        answered(log.ask_ends())
+        answered(log.request_ends())
     for ask in (log.topic_id, log.ends, lambda: log.offset_at(0)):
-        with pytest.raises(TopicUnfit, match=f"{topic.name} has no partition 7, only 1"):
+        with pytest.raises(TopicUnfit, match=f"{topic.name} has no partition 7: it has 1"):
             ask()
 
 

@@ -73,7 +73,7 @@ def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record
         # Not for the minute that the client would take by itself.
         assert clock.monotonic() - begun < 40
     eventually(lambda: not is_unreachable(log))
-    assert f"topic {topic.name}: the brokers answer again" in caplog.messages
+    assert f"topic {topic.name}: the brokers are available again" in caplog.messages
     # They answer before they know again who leads what.
     eventually(lambda: tells_its_ends(log))
     topic.append(b"after")
@@ -100,9 +100,9 @@ def test_a_request_for_the_ends_that_a_hung_broker_does_not_answer_keeps_nobody_
     """Its answer is None until `kafka.request_timeout` is over, and an error then: never an offset."""
     topic.append(b"value")
     log = open_log(timeout_ms=3_000)
-    assert answered(log.ask_ends()) == LogEnds(0, 1, 1)
+    assert answered(log.request_ends()) == LogEnds(0, 1, 1)
     with guarded_kafka.hanging():
-        question = log.ask_ends()
+        question = log.request_ends()
         assert question.answer() is None
         with pytest.raises(LogUnreachable):
             answered(question)

@@ -250,7 +250,7 @@ def test_another_shape_than_the_datasets_is_refused(
 ) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__GROUPS", "8")
     assert verify(settings) == ExitCode.FAILED
-    assert "was made with dataset.groups = 4, and now it is 8" in capsys.readouterr().err
+    assert "was created with dataset.groups = 4, which can't be changed to 8" in capsys.readouterr().err
 
 
 def test_a_store_that_goes_away_is_an_ordinary_error(

@@ -155,17 +155,17 @@ def test_it_knows_the_node_before_it_answers_and_ends_on_a_signal(world: World, 
 
 
 def test_its_reports_say_that_its_loop_turns(world: World) -> None:
-    turns = set()
+    progress_seen = set()
     with closing(ReportClient(world.path, CLOCK)) as client:
 
         def turned_twice() -> bool:
             try:
-                heard = parse_process_report(client.ask(5.0))
+                heard = parse_process_report(client.fetch(5.0))
             except NoReport:
                 return False
             assert (heard.stage, heard.process.pid) == (Stage.STEADY, os.getpid())
-            turns.add(heard.mark)
-            return len(turns) > 2
+            progress_seen.add(heard.progress)
+            return len(progress_seen) > 2
 
         world.run(turned_twice)
 
@@ -178,7 +178,7 @@ def test_while_its_kernels_are_being_compiled_it_counts_as_starting(world: World
 
         def steady() -> bool:
             try:
-                stages.append(parse_process_report(client.ask(5.0)).stage)
+                stages.append(parse_process_report(client.fetch(5.0)).stage)
             except NoReport:
                 return False
             if len(stages) == 2:

@@ -16,7 +16,7 @@ from strandline.node.front_process import supervisor_client as client_module
 from strandline.node.front_process.supervisor_client import SupervisorClient, SupervisorUnreachable
 from strandline.node.query.frames import Message
 from strandline.node.status.processes import ProcessState, ShardProcessStatus
-from strandline.node.supervisor.control_messages import RELOADED, STATE, hang_up, read_message, write_message
+from strandline.node.supervisor.control_messages import RELOADED, STATE, close_connection, read_message, write_message
 from strandline.node.supervisor.control_server import ControlServer
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Reload
@@ -152,7 +152,7 @@ def test_settings_that_were_reloaded_are_followed_once(world: World) -> None:
         for reload in (1, 2):
             world.node.settings = reload
             server.publish()
-            assert await server.front_follows(reload, lambda: True, 20.0)
+            assert await server.front_has_settings(reload, lambda: True, 20.0)
             assert world.followed == reload
         server.publish()
         await world.until(lambda: world.client.state().version >= 3)
@@ -186,7 +186,7 @@ def test_settings_that_the_front_can_t_take_over_are_told_and_nobody_waits_for_i
         world.node.settings = 1
         with structlog.testing.capture_logs() as logs:
             server.publish()
-            assert await server.front_follows(1, lambda: True, 20.0)
+            assert await server.front_has_settings(1, lambda: True, 20.0)
         assert any("the file is broken" in line.get("error", "") for line in logs)
         await world.client.close()
         await server.close()
@@ -218,7 +218,7 @@ def test_a_fault_of_its_own_does_not_end_its_following(world: World) -> None:
 def test_a_front_that_does_not_follow_is_waited_for_only_so_long(world: World, is_there: bool) -> None:
     async def life() -> None:
         server = await world.served()
-        assert not await server.front_follows(1, lambda: is_there, 0.05 if is_there else 600.0)
+        assert not await server.front_has_settings(1, lambda: is_there, 0.05 if is_there else 600.0)
         await server.close()
 
     asyncio.run(life())
@@ -254,7 +254,7 @@ def test_whatever_happens_on_the_socket_the_front_comes_to_know_what_the_supervi
                 case "nonsense":
                     _, writer = await asyncio.open_unix_connection(str(world.path))
                     writer.write(value)
-                    await hang_up(writer)
+                    await close_connection(writer)
             server.publish()
         expected = world.node.state(0)
         await world.until(

@@ -180,7 +180,7 @@ def test_a_shard_that_is_down_only_exposes_its_state() -> None:
 
 
 def test_before_the_index_is_loaded_its_metrics_are_missing() -> None:
-    starting = replace(full_shard_status(), report=ShardReport(full_status(), PROCESS, told_at=NOW))
+    starting = replace(full_shard_status(), report=ShardReport(full_status(), PROCESS, reported_at=NOW))
     told = Told(starting)
     for name in ("keys", "live_keys", "buffer_samples", "unstored_buckets", "checkpoint_offset", "manifest_rows"):
         assert told.of_shard(f"strandline_{name}") is None

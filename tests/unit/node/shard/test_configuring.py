@@ -59,13 +59,13 @@ def test_everything_that_is_set_reaches_the_policy() -> None:
 
 
 @pytest.mark.parametrize("for_ever", [None, -1, 3640 * DAY + 1, 10**17])
-def test_a_topic_that_keeps_for_ever_needs_a_word_on_how_long_that_matters(for_ever: int | None) -> None:
+def test_a_topic_with_unlimited_retention_needs_a_setting(for_ever: int | None) -> None:
     assert unfit(for_ever, name="power", topic="meters") == Problem(
         "dataset.kafka_retention",
         "",
         "with topic meters",
-        "is needed, because the topic keeps its records for ever",
-        "The longest time for which a node may be down, such as 7d; or set margin",
+        "must be set, because the topic keeps its records forever",
+        "Set it to the longest time for which a node may be down, such as 7d; or set margin",
     )
     assert bucket_policy(DatasetSettings(kafka_retention="2d"), for_ever).margin == 2 * DAY + 2 * HOUR
     assert bucket_policy(DatasetSettings(margin="5d"), for_ever).margin == 5 * DAY
@@ -76,7 +76,7 @@ def test_a_retention_below_the_topic_s_own_is_refused() -> None:
     problem = unfit(7 * DAY, kafka_retention="167h")
     assert (problem.setting, problem.value_shown) == ("dataset.kafka_retention", "167h")
     assert problem.what == "is less than the topic's retention, 7d"
-    assert problem.remedy == 'At least 7d, or "" for what the topic says; or lower its retention.ms'
+    assert problem.remedy == "Set it to at least 7d, or \"\" for the topic's own; or lower the topic's retention.ms"
     assert bucket_policy(DatasetSettings(kafka_retention="7d"), 7 * DAY).margin == 7 * DAY + 2 * HOUR
 
 

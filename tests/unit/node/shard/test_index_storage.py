@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
 TOPIC = "topic-1"
 GROUP = 1
 KEYS = {0: "a", 1: "b"}
-LOADED = "the index is loaded from the store"
+LOADED = "local copy not usable, loading the index from the store"
 REFRESH_S = 5.0
 
 
@@ -86,7 +86,7 @@ def why_loaded(home: LuceneStorage, topic_id: str, rows: list[GroupRow]) -> str:
     assert names(home) == {}
     (line,) = [one for one in lines if one["event"] == LOADED]
     assert line["shard"] == "metrics/3"
-    return str(line["since"])
+    return str(line["reason"])
 
 
 def test_the_copy_that_the_manifest_names_is_used(home: LuceneStorage) -> None:
@@ -139,13 +139,13 @@ def test_a_copy_of_another_topic_is_not_used(home: LuceneStorage) -> None:
 
 def test_a_copy_of_a_superseded_bucket_is_not_used(home: LuceneStorage) -> None:
     why = why_loaded(home, TOPIC, [index_row(FIRST + 1), index_row(superseded=True)])
-    assert f"the manifest has no index bucket {FIRST}" in why
+    assert f"the manifest does not reference index bucket {FIRST}" in why
 
 
 @pytest.mark.parametrize("rows", [[], [FIRST - 1], [FIRST + 1, FIRST + 2]])
 def test_a_copy_of_a_bucket_that_the_manifest_does_not_name_is_not_used(home: LuceneStorage, rows: list[int]) -> None:
     why = why_loaded(home, TOPIC, [index_row(bucket) for bucket in rows])
-    assert f"the manifest has no index bucket {FIRST}" in why
+    assert f"the manifest does not reference index bucket {FIRST}" in why
 
 
 @pytest.mark.parametrize("shard", [replace(SHARD, shard=4), replace(SHARD, dataset="other")])

@@ -71,5 +71,5 @@ def test_without_a_leader_there_is_no_offset(admin: KafkaAdmin, client: Client) 
 def test_a_request_without_waiting_finds_the_leader_when_it_is_made_again(admin: KafkaAdmin) -> None:
     clock = ManualClock(0)
     with pytest.raises(LogUnreachable):
-        admin.ask_ends(0, clock).answer()
-    assert admin.ask_ends(0, clock).answer() == LogEnds(END, END, END)
+        admin.request_ends(0, clock).answer()
+    assert admin.request_ends(0, clock).answer() == LogEnds(END, END, END)

@@ -38,7 +38,7 @@ def test_a_full_queue_loses_letters_and_never_blocks(
     assert time.monotonic() - begun < 60
     assert letters.counts() == DeadLetterCounts(sent=1000, delivered=0, lost=995)
     assert (
-        "the dead letter of partition 2 of topic metrics, offset 5 (not snappy) is lost: too many are waiting already"
+        "the dead letter of partition 2 of topic metrics, offset 5 (not snappy) is lost: the queue is full"
         in caplog.messages
     )
 

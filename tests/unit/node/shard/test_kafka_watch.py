@@ -12,7 +12,7 @@ from strandline.errors import StrandlineError
 from strandline.kafka.error_mapping import no_such_topic
 from strandline.kafka.errors import KafkaRefused
 from strandline.node.shard.kafka_admin import TopicIdentity
-from strandline.node.shard.kafka_watch import ASK_INTERVAL_S, TopicWatch
+from strandline.node.shard.kafka_watch import REQUEST_INTERVAL_S, TopicWatch
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 
 pytestmark = pytest.mark.unit
@@ -30,20 +30,20 @@ class Brokers:
     topic = "metrics"
 
     def __init__(self) -> None:
-        self.asked: list[Future[Any]] = []
+        self.requests: list[Future[Any]] = []
 
-    def ask_identity(self) -> Future[Any]:
-        self.asked.append(Future())
-        return self.asked[-1]
+    def request_identity(self) -> Future[Any]:
+        self.requests.append(Future())
+        return self.requests[-1]
 
     def identity_in(self, answer: Future[Any]) -> TopicIdentity:
         return answer.result(0)
 
     def answer(self, answer: TopicIdentity | StrandlineError) -> None:
         if isinstance(answer, StrandlineError):
-            self.asked[-1].set_exception(answer)
+            self.requests[-1].set_exception(answer)
         else:
-            self.asked[-1].set_result(answer)
+            self.requests[-1].set_result(answer)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def watch(brokers: Brokers, clock: ManualClock) -> TopicWatch:
 
 def hear(watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicIdentity | StrandlineError) -> None:
     """Let the time pass until brokers are asked, and let them answer."""
-    clock.sleep(ASK_INTERVAL_S)
+    clock.sleep(REQUEST_INTERVAL_S)
     watch.check()
     brokers.answer(answer)
     watch.check()
@@ -73,37 +73,37 @@ def test_brokers_are_asked_once_in_a_while_and_never_twice_at_the_same_time(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     watch.check()
-    assert len(brokers.asked) == 0
-    clock.sleep(ASK_INTERVAL_S)
+    assert len(brokers.requests) == 0
+    clock.sleep(REQUEST_INTERVAL_S)
     watch.check()
-    clock.sleep(10 * ASK_INTERVAL_S)
+    clock.sleep(10 * REQUEST_INTERVAL_S)
     watch.check()
-    assert len(brokers.asked) == 1
+    assert len(brokers.requests) == 1
     brokers.answer(SAME)
     watch.check()
-    assert len(brokers.asked) == 1
-    clock.sleep(ASK_INTERVAL_S)
+    assert len(brokers.requests) == 1
+    clock.sleep(REQUEST_INTERVAL_S)
     watch.check()
-    assert len(brokers.asked) == 2
+    assert len(brokers.requests) == 2
 
 
 def test_the_first_id_that_is_heard_is_the_topics(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
     hear(watch, brokers, clock, SAME)
     hear(watch, brokers, clock, SAME)
-    with pytest.raises(TopicUnfit, match=r"made again: its id was id-1 and is now id-2"):
+    with pytest.raises(TopicUnfit, match=r"recreated: its id was id-1 and is now id-2"):
         hear(watch, brokers, clock, ANOTHER)
 
 
 def test_another_id_than_the_expected_one_is_an_error(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
     watch.expect("id-2")
-    with pytest.raises(TopicUnfit, match="made again"):
+    with pytest.raises(TopicUnfit, match="recreated"):
         hear(watch, brokers, clock, SAME)
 
 
 def test_an_answer_to_a_question_from_before_the_expectation_does_not_count(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    clock.sleep(ASK_INTERVAL_S)
+    clock.sleep(REQUEST_INTERVAL_S)
     watch.check()
     watch.expect("id-2")
     brokers.answer(SAME)
@@ -171,7 +171,7 @@ def test_a_partition_that_nobody_knows_is_gone_after_a_minute_too(
     """A broker that lags behind its controller may not know one that was only just added."""
     fewer = TopicIdentity("metrics", "id-1", 2)
     missing_for(watch, brokers, clock, 59, fewer)
-    with pytest.raises(TopicUnfit, match="has no partition 3, only 2"):
+    with pytest.raises(TopicUnfit, match="has no partition 3: it has 2"):
         hear(watch, brokers, clock, fewer)
 
 
@@ -185,7 +185,7 @@ def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_
             watch.require_reachable()
     watch.received()
     watch.require_reachable()
-    assert caplog.messages == ["topic metrics: 1/1 brokers are down", "topic metrics: the brokers answer again"]
+    assert caplog.messages == ["topic metrics: 1/1 brokers are down", "topic metrics: the brokers are available again"]
 
 
 def test_brokers_that_are_away_are_asked_again_soon_and_read_from_anew_once_they_answer(

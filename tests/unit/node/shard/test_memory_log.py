@@ -59,7 +59,7 @@ def test_a_transaction_without_a_record_leaves_no_marker() -> None:
 
 
 def test_dead_letters_are_kept_until_there_is_no_room() -> None:
-    letters = MemoryDeadLetters(room=1)
+    letters = MemoryDeadLetters(capacity=1)
     for offset in (7, 8):
         letters.send(shard=1, offset=offset, time=5, reason="why", value=b"x")
     letters.close(0)

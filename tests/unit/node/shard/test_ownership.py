@@ -292,7 +292,7 @@ def test_a_race_that_was_lost_is_run_again_from_what_is_there_now(store: SqliteS
 
 def test_who_loses_every_race_says_so_and_owns_nothing(store: SqliteStore, clock: ManualClock) -> None:
     contested = Contested(store, 1_000)
-    with pytest.raises(TakeFailed, match="shard metrics/3 was taken by others 5 times in a row"):
+    with pytest.raises(TakeFailed, match="shard metrics/3 was taken by other processes 5 times in a row"):
         take_shard(contested, SHARD, "topic-1", clock)
     held = store.state(SHARD)
     assert held is not None
@@ -320,9 +320,9 @@ def test_partitions_may_have_been_added_and_those_that_were_there_first_are_told
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"flush_interval": 1_800_000}, "dataset.flush_interval = 3600000 ms, and now it is 1800000 ms"),
-        ({"groups": 8}, "dataset.groups = 16, and now it is 8"),
-        ({"key_hash": "md5"}, "the key hash = xxh3-128, and now it is md5"),
+        ({"flush_interval": 1_800_000}, "dataset.flush_interval = 3600000 ms, which can't be changed to 1800000 ms"),
+        ({"groups": 8}, "dataset.groups = 16, which can't be changed to 8"),
+        ({"key_hash": "md5"}, "the key hash = xxh3-128, which can't be changed to md5"),
     ],
 )
 def test_what_was_stored_under_another_shape_is_refused(
@@ -331,5 +331,5 @@ def test_what_was_stored_under_another_shape_is_refused(
     ensure_dataset(store, SHAPE)
     with pytest.raises(AnotherShape) as caught:
         ensure_dataset(store, replace(SHAPE, **changed))
-    assert caught.value.message == f"dataset 'metrics' was made with {message}"
+    assert caught.value.message == f"dataset 'metrics' was created with {message}"
     assert store.dataset("metrics") == SHAPE

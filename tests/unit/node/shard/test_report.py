@@ -73,7 +73,7 @@ def start(running: RunningShard, world: World) -> Shard:
 def test_before_its_start_a_shard_tells_its_phase_and_its_limits(running: RunningShard, world: World) -> None:
     report = report_of(running)
     assert (report.status.phase, report.epoch, report.open_bucket) == (Phase.ACQUIRING, None, None)
-    assert report.told_at == world.clock.now_ms()
+    assert report.reported_at == world.clock.now_ms()
     assert (report.limits.flush_interval, report.limits.series) == (HOUR, 1000)
 
 

@@ -124,7 +124,7 @@ def storing_threads() -> list[threading.Thread]:
 def check_all_let_go(run: Run) -> None:
     """Nothing runs any more, and the log can be read by another."""
     assert storing_threads() == []
-    with pytest.raises(RuntimeError, match="seek comes before"):
+    with pytest.raises(RuntimeError, match="poll was called before seek"):
         run.world.log.poll(1, 0)
 
 
@@ -196,7 +196,7 @@ def test_a_store_that_is_away_when_the_owner_leaves_is_no_error(world: World, ru
     with capture_logs() as lines:
         assert run.stop() is None
     assert run.phase is Phase.STOPPED
-    assert "the owner could not say that it leaves" in [line["event"] for line in lines]
+    assert "the shard could not be released" in [line["event"] for line in lines]
     assert run.home.closed == 1
 
 
@@ -291,7 +291,7 @@ def test_an_error_that_nobody_foresaw_in_storing_surfaces_and_is_logged(world: W
         world.pass_time(HEARTBEAT_MS)
         assert isinstance(run.end(), ZeroDivisionError)
     assert (run.phase, run.running.status.reason) == (Phase.FAILED, "by nothing")
-    assert "storing has failed" in [line["event"] for line in lines]
+    assert "storing failed" in [line["event"] for line in lines]
     assert state(world).seen_at is None
 
 
@@ -447,10 +447,10 @@ def test_a_stop_does_not_wait_for_a_store_that_hangs(
     with capture_logs() as lines:
         assert run.stop() is None
     assert run.phase is Phase.STOPPED
-    assert "the shard is left without a word" in " ".join(line["event"] for line in lines)
+    assert "the shard is not released" in " ".join(line["event"] for line in lines)
     goes_on.set()
     for thread in threading.enumerate():
-        if thread.name in ("storing", "leaving"):
+        if thread.name in ("storing", "releasing"):
             thread.join(PATIENCE_S)
 
 

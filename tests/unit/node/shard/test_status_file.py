@@ -170,7 +170,7 @@ def test_the_file_is_kept_true_by_a_thread_and_once_more_at_the_end(
     running: RunningShard, file: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = Written(file, monkeypatch)
-    with file.kept_of(running):
+    with file.updating(running):
         assert read(tmp_path / "status.json")["phase"] == "acquiring", "from the beginning"
         running.status.phase = Phase.ACTIVE
         written.wait_for_the_next()
@@ -189,7 +189,7 @@ def test_the_last_word_is_not_written_before_the_thread_has_ended(
     arrived, last_word = threading.Event(), threading.Event()
     overtaken: list[bool] = []
     monkeypatch.setattr(status_file, "_EVERY_S", 0.001)
-    with file.kept_of(running):
+    with file.updating(running):
 
         def write(_running: RunningShard) -> None:
             if threading.current_thread().name != "status":
@@ -208,7 +208,7 @@ def test_the_file_tells_how_a_shard_ended_that_failed(
     running: RunningShard, world: World, file: StatusFile, tmp_path: Path
 ) -> None:
     world.log.reachable = False
-    with pytest.raises(Exception, match="made unreachable"), file.kept_of(running):
+    with pytest.raises(Exception, match="made unreachable"), file.updating(running):
         running.run()
     told = read(tmp_path / "status.json")
     assert (told["phase"], told["reason"]) == ("failed", "the log in memory was made unreachable")
@@ -218,7 +218,7 @@ def test_a_file_that_can_not_be_written_is_an_error_before_the_shard_is_taken(
     running: RunningShard, world: World, tmp_path: Path
 ) -> None:
     nowhere = StatusFile(tmp_path / "no-such-folder" / "status.json", world.clock)
-    with pytest.raises(StatusFileUnwritable, match="No such file or directory"), nowhere.kept_of(running):
+    with pytest.raises(StatusFileUnwritable, match="No such file or directory"), nowhere.updating(running):
         running.run()
     assert world.sqlite.state(world.options.shard) is None
 
@@ -231,7 +231,7 @@ def test_a_file_that_can_not_be_written_any_more_neither_ends_a_shard_nor_hides_
     file = StatusFile(folder / "status.json", world.clock)
     written = Written(file, monkeypatch)
 
-    @file.kept_of(running)
+    @file.updating(running)
     def run() -> None:
         folder.rename(tmp_path / "elsewhere")
         for _ in range(2):
@@ -240,5 +240,5 @@ def test_a_file_that_can_not_be_written_any_more_neither_ends_a_shard_nor_hides_
 
     with capture_logs() as lines, pytest.raises(KeyError, match="why it ended"):
         run()
-    assert {line["event"] for line in lines} == {"the status is not told"}
+    assert {line["event"] for line in lines} == {"the status file could not be updated"}
     assert len(lines) >= 2

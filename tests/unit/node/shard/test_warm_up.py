@@ -1,4 +1,4 @@
-"""After a rehearsal a shard calls no kernel that is not at hand: its loop never stands still to compile one."""
+"""After a warm-up, a shard calls no kernel that is not loaded: its loop never waits for a compiler."""
 
 import json
 import os
@@ -33,8 +33,8 @@ def at_hand():
 
 folder = Path(sys.argv[1])
 imported = at_hand()
-warm_up(folder / "rehearsal")
-rehearsed = at_hand()
+warm_up(folder / "warm-up")
+warmed = at_hand()
 world = LuceneWorld(folder, buffer_bytes=1 << 12)
 for _ in range(2):
     world.start()
@@ -45,21 +45,21 @@ for _ in range(2):
         world.pass_hours(1)
     world.crash()
 world.close()
-print(json.dumps([sorted(rehearsed - imported), sorted(at_hand() - rehearsed)]))
+print(json.dumps([sorted(warmed - imported), sorted(at_hand() - warmed)]))
 """
 
 
-def test_a_shard_finds_all_its_kernels_after_a_rehearsal(tmp_path: Path) -> None:
+def test_a_shard_finds_all_its_kernels_after_a_warm_up(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LIFE, str(tmp_path)]
     environ = {**os.environ, "PYTHONPATH": str(SUPPORT)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ, timeout=300)
-    by_rehearsal, by_life = json.loads(done.stdout.splitlines()[-1])
+    by_warm_up, by_life = json.loads(done.stdout.splitlines()[-1])
     assert by_life == []
-    assert len(by_rehearsal) > 10, "without it, the shard would have found none of these"
+    assert len(by_warm_up) > 10, "without it, the shard would have found none of these"
 
 
 def test_it_leaves_nothing_and_takes_away_what_one_that_was_killed_has_left(tmp_path: Path) -> None:
-    folder = tmp_path / "rehearsal"
+    folder = tmp_path / "warm-up"
     folder.mkdir()
     (folder / "store.sqlite").write_text("half of one")
     warm_up(folder)
@@ -77,8 +77,8 @@ def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
 
     monkeypatch.setattr(f"{warm_up.__module__}.{encode_request.__name__}", fails)
     monkeypatch.setattr(f"{warm_up.__module__}._COMPILED", threading.Event())
-    with WarmUp(tmp_path / "rehearsal") as rehearsal:
-        rehearsal.wait()
+    with WarmUp(tmp_path / "warm-up") as warming:
+        warming.wait()
     # Where it is logged to depends on the tests that ran before in this process.
     captured = capsys.readouterr()
     logged = captured.out + captured.err + caplog.text
@@ -87,7 +87,7 @@ def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_rehearses_once_and_not_for_a_start_that_has_failed(
+def test_a_process_warms_up_once_and_not_for_a_start_that_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_hand, lived = threading.Event(), list[Path]()
@@ -102,7 +102,7 @@ def test_a_process_rehearses_once_and_not_for_a_start_that_has_failed(
     warm_up(tmp_path / "given up", lambda: True)
     assert not at_hand.is_set()
     for _ in range(2):
-        with WarmUp(tmp_path / "rehearsal") as rehearsal:
-            rehearsal.wait()
+        with WarmUp(tmp_path / "warm-up") as warming:
+            warming.wait()
     assert at_hand.is_set()
-    assert lived == [tmp_path / "given up" / "store.sqlite", tmp_path / "rehearsal" / "store.sqlite"]
+    assert lived == [tmp_path / "given up" / "store.sqlite", tmp_path / "warm-up" / "store.sqlite"]

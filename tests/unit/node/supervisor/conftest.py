@@ -14,14 +14,14 @@ from strandline.node.status.processes import FRONT, WORKER, ProcessStatus, Shard
 from strandline.node.supervisor import role as roles
 from strandline.node.supervisor.child import LaunchFailed
 from strandline.node.supervisor.child_report import ChildReport, child_report
-from strandline.node.supervisor.keeper import KeepingRules, ProcessKeeper
+from strandline.node.supervisor.keeper import KeeperSettings, ProcessKeeper
 from strandline.node.supervisor.liveness import Stage
 from strandline.node.supervisor.processes import NodeProcesses
 from strandline.node.supervisor.report_client import NoReport
 from strandline.node.supervisor.restarting import RestartPolicy
 from strandline.node.supervisor.role import Role
 
-RULES = KeepingRules(RestartPolicy(restarts=3, window_s=600.0), hang_after_s=60.0, stop_timeout_s=30.0)
+SETTINGS = KeeperSettings(RestartPolicy(restarts=3, window_s=600.0), hang_after_s=60.0, stop_timeout_s=30.0)
 Name = int | str
 """A shard's number, or the name of another process."""
 
@@ -43,7 +43,7 @@ class FakeChild:
     phase: Phase | None = None
     serves: bool = False
     jobs: int = 0
-    turning: bool = True
+    iterating: bool = True
     stuck: str = ""
     turns: int = 0
     cpu: float = 0.0
@@ -88,21 +88,21 @@ class World:
     worker are there from the beginning.
     """
 
-    def __init__(self, rules: KeepingRules = RULES) -> None:
+    def __init__(self, settings: KeeperSettings = SETTINGS) -> None:
         self.clock = ManualClock()
         self.launched: list[FakeChild] = []
         self.no_launch = False
         self.place_is_locked = False
-        self.rules = rules
+        self.settings = settings
         self.asked = 0
         self.fetch_report: Callable[[Name, float], ChildReport] = self._fetch_report
         self.processes = NodeProcesses(
             self.role,
-            rules,
+            settings,
             self.clock,
             front=self._with_policy(FRONT),
             worker=self._with_policy(WORKER),
-            keeper_of=lambda role, given: ProcessKeeper(role, given, self.clock, chance=lambda: 0.0),
+            keeper_of=lambda role, given: ProcessKeeper(role, given, self.clock, jitter=lambda: 0.0),
         )
 
     def serve(self, *shards: int) -> None:
@@ -145,20 +145,20 @@ class World:
             raise NoReport(f"{name} is not running")
         return child.report()
 
-    def look(self) -> None:
-        self.processes.look()
+    def check(self) -> None:
+        self.processes.check()
 
     def pass_time(self, seconds: float, step: float = 0.5) -> None:
         """Look again and again for so long; whatever lives turns its loop and works meanwhile."""
         until = self.clock.monotonic() + seconds
-        self.look()
+        self.check()
         while self.clock.monotonic() < until:
             self.clock.sleep(min(step, until - self.clock.monotonic()))
             for child in self.launched:
                 if child.code is None:
-                    child.turns += child.turning and child.reports
+                    child.turns += child.iterating and child.reports
                     child.cpu += step * 0.5 * child.busy
-            self.look()
+            self.check()
 
     def child(self, name: Name = 0) -> FakeChild:
         """The newest process of a shard, or of that name."""
@@ -178,21 +178,21 @@ class World:
     def activate(self, shard: int = 0) -> FakeChild:
         child = self.child(shard)
         child.phase = Phase.ACTIVE
-        self.look()
+        self.check()
         return child
 
     def want_worker(self, shard: int = 0, jobs: int = 2) -> FakeChild:
         """A shard that replays, with so many jobs."""
         child = self.child(shard)
         child.phase, child.jobs = Phase.REPLAYING, jobs
-        self.look()
-        self.look()
+        self.check()
+        self.check()
         return child
 
     def end(self, code: int, name: Name = 0, words: ExitReason | None = None) -> None:
         child = self.child(name)
         child.code, child.words = code, words or ExitReason()
-        self.look()
+        self.check()
 
 
 @pytest.fixture

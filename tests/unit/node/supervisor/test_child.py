@@ -16,9 +16,8 @@ from strandline.clock import SystemClock, wait_until
 from strandline.node.cli import main as cli
 from strandline.node.exit_reason import ExitReason, exit_reason
 from strandline.node.supervisor import child as child_module
-from strandline.node.supervisor.child import LaunchFailed, ProcessChild
+from strandline.node.supervisor.child import LaunchFailed, ProcessChild, cpu_seconds
 from strandline.node.supervisor.launching import ProcessLauncher, front_command, shard_command, worker_command
-from strandline.node.supervisor.process_time import cpu_seconds
 from strandline.node.supervisor.stderr_relay import StderrRelay
 
 pytestmark = pytest.mark.unit

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 def node(world):
     """Two shards that are active, and a front."""
     world.serve(0, 1)
-    world.look()
+    world.check()
     for shard in (0, 1):
         world.activate(shard)
     return world
@@ -22,8 +22,8 @@ def node(world):
 
 class TestFront:
     def test_it_is_started_before_any_shard_is_known(self, world) -> None:
-        world.look()
-        world.look()
+        world.check()
+        world.check()
         assert world.other(FRONT).state is ProcessState.RUNNING
         assert [child.name for child in world.launched] == [FRONT]
 
@@ -39,7 +39,7 @@ class TestFront:
 
     def test_one_that_hangs_is_replaced(self, node) -> None:
         hung = node.child(FRONT)
-        hung.turning, hung.deaf = False, True
+        hung.iterating, hung.deaf = False, True
         node.pass_time(62)
         assert hung.killed_at is not None
         assert node.child(FRONT) is not hung
@@ -58,7 +58,7 @@ class TestFront:
     def test_wrong_settings_are_tried_again_at_once_after_a_reload(self, node) -> None:
         node.end(ExitCode.USAGE, FRONT)
         node.processes.restart_if_down()
-        node.look()
+        node.check()
         assert len(node.starts(FRONT)) == 2
 
 
@@ -144,7 +144,7 @@ class TestWorker:
             node.pass_time(10)
         assert node.other(WORKER).state is ProcessState.DOWN
         restart_if_down(node)
-        node.look()
+        node.check()
         assert node.child(WORKER).code is None
         node.end(1, WORKER)
         assert node.other(WORKER).starts_in_s == 1.0, "the past counts no more"
@@ -163,7 +163,7 @@ class TestWorker:
     def test_one_that_does_nothing_at_all_is_killed_and_replaced(self, node) -> None:
         node.want_worker(0)
         worker = node.child(WORKER)
-        worker.serves, worker.turning, worker.deaf = True, False, True
+        worker.serves, worker.iterating, worker.deaf = True, False, True
         node.pass_time(299)
         assert worker.killed_at is None, "Spark's session takes a while"
         node.pass_time(5)
@@ -218,5 +218,5 @@ def test_signs_of_life_of_all_that_turn_are_told(node) -> None:
     node.child(WORKER).serves = True
     node.pass_time(2)
     heartbeats = {vital.name: vital for vital in node.processes.heartbeats()}
-    assert [name for name, vital in heartbeats.items() if vital.turning] == ["front", "shard 0", "shard 1"]
+    assert [name for name, vital in heartbeats.items() if vital.must_iterate] == ["front", "shard 0", "shard 1"]
     assert heartbeats["worker"].pid is not None

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture
 def one(world):
     world.serve(0)
-    world.look()
+    world.check()
     return world
 
 
@@ -85,7 +85,7 @@ def test_a_full_disk_is_waited_out_and_the_process_starts_by_itself_once_there_i
     assert status.state is ProcessState.WAITING
     assert status.reason == "ended with exit code 1: the disk of /data/shard-0 is full. Free space on it"
     full.clear()
-    one.pass_time(keeper.QUIET_PAUSE_S)
+    one.pass_time(keeper.IDLE_PAUSE_S)
     assert one.status().state is ProcessState.STARTING
 
 
@@ -102,7 +102,7 @@ def test_a_person_s_restart_does_not_wait_for_room(one, monkeypatch: pytest.Monk
     monkeypatch.setattr(keeper, "is_nearly_full", lambda _: True)
     one.end(1, words=ExitReason("the disk of /data is full", retryable=True, full_disk="/data"))
     one.processes.restart(0)
-    one.look()
+    one.check()
     assert one.status().state is ProcessState.STARTING
 
 
@@ -121,7 +121,7 @@ def test_a_restart_by_a_person_ends_the_process_and_starts_another_at_once(one) 
     child = one.activate()
     one.processes.restart(0)
     assert child.terminated_at == one.clock.monotonic()
-    one.look()
+    one.check()
     assert one.child() is not child
     assert one.status().restarts == 1
 
@@ -132,7 +132,7 @@ def test_a_person_brings_back_what_is_down_and_the_past_counts_no_more(one) -> N
         one.pass_time(10)
     assert one.status().state is ProcessState.DOWN
     one.processes.restart(0)
-    one.look()
+    one.check()
     assert one.status().state is ProcessState.STARTING
     one.end(1)
     assert one.status().starts_in_s == 1.0
@@ -141,17 +141,17 @@ def test_a_person_brings_back_what_is_down_and_the_past_counts_no_more(one) -> N
 def test_a_person_does_not_wait_for_a_pause(one) -> None:
     one.end(ExitCode.FENCED)
     one.processes.restart(0)
-    one.look()
+    one.check()
     assert len(one.starts()) == 2
 
 
 def test_reviving_starts_only_what_is_down(one) -> None:
     one.serve(0, 1)
-    one.look()
+    one.check()
     child = one.activate(1)
     one.end(ExitCode.DATA_LOST)
     one.processes.restart_if_down()
-    one.look()
+    one.check()
     assert len(one.starts(0)) == 2
     assert one.child(1) is child
     assert child.terminated_at is None
@@ -175,7 +175,7 @@ class TestFencing:
 
     def test_one_that_was_fenced_and_hangs_on_its_way_out_counts_as_fenced(self, one) -> None:
         child = one.activate()
-        child.phase, child.turning = Phase.FENCED, False
+        child.phase, child.iterating = Phase.FENCED, False
         one.pass_time(61)
         assert child.killed_at is not None
         assert 0 < one.status().starts_in_s <= 60
@@ -184,7 +184,7 @@ class TestFencing:
 class TestHanging:
     def test_a_loop_that_stands_still_is_killed_and_started_again(self, one) -> None:
         child = one.activate()
-        child.turning = False
+        child.iterating = False
         one.pass_time(59)
         assert child.killed_at is None
         one.pass_time(2)
@@ -234,7 +234,7 @@ class TestHanging:
 
     def test_hangs_count_as_restarts(self, one) -> None:
         for _ in range(4):
-            one.activate().turning = False
+            one.activate().iterating = False
             one.pass_time(75)
         one.pass_time(600)
         assert one.status().state is ProcessState.DOWN
@@ -259,10 +259,10 @@ class TestHanging:
 
     def test_a_slow_answer_of_one_is_not_taken_for_a_standstill(self, one) -> None:
         one.serve(0, 1)
-        one.look()
+        one.check()
         stuck = one.activate(0)
-        one.activate(1).turning = True
-        stuck.turning = False
+        one.activate(1).iterating = True
+        stuck.iterating = False
         answer = one.fetch_report
 
         def slowly(name, timeout: float):
@@ -286,14 +286,14 @@ class TestHanging:
 class TestLeaving:
     def test_all_are_asked_at_the_same_moment(self, one) -> None:
         one.serve(0, 1, 2)
-        one.look()
+        one.check()
         for shard in range(3):
             one.activate(shard)
         one.pass_time(5)
         one.processes.stop()
-        one.look()
+        one.check()
         assert {one.child(shard).terminated_at for shard in range(3)} == {one.clock.monotonic()}
-        one.look()
+        one.check()
         assert one.processes.has_stopped
         assert [status.state for status in one.processes.shards()] == [ProcessState.STOPPED] * 3
 
@@ -314,7 +314,7 @@ class TestLeaving:
         child.deaf = True
         one.processes.stop()
         one.processes.kill()
-        one.look()
+        one.check()
         assert one.processes.has_stopped
 
     def test_nothing_is_started_any_more(self, one) -> None:
@@ -327,10 +327,10 @@ class TestLeaving:
 
     def test_a_shard_that_is_no_longer_served_leaves_and_others_stay(self, one) -> None:
         one.serve(0, 1)
-        one.look()
+        one.check()
         gone, stays = one.activate(0), one.activate(1)
         one.serve(1)
-        one.look()
+        one.check()
         assert gone.terminated_at is not None
         assert stays.terminated_at is None
         assert [status.shard for status in one.processes.shards()] == [1]

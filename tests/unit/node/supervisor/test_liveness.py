@@ -5,7 +5,7 @@ import pytest
 from strandline.node.shard.report import ProcessFigures, ShardReport
 from strandline.node.shard.status import Phase, Status
 from strandline.node.supervisor.child_report import ChildReport, ProcessReport, child_report, parse_process_report
-from strandline.node.supervisor.liveness import STARTS_MAY_BE_SILENT, Liveness, Observation, Stage
+from strandline.node.supervisor.liveness import START_TIMEOUT_FACTOR, Liveness, Observation, Stage
 
 pytestmark = pytest.mark.unit
 
@@ -20,12 +20,12 @@ def reported(phase: Phase, turns: int = 0) -> ChildReport:
 @pytest.mark.parametrize("stage", list(Stage))
 def test_a_turn_is_a_sign_of_life(stage: Stage) -> None:
     after = Liveness(0.0, stage, ("x", 7)).after(Observation(stage, ("x", 8)), 10.0)
-    assert (after.at, after.mark, after.beats) == (10.0, ("x", 8), 1)
+    assert (after.at, after.progress, after.beats) == (10.0, ("x", 8), 1)
 
 
 def test_a_new_phase_is_a_sign_of_life() -> None:
-    before = Liveness(0.0, Stage.STARTING, reported(Phase.ACQUIRING).mark)
-    assert before.after(Observation(Stage.STARTING, reported(Phase.RECOVERING_INDEX).mark), 10.0).at == 10.0
+    before = Liveness(0.0, Stage.STARTING, reported(Phase.ACQUIRING).progress)
+    assert before.after(Observation(Stage.STARTING, reported(Phase.RECOVERING_INDEX).progress), 10.0).at == 10.0
 
 
 def test_the_same_report_again_is_none() -> None:
@@ -38,7 +38,7 @@ def test_work_is_a_sign_of_life_until_a_child_is_steady(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", [Stage.STEADY, Stage.ENDING])
-def test_a_child_that_spins_without_turning_is_not_alive(stage: Stage) -> None:
+def test_a_child_that_spins_without_iterating_is_not_alive(stage: Stage) -> None:
     assert Liveness(0.0, stage, ("x", 7), 1.0).after(Observation(stage, ("x", 7), 11.0), 10.0).at == 0.0
 
 
@@ -53,18 +53,18 @@ def test_work_begins_to_count_with_the_first_look() -> None:
 
 
 def test_a_start_may_be_silent_for_longer() -> None:
-    assert not Liveness(0.0, Stage.STARTING).is_lost(60.0 * STARTS_MAY_BE_SILENT - 1, 60.0)
-    assert Liveness(0.0, Stage.STARTING).is_lost(60.0 * STARTS_MAY_BE_SILENT, 60.0)
+    assert not Liveness(0.0, Stage.STARTING).hangs(60.0 * START_TIMEOUT_FACTOR - 1, 60.0)
+    assert Liveness(0.0, Stage.STARTING).hangs(60.0 * START_TIMEOUT_FACTOR, 60.0)
 
 
 @pytest.mark.parametrize("stage", OTHERS)
 def test_any_other_may_not(stage: Stage) -> None:
-    assert not Liveness(0.0, stage).is_lost(59.0, 60.0)
-    assert Liveness(0.0, stage).is_lost(60.0, 60.0)
+    assert not Liveness(0.0, stage).hangs(59.0, 60.0)
+    assert Liveness(0.0, stage).hangs(60.0, 60.0)
 
 
 def test_time_in_which_nobody_looked_is_not_held_against_it() -> None:
-    assert not Liveness(0.0, Stage.STEADY).discounting(3600.0).is_lost(3630.0, 60.0)
+    assert not Liveness(0.0, Stage.STEADY).discounting(3600.0).hangs(3630.0, 60.0)
 
 
 def test_every_phase_of_a_shard_has_its_stage() -> None:
@@ -83,7 +83,7 @@ def test_the_front_and_the_worker_report_what_a_keeper_needs() -> None:
     assert found == ChildReport(PROCESS, Stage.STEADY, ("steady", 12))
 
 
-@pytest.mark.parametrize("document", [b"", b"[]", b"{}", b'{"process": {}, "stage": "steady", "turns": 1}'])
+@pytest.mark.parametrize("document", [b"", b"[]", b"{}", b'{"process": {}, "stage": "steady", "iterations": 1}'])
 def test_what_is_no_report_is_an_error_that_the_keeper_knows(document: bytes) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):
         parse_process_report(document)

@@ -40,14 +40,14 @@ def happen(world, event) -> None:
         case "jobs" if child is not None:
             child.phase, child.jobs = Phase.REPLAYING, what
         case "hang" if child is not None:
-            child.turning, child.mute, child.deaf = False, flag, True
+            child.iterating, child.mute, child.deaf = False, flag, True
         case "wait":
             world.pass_time(number, step=2.0)
         case "no launch":
             world.no_launch = flag
         case "locked":
             world.place_is_locked = flag
-    world.look()
+    world.check()
 
 
 @settings(max_examples=150)
@@ -55,10 +55,10 @@ def happen(world, event) -> None:
 def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(world_of, events) -> None:
     world = world_of()
     world.serve(*range(SHARDS))
-    world.look()
+    world.check()
     for event in events:
         happen(world, event)
-    policy = world.rules.restarting
+    policy = world.settings.restarting
     for shard in range(SHARDS):
         # Those after a fencing don't count, and the first start is none again.
         children = [child for child in world.launched if child.name == shard]
@@ -78,7 +78,7 @@ def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(wo
     for child in world.launched:
         child.deaf = True
     world.processes.stop()
-    world.pass_time(world.rules.stop_timeout_s + 1)
+    world.pass_time(world.settings.stop_timeout_s + 1)
     assert world.processes.has_stopped
     assert all(child.code is not None for child in world.launched)
 
@@ -88,7 +88,7 @@ def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(wo
 def test_what_becomes_of_others_never_touches_a_healthy_shard(world_of, events) -> None:
     world = world_of()
     world.serve(*range(SHARDS))
-    world.look()
+    world.check()
     healthy = world.activate(0)
     for event in events:
         if event[0] in ("wait", "locked") or event[1] != 0:

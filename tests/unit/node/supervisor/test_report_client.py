@@ -41,24 +41,24 @@ def test_both_ends_have_the_same_word_for_it() -> None:
 def test_a_report_says_how_often_the_loop_has_turned(path: Path, client: ReportClient) -> None:
     reports = ProcessReports(Stage.STEADY)
     with LinkServer(path, reports, CLOCK):
-        first = parse_process_report(client.ask(5.0))
+        first = parse_process_report(client.fetch(5.0))
         reports.turned()
-        second = parse_process_report(client.ask(5.0))
-    assert (first.mark, second.mark) == (("steady", 0), ("steady", 1))
+        second = parse_process_report(client.fetch(5.0))
+    assert (first.progress, second.progress) == (("steady", 0), ("steady", 1))
 
 
 def test_without_a_process_there_is_no_report(client: ReportClient) -> None:
     with pytest.raises(NoReport, match="No such file"):
-        client.ask(5.0)
+        client.fetch(5.0)
 
 
 def test_the_next_process_is_asked_over_a_new_connection_without_a_failure(path: Path, client: ReportClient) -> None:
-    for turns in range(3):
+    for iterations in range(3):
         reports = ProcessReports(Stage.STEADY)
-        for _ in range(turns):
+        for _ in range(iterations):
             reports.turned()
         with LinkServer(path, reports, CLOCK):
-            assert parse_process_report(client.ask(5.0)).mark == ("steady", turns)
+            assert parse_process_report(client.fetch(5.0)).progress == ("steady", iterations)
 
 
 def test_one_that_does_not_answer_is_not_waited_for_longer_than_said(path: Path, client: ReportClient) -> None:
@@ -66,7 +66,7 @@ def test_one_that_does_not_answer_is_not_waited_for_longer_than_said(path: Path,
         listener.bind(str(path))
         listener.listen(1)
         with pytest.raises(NoReport, match="time limit"):
-            client.ask(0.05)
+            client.fetch(0.05)
 
 
 @pytest.mark.parametrize("lie", [b"x" * 64, b"SLQ1" + b"\xff" * 60, b""])
@@ -84,7 +84,7 @@ def test_what_is_no_frame_is_no_report(path: Path, client: ReportClient, lie: by
         thread = threading.Thread(target=lies)
         thread.start()
         with pytest.raises(NoReport):
-            client.ask(5.0)
+            client.fetch(5.0)
         thread.join()
 
 
@@ -114,4 +114,4 @@ def test_a_process_that_only_reports_answers_no_question(path: Path, client: Rep
     with LinkServer(path, reports, CLOCK), pytest.raises(Exception, match="no shard"):
         reports.answer(None, None)  # type: ignore[arg-type]
     with pytest.raises(NoReport):
-        client.ask(1.0)
+        client.fetch(1.0)

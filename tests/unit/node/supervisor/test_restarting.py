@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from strandline.errors import ExitCode
 from strandline.node.supervisor.restarting import (
     ProcessEnd,
+    RestartAt,
     RestartHistory,
     RestartPolicy,
-    StartAgain,
     StayDown,
     decide,
     describe_end,
@@ -20,13 +20,13 @@ from strandline.node.supervisor.restarting import (
 
 pytestmark = pytest.mark.unit
 
-POLICY = RestartPolicy(restarts=3, window_s=100.0, first_pause_s=1.0, most_pause_s=8.0, steady_s=60.0)
+POLICY = RestartPolicy(restarts=3, window_s=100.0, min_pause_s=1.0, max_pause_s=8.0, steady_s=60.0)
 NEW = RestartHistory()
 
 
-def again(policy: RestartPolicy, history: RestartHistory, end: ProcessEnd, chance: float = 0.0) -> StartAgain:
-    decision = decide(policy, history, end, chance)
-    assert isinstance(decision, StartAgain)
+def again(policy: RestartPolicy, history: RestartHistory, end: ProcessEnd, jitter: float = 0.0) -> RestartAt:
+    decision = decide(policy, history, end, jitter)
+    assert isinstance(decision, RestartAt)
     return decision
 
 
@@ -52,7 +52,7 @@ def test_what_another_start_would_say_again_is_down_at_once() -> None:
 
 def test_wrong_settings_are_looked_at_again_after_the_longest_pause_and_do_not_count() -> None:
     full = RestartHistory((1.0, 2.0, 3.0), 3)
-    assert again(POLICY, full, ProcessEnd(4.0, ExitCode.USAGE)) == StartAgain(4.0 + POLICY.most_pause_s, full)
+    assert again(POLICY, full, ProcessEnd(4.0, ExitCode.USAGE)) == RestartAt(4.0 + POLICY.max_pause_s, full)
 
 
 @pytest.mark.parametrize(("row", "pause"), [(0, 1.0), (1, 2.0), (2, 4.0), (3, 8.0), (4, 8.0), (5000, 8.0)])
@@ -74,7 +74,7 @@ def test_chance_spreads_the_starts_and_never_brings_one_forward() -> None:
 
 def test_more_restarts_in_the_window_than_allowed_is_down_and_names_the_limit() -> None:
     decision = decide(POLICY, RestartHistory((10.0, 20.0, 30.0), 3), ProcessEnd(31.0, 1))
-    assert decision == StayDown("it was started again 3 times within 100 s already, which is what node.restarts allows")
+    assert decision == StayDown("it has been restarted 3 times within 100 s, the limit of node.restarts")
 
 
 @pytest.mark.parametrize("restarts", [0, 1, 3])
@@ -82,7 +82,7 @@ def test_a_policy_that_does_not_give_up_has_pauses_and_no_limit(restarts: int) -
     policy, history, at, pauses = replace(POLICY, restarts=restarts, gives_up=False), NEW, 0.0, []
     for _ in range(50):
         decision = decide(policy, history, ProcessEnd(at, 1))
-        assert isinstance(decision, StartAgain)
+        assert isinstance(decision, RestartAt)
         pauses.append(decision.at - at)
         at, history = decision.at, decision.history
     assert pauses[:5] == [1.0, 2.0, 4.0, 8.0, 8.0]
@@ -100,25 +100,25 @@ def test_being_active_does_not_clear_the_window() -> None:
 
 
 def test_what_passes_by_itself_waits_for_the_window_instead_of_being_down() -> None:
-    decision = again(POLICY, RestartHistory((10.0, 20.0, 30.0), 3), ProcessEnd(31.0, 1, passing=True))
+    decision = again(POLICY, RestartHistory((10.0, 20.0, 30.0), 3), ProcessEnd(31.0, 1, retryable=True))
     assert decision.at == 110.0
     assert decision.history.restarts == (20.0, 30.0, 110.0)
 
 
-@pytest.mark.parametrize("passing", [False, True])
-def test_no_restarts_allowed_is_none_at_all(passing: bool) -> None:
-    decision = decide(RestartPolicy(0, 100.0), NEW, ProcessEnd(0.0, 1, passing=passing))
-    assert decision == StayDown("node.restarts is 0, so it is not started again")
+@pytest.mark.parametrize("retryable", [False, True])
+def test_no_restarts_allowed_is_none_at_all(retryable: bool) -> None:
+    decision = decide(RestartPolicy(0, 100.0), NEW, ProcessEnd(0.0, 1, retryable=retryable))
+    assert decision == StayDown("node.restarts is 0, so it is not restarted")
 
 
 def test_a_fencing_counts_neither_in_the_window_nor_in_the_row() -> None:
     history = RestartHistory((10.0, 20.0, 30.0), 3)
     decision = again(POLICY, history, ProcessEnd(31.0, ExitCode.FENCED))
-    assert decision == StartAgain(91.0, history)
+    assert decision == RestartAt(91.0, history)
 
 
 def test_one_that_said_it_was_fenced_is_treated_so_whatever_ended_it() -> None:
-    assert again(POLICY, NEW, ProcessEnd(0.0, -9, fenced=True)) == StartAgain(60.0, NEW)
+    assert again(POLICY, NEW, ProcessEnd(0.0, -9, fenced=True)) == RestartAt(60.0, NEW)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_no_window_ever_holds_more_restarts_than_allowed(
     restarts: int, window: float, lives: list[tuple[float, bool, float]]
 ) -> None:
     policy, history, now, starts = RestartPolicy(restarts, window), NEW, 0.0, []
-    for lived, passing, chance in lives:
+    for lived, retryable, jitter in lives:
         now += lived
-        decision = decide(policy, history, ProcessEnd(now, 1, lived, passing), chance)
+        decision = decide(policy, history, ProcessEnd(now, 1, lived, retryable), jitter)
         if isinstance(decision, StayDown):
             break
         assert decision.at > now

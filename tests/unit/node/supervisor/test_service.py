@@ -15,7 +15,7 @@ from strandline.node.front_process.supervisor_client import SupervisorClient
 from strandline.node.settings import Problem, Settings, SettingsError
 from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor import service as service_module
-from strandline.node.supervisor.control_messages import NotNow, Refusal
+from strandline.node.supervisor.control_messages import RequestFailed, RequestRefused
 from strandline.node.supervisor.node_state import NodeState
 from strandline.node.supervisor.reloading import Change, Reload, TakesEffect, reloaded
 from strandline.node.supervisor.service import NodeService
@@ -154,7 +154,7 @@ class Node:
 
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Node:
-    monkeypatch.setattr(service_module, "_TURN_S", 0.01)
+    monkeypatch.setattr(service_module, "_LOOP_INTERVAL_S", 0.01)
     return Node(tmp_path_factory.mktemp("n"))
 
 
@@ -216,7 +216,7 @@ def test_a_reload_that_the_front_asks_for_has_been_followed_by_it_when_it_is_ans
 
 
 def test_a_front_that_is_not_running_is_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service_module, "_FOLLOW_S", 600.0)
+    monkeypatch.setattr(service_module, "_FRONT_RELOAD_TIMEOUT_S", 600.0)
     node.supervisor.front = ProcessState.WAITING
 
     def hang_up() -> Callable[[], bool]:
@@ -233,7 +233,7 @@ def test_what_is_wrong_with_settings_is_told_to_the_front_that_asked_and_changes
     node.read = broken
 
     async def reload() -> None:
-        with pytest.raises(Refusal, match=r"node\.restarts"):
+        with pytest.raises(RequestRefused, match=r"node\.restarts"):
             await node.client.reload()
 
     node.run(reload, send(signal.SIGTERM), front=True)
@@ -247,7 +247,7 @@ def test_what_may_pass_is_told_as_such(node: Node) -> None:
     node.read = busy
 
     async def reload() -> None:
-        with pytest.raises(NotNow, match="the file is locked"):
+        with pytest.raises(RequestFailed, match="the file is locked"):
             await node.client.reload()
 
     node.run(reload, send(signal.SIGTERM), front=True)

@@ -92,14 +92,14 @@ def test_a_place_that_is_not_there_is_told_with_a_remedy(base: Path) -> None:
 
 
 def test_a_full_disk_is_waited_out(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, real = ManualClock(), socket_folder_module._made
+    clock, real = ManualClock(), socket_folder_module._temporary_folder
 
     def made(folder: Path) -> Path:
         if clock.monotonic() < 3600:
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(folder)
 
-    monkeypatch.setattr(socket_folder_module, "_made", made)
+    monkeypatch.setattr(socket_folder_module, "_temporary_folder", made)
     with pytest.raises(DiskFull, match=f"the disk of {base} is full"), socket_folder({}, base):
         pass
     with capture_logs() as logged, awaited_socket_folder({}, clock, base) as folder:

@@ -39,9 +39,9 @@ class Kafka:
 
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
-    monkeypatch.setattr(supervisor_module, "_COUNT_SOON_S", 0.01)
-    monkeypatch.setattr(supervisor_module, "_COUNT_AGAIN_S", 0.02)
-    monkeypatch.setattr(supervisor_module, "_TURN_S", 0.01)
+    monkeypatch.setattr(supervisor_module, "_COUNT_RETRY_S", 0.01)
+    monkeypatch.setattr(supervisor_module, "_COUNT_INTERVAL_S", 0.02)
+    monkeypatch.setattr(supervisor_module, "_LOOP_INTERVAL_S", 0.01)
     return Kafka()
 
 
@@ -55,8 +55,8 @@ def made(world, kafka: Kafka) -> Iterator[Supervisor]:
 
     world.fetch_report = fetch_report
 
-    def processes(rules) -> NodeProcesses:
-        return NodeProcesses(world.role, rules, SystemClock(), front=world.role(FRONT))
+    def processes(settings) -> NodeProcesses:
+        return NodeProcesses(world.role, settings, SystemClock(), front=world.role(FRONT))
 
     supervisor = Supervisor(Settings(node=NODE), processes, SystemClock(), count=kafka.count)
     yield supervisor
@@ -238,15 +238,15 @@ def test_without_kafka_a_reload_goes_by_the_partitions_that_were_known(running: 
     assert active(running) == [0, 1]
 
 
-def test_its_own_turns_and_the_shards_beats_are_seen(running: Supervisor) -> None:
+def test_it_publishes_its_own_iterations_and_the_heartbeats_of_its_children(running: Supervisor) -> None:
     before = running.heartbeats()
-    soon(lambda: running.heartbeats().turns > before.turns + 2)
+    soon(lambda: running.heartbeats().iterations > before.iterations + 2)
     soon(
         lambda: all(
             now.beats > was.beats for was, now in zip(before.processes, running.heartbeats().processes, strict=True)
         )
     )
-    assert all(process.turning for process in running.heartbeats().processes)
+    assert all(process.iterating for process in running.heartbeats().processes)
 
 
 def test_a_stop_does_not_wait_for_an_answer_of_kafka(made: Supervisor, world) -> None:
@@ -274,10 +274,10 @@ def test_each_turn_is_told_to_whoever_passes_the_state_on(running: Supervisor) -
 def test_a_child_that_ended_is_seen_before_the_next_turn_is_due(
     running: Supervisor, world, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "_TURN_S", 600.0)
-    turns = running.heartbeats().turns
+    monkeypatch.setattr(supervisor_module, "_LOOP_INTERVAL_S", 600.0)
+    iterations = running.heartbeats().iterations
     running.wake()
-    soon(lambda: running.heartbeats().turns > turns)
+    soon(lambda: running.heartbeats().iterations > iterations)
     world.child(FRONT).code = -9
     running.wake()
     soon(lambda: running.processes()[0].state is ProcessState.WAITING)
@@ -287,7 +287,7 @@ def test_a_failure_of_its_own_is_told_and_ends_it(running: Supervisor) -> None:
     def broken() -> None:
         raise ZeroDivisionError
 
-    running._ask(broken)
+    running._submit(broken)
     soon(lambda: running.has_ended)
     with pytest.raises(ZeroDivisionError):
         running.stop()

@@ -152,7 +152,9 @@ class TestWatchdog:
     def test_it_is_fed_twice_in_its_time_while_all_loops_turn(self) -> None:
         looks = [
             seen(
-                active(0), now=5.0 * n, heartbeats=Heartbeats(n + 1, (ProcessHeartbeat("shard 0", 7, n, turning=True),))
+                active(0),
+                now=5.0 * n,
+                heartbeats=Heartbeats(n + 1, (ProcessHeartbeat("shard 0", 7, n, must_iterate=True),)),
             )
             for n in range(13)
         ]
@@ -160,32 +162,41 @@ class TestWatchdog:
         assert fed == [n in (0, 6, 12) for n in range(13)]
 
     def test_it_starves_while_a_shard_that_reads_stands_still(self) -> None:
-        turns = (ProcessHeartbeat("shard 0", 7, 5, turning=True), ProcessHeartbeat("shard 1", 8, 5, turning=True))
-        stuck = (ProcessHeartbeat("shard 0", 7, 9, turning=True), ProcessHeartbeat("shard 1", 8, 5, turning=True))
-        again = (ProcessHeartbeat("shard 0", 7, 9, turning=True), ProcessHeartbeat("shard 1", 8, 6, turning=True))
-        heartbeats = [Heartbeats(1, turns), Heartbeats(2, stuck), Heartbeats(3, stuck), Heartbeats(4, again)]
+        first = (
+            ProcessHeartbeat("shard 0", 7, 5, must_iterate=True),
+            ProcessHeartbeat("shard 1", 8, 5, must_iterate=True),
+        )
+        stuck = (
+            ProcessHeartbeat("shard 0", 7, 9, must_iterate=True),
+            ProcessHeartbeat("shard 1", 8, 5, must_iterate=True),
+        )
+        again = (
+            ProcessHeartbeat("shard 0", 7, 9, must_iterate=True),
+            ProcessHeartbeat("shard 1", 8, 6, must_iterate=True),
+        )
+        heartbeats = [Heartbeats(1, first), Heartbeats(2, stuck), Heartbeats(3, stuck), Heartbeats(4, again)]
         assert self.fed(*heartbeats) == [True, False, False, True]
 
     def test_a_front_that_stands_still_starves_it_too(self) -> None:
-        turns, stuck = (ProcessHeartbeat(FRONT, 7, beats, turning=True) for beats in (5, 5))
-        assert self.fed(Heartbeats(1, (turns,)), Heartbeats(2, (stuck,))) == [True, False]
+        before, stuck = (ProcessHeartbeat(FRONT, 7, beats, must_iterate=True) for beats in (5, 5))
+        assert self.fed(Heartbeats(1, (before,)), Heartbeats(2, (stuck,))) == [True, False]
 
     def test_it_starves_while_the_supervisor_stands_still(self) -> None:
         assert self.fed(Heartbeats(1), Heartbeats(1), Heartbeats(2)) == [True, False, True]
 
     def test_a_shard_without_a_process_is_not_waited_for(self) -> None:
         assert self.fed(
-            Heartbeats(1, (ProcessHeartbeat("shard 0", 7, 5, turning=True),)),
+            Heartbeats(1, (ProcessHeartbeat("shard 0", 7, 5, must_iterate=True),)),
             Heartbeats(2, (ProcessHeartbeat("shard 0", None),)),
             Heartbeats(3, (ProcessHeartbeat("shard 0", None),)),
         ) == [True, True, True]
 
     def test_nor_is_one_that_still_starts_or_has_just_been_started(self) -> None:
         assert self.fed(
-            Heartbeats(1, (ProcessHeartbeat("shard 0", 7, 5, turning=True),)),
+            Heartbeats(1, (ProcessHeartbeat("shard 0", 7, 5, must_iterate=True),)),
             Heartbeats(2, (ProcessHeartbeat("shard 0", 8, 0),)),
             Heartbeats(3, (ProcessHeartbeat("shard 0", 8, 0),)),
-            Heartbeats(4, (ProcessHeartbeat("shard 0", 9, 0, turning=True),)),
+            Heartbeats(4, (ProcessHeartbeat("shard 0", 9, 0, must_iterate=True),)),
         ) == [True, True, True, True]
 
     def test_nobody_asks_for_it_without_a_time(self) -> None:

@@ -24,7 +24,7 @@ class Node:
     """A node with one shard, in a phase."""
 
     def __init__(self) -> None:
-        self.phase, self.turns, self.waits_for = Phase.REPLAYING, 0, ""
+        self.phase, self.iterations, self.waits_for = Phase.REPLAYING, 0, ""
 
     def shards(self) -> tuple[ShardProcessStatus, ...]:
         report = ShardReport(Status(phase=self.phase), ProcessFigures(7, 0.0, 0, 0))
@@ -34,8 +34,8 @@ class Node:
         return (ProcessStatus(FRONT, ProcessState.RUNNING),)
 
     def heartbeats(self) -> Heartbeats:
-        self.turns += 1
-        return Heartbeats(self.turns)
+        self.iterations += 1
+        return Heartbeats(self.iterations)
 
 
 @pytest.fixture
@@ -74,35 +74,35 @@ def notices(node: Node, manager: socket.socket, clock: ManualClock) -> Iterator[
 
 def test_each_feeding_is_counted(notices: NodeNotices, clock: ManualClock) -> None:
     for _ in range(60):
-        notices.turn()
+        notices.update()
         clock.sleep(1)
     assert notices.feeds == 2
 
 
 def test_a_node_from_start_to_end(notices: NodeNotices, node: Node, manager: socket.socket, clock: ManualClock) -> None:
-    notices.turn()
+    notices.update()
     assert heard(manager) == [
         ["EXTEND_TIMEOUT_USEC=180000000", "WATCHDOG=1", "STATUS=0 of 1 shard active; shard 0 replaying"]
     ]
     clock.sleep(1)
-    notices.turn()
+    notices.update()
     assert heard(manager) == [], "nothing is new"
     node.phase = Phase.ACTIVE
-    notices.turn()
+    notices.update()
     assert heard(manager) == [["READY=1", "STATUS=1 of 1 shard active"]]
     clock.sleep(29)
-    notices.turn()
+    notices.update()
     assert heard(manager) == [["WATCHDOG=1"]]
     notices.reloading()
     notices.reloaded()
     assert heard(manager) == [["RELOADING=1", "MONOTONIC_USEC=30000000"], ["READY=1"]]
     notices.stopping(30.0)
-    notices.turn()
+    notices.update()
     assert heard(manager) == [["STOPPING=1", "STATUS=stopping", "EXTEND_TIMEOUT_USEC=45000000"]]
 
 
 def test_a_reload_before_it_is_ready_does_not_make_it_so(notices: NodeNotices, manager: socket.socket) -> None:
-    notices.turn()
+    notices.update()
     heard(manager)
     notices.reloading()
     notices.reloaded()
@@ -120,12 +120,12 @@ def test_a_watchdog_that_is_quicker_than_the_supervisor_is_reported(
 
 def test_without_systemd_nothing_happens(node: Node, clock: ManualClock) -> None:
     notices = NodeNotices.of(node, {}, clock)
-    notices.turn()
+    notices.update()
     notices.reloading()
     notices.reloaded()
     notices.stopping(1.0)
     notices.close()
-    assert node.turns == 0
+    assert node.iterations == 0
 
 
 def test_a_gateway_is_ready_when_it_listens_and_lives_while_its_loop_turns(manager: socket.socket) -> None:
