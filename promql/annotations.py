@@ -28,21 +28,21 @@ class Level(StrEnum):
 class ForcedMonotonicity:
     """How far buckets of histograms were from rising: figures over all of the query. Times are milliseconds."""
 
-    least_time: int
-    greatest_time: int
-    least_bucket: float
-    greatest_bucket: float
-    greatest_difference: float
+    min_time: int
+    max_time: int
+    min_bucket: float
+    max_bucket: float
+    max_difference: float
     count: int = 1
 
     def merged(self, other: "ForcedMonotonicity") -> "ForcedMonotonicity":
         """The figures of both."""
         return ForcedMonotonicity(
-            min(self.least_time, other.least_time),
-            max(self.greatest_time, other.greatest_time),
-            min(self.least_bucket, other.least_bucket),
-            max(self.greatest_bucket, other.greatest_bucket),
-            max(self.greatest_difference, other.greatest_difference),
+            min(self.min_time, other.min_time),
+            max(self.max_time, other.max_time),
+            min(self.min_bucket, other.min_bucket),
+            max(self.max_bucket, other.max_bucket),
+            max(self.max_difference, other.max_difference),
             self.count + other.count,
         )
 
@@ -176,13 +176,13 @@ def _for_metric(metric: str) -> str:
 
 
 def _figures(forced: ForcedMonotonicity) -> str:
-    buckets = f"from buckets {short_number(forced.least_bucket)} to {short_number(forced.greatest_bucket)}"
-    difference = f"with a max diff of {forced.greatest_difference:.2g}"
-    times = f"from {_moment(forced.least_time)} to {_moment(forced.greatest_time)}"
+    buckets = f"from buckets {short_number(forced.min_bucket)} to {short_number(forced.max_bucket)}"
+    difference = f"with a max diff of {forced.max_difference:.2g}"
+    times = f"from {_format_time(forced.min_time)} to {_format_time(forced.max_time)}"
     return f", {buckets}, {difference}, over {forced.count} samples {times}"
 
 
-def _moment(milliseconds: int) -> str:
+def _format_time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

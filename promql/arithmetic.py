@@ -59,28 +59,30 @@ def vector_with_vector(
     """Row `left_rows[i]` of one side with row `right_rows[i]` of the other. A comparison keeps the left value where it
     holds; with `returns_bool` it gives 0 and 1.
     """
-    kept = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
-    return _combined(operator, left, left_rows, right, right_rows, kept=kept)
+    result_kind = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
+    return _combined(operator, left, left_rows, right, right_rows, result_kind=result_kind)
 
 
 def vector_with_scalar(operator: Operator, left: F64Matrix, right: F64s, *, returns_bool: bool = False) -> F64Matrix:
     """Each row with the scalar's value at the same step."""
     every, first = _every_row(left)
-    kept = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
-    return _combined(operator, left, every, right.reshape(1, -1), first, kept=kept)
+    result_kind = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
+    return _combined(operator, left, every, right.reshape(1, -1), first, result_kind=result_kind)
 
 
 def scalar_with_vector(operator: Operator, left: F64s, right: F64Matrix, *, returns_bool: bool = False) -> F64Matrix:
     """The scalar's value with each row at the same step. A comparison keeps the vector's value here, too."""
     every, first = _every_row(right)
-    kept = operators.AS_BOOL if returns_bool else operators.KEEP_RIGHT
-    return _combined(operator, left.reshape(1, -1), first, right, every, kept=kept)
+    result_kind = operators.AS_BOOL if returns_bool else operators.KEEP_RIGHT
+    return _combined(operator, left.reshape(1, -1), first, right, every, result_kind=result_kind)
 
 
 def scalar_with_scalar(operator: Operator, left: F64s, right: F64s) -> F64s:
     """Step by step. Comparisons give 0 and 1."""
     row = np.zeros(1, dtype=np.int64)
-    out: F64s = _combined(operator, left.reshape(1, -1), row, right.reshape(1, -1), row, kept=operators.AS_BOOL)[0]
+    out: F64s = _combined(operator, left.reshape(1, -1), row, right.reshape(1, -1), row, result_kind=operators.AS_BOOL)[
+        0
+    ]
     return out
 
 
@@ -96,7 +98,7 @@ def _every_row(vector: F64Matrix) -> tuple[Rows, Rows]:
 
 
 def _combined(
-    operator: Operator, left: F64Matrix, left_rows: Rows, right: F64Matrix, right_rows: Rows, *, kept: int
+    operator: Operator, left: F64Matrix, left_rows: Rows, right: F64Matrix, right_rows: Rows, *, result_kind: int
 ) -> F64Matrix:
     shape = len(left_rows), left.shape[1]
     if is_of_histograms(operator):
@@ -108,7 +110,7 @@ def _combined(
         for_reading(left_rows),
         for_reading(right),
         for_reading(right_rows),
-        kept,
+        result_kind,
         out,
     )
     return out

@@ -128,6 +128,6 @@ def _malformed(histograms: _Histograms, span: Span | None) -> list[Annotation]:
 
 
 def _forced(forced_steps: I64s, figures: F64s, grid: Grid) -> ForcedMonotonicity:
-    times = grid.moments()[forced_steps > 0]
+    times = grid.timestamps()[forced_steps > 0]
     least, greatest, difference = figures.tolist()
     return ForcedMonotonicity(int(times[0]), int(times[-1]), least, greatest, difference, count=int(forced_steps.sum()))

@@ -15,7 +15,7 @@ def constant(value: float, grid: Grid) -> Scalar:
 
 def time(grid: Grid) -> Scalar:
     """The moment of each step, in seconds."""
-    return Scalar(grid.moments() / 1000)
+    return Scalar(grid.timestamps() / 1000)
 
 
 def vector(scalar: Scalar) -> Vector:

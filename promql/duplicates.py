@@ -10,7 +10,7 @@ import numpy as np
 from strandline.arrays import Rows
 from strandline.index.key_bytes import KeyBytes, take_keys
 from strandline.promql.errors import EvaluationError
-from strandline.promql.kernels.matching import first_clash, merge_rows
+from strandline.promql.kernels.matching import first_conflict, merge_rows
 from strandline.promql.labels import distinct_keys
 from strandline.promql.values import NO_SAMPLE_BITS, F64Matrix, Vector, bits_for_reading
 
@@ -45,7 +45,7 @@ def merge_equal(keys: KeyBytes, values: F64Matrix) -> Vector:
     bits, every = bits_for_reading(values), np.arange(len(keys), dtype=np.int64)
     members = Members.of(number_of, len(first_of))
     all_steps = np.ones(values.shape[1], dtype=np.bool_)
-    if first_clash(members.rows, members.first, bits, every, bits, every, all_steps)[0] >= 0:
+    if first_conflict(members.rows, members.first, bits, every, bits, every, all_steps)[0] >= 0:
         raise EvaluationError(SAME_LABELS)
     merged = np.full((len(first_of), values.shape[1]), NO_SAMPLE_BITS, dtype=np.uint64)
     merge_rows(bits, number_of, merged)

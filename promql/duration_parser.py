@@ -12,7 +12,7 @@ from strandline.promql.expressions import (
     DurationStep,
     Span,
 )
-from strandline.promql.literals import LITERALS, number_of
+from strandline.promql.literals import LITERALS, literal_number
 from strandline.promql.token_stream import TokenStream
 from strandline.promql.tokens import CALLS_IN_DURATIONS, Kind, Token
 
@@ -60,21 +60,21 @@ class DurationParser:
             return self._sum(_LOWEST)
         return self._single()
 
-    def _sum(self, least: int) -> Duration:
-        """Operators that bind at least so much."""
+    def _sum(self, min_precedence: int) -> Duration:
+        """Operators that with at least this precedence."""
         self._tokens.enter()
         if self._tokens.peek().kind in _SIGNS:
             sign = self._tokens.take()
             duration = self._signed(sign, self._sum(_POWER))
         else:
             duration = self._single()
-        duration = self._continued(duration, least)
+        duration = self._continued(duration, min_precedence)
         self._tokens.leave()
         return duration
 
-    def _continued(self, left: Duration, least: int) -> Duration:
+    def _continued(self, left: Duration, min_precedence: int) -> Duration:
         height = self._height
-        while (precedence := _PRECEDENCE.get(self._tokens.peek().kind, 0)) >= least:
+        while (precedence := _PRECEDENCE.get(self._tokens.peek().kind, 0)) >= min_precedence:
             operator = self._tokens.take()
             right = self._sum(precedence + (operator.kind is not Kind.POWER))
             if isinstance(right, DurationNumber) and right.seconds == 0:
@@ -97,7 +97,7 @@ class DurationParser:
         raise self._unexpected()
 
     def _literal(self, token: Token) -> Duration:
-        seconds = number_of(self._tokens.query, token)
+        seconds = literal_number(self._tokens.query, token)
         if is_out_of_range(seconds):
             raise self._tokens.error(token.span, "duration out of range")
         self._height = 1

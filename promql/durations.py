@@ -30,8 +30,8 @@ _UNITS = {
     "ms": _NANOSECONDS // 1000,
 }
 _ORDER = {unit: place for place, unit in enumerate(_UNITS)}
-_MOST = (1 << 63) - 1
-_MOST_SECONDS = (1 << 63) / _NANOSECONDS
+_MAX_NANOSECONDS = (1 << 63) - 1
+_MAX_SECONDS = (1 << 63) / _NANOSECONDS
 
 
 def duration_seconds(text: str) -> float:
@@ -50,14 +50,14 @@ def duration_seconds(text: str) -> float:
             raise ValueError(f"not a valid duration string: {quoted(text)}")
         last, position = _ORDER[unit], part.end()
         total += int(count) * _UNITS[unit]
-        if total > _MOST:
+        if total > _MAX_NANOSECONDS:
             raise ValueError("duration out of range")
     return total // _NANOSECONDS + (total % _NANOSECONDS) / _NANOSECONDS
 
 
 def is_out_of_range(seconds: float) -> bool:
     """Whether Prometheus, which counts 64-bit nanoseconds, cannot have so many seconds."""
-    return not -_MOST_SECONDS <= seconds <= _MOST_SECONDS
+    return not -_MAX_SECONDS <= seconds <= _MAX_SECONDS
 
 
 def printed(seconds: float) -> str:

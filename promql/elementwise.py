@@ -106,7 +106,7 @@ def _clamp_max(values: F64Matrix, parameters: tuple[F64s, ...], grid: Grid) -> F
 
 def _timestamp(values: F64Matrix, _parameters: tuple[F64s, ...], grid: Grid) -> F64Matrix:
     """Of what an expression gives: the step. Samples of a selector have times of their own."""
-    return np.where(missing(values), NO_SAMPLE, grid.moments() / 1000)
+    return np.where(missing(values), NO_SAMPLE, grid.timestamps() / 1000)
 
 
 def _calendar(part: int, values: F64Matrix, _parameters: tuple[F64s, ...], _grid: Grid) -> F64Matrix:

@@ -24,7 +24,7 @@ from strandline.promql.parser import parse
 from strandline.promql.plan import nodes
 from strandline.promql.plan.fragment_codec import MAX_STEPS
 from strandline.promql.plan.fragments import AnyFragment
-from strandline.promql.plan.narrowing import cut_narrowed
+from strandline.promql.plan.narrowing import split_narrowed
 from strandline.promql.plan.nodes import steps
 from strandline.promql.plan.planning import plan
 from strandline.promql.plan.query_times import QueryTimes
@@ -32,7 +32,7 @@ from strandline.promql.value_types import ValueType
 from strandline.promql.values import Samples, Scalar, Text, Vector
 
 # Of all parts of a query together, as a multiple of what one part may have.
-_STEPS_OF_ALL = 16
+_MAX_TOTAL_STEPS_FACTOR = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +53,29 @@ def prepare(
     expression = parser(text)
     kind = type_of(expression)
     if not times.is_instant and kind not in (ValueType.SCALAR, ValueType.VECTOR):
-        fault = f'invalid expression type "{kind.in_words}" for range query, must be Scalar or instant Vector'
+        fault = f'invalid expression type "{kind.display_name}" for range query, must be Scalar or instant Vector'
         raise parse_error(text, expression.span, fault)
-    whole = plan(expression, times, query=text)
+    root = plan(expression, times, query=text)
     # Before it is cut: constants are computed for each step then.
-    counts = list(steps(whole))
-    if max(counts) > max_steps or sum(counts) > _STEPS_OF_ALL * max_steps:
+    counts = list(steps(root))
+    if max(counts) > max_steps or sum(counts) > _MAX_TOTAL_STEPS_FACTOR * max_steps:
         raise TooManyStepsError(max(counts), sum(counts), max_steps)
-    parts = cut_narrowed(whole)
-    return Prepared(text, expression, times, parts.fragments, parts.rest)
+    split = split_narrowed(root)
+    return Prepared(text, expression, times, split.fragments, split.rest)
 
 
 def evaluate(
     prepared: Prepared,
     fetched: Mapping[AnyFragment, FragmentValue],
-    told: Annotations = NONE,
+    annotations: Annotations = NONE,
     check: Callable[[], None] = lambda: None,
     budget: Budget | None = None,
 ) -> Result:
-    """The result, from what the fragments gave and told. `check` and `budget` end the evaluation by raising.
+    """The result, from what the fragments gave and annotations. `check` and `budget` end the evaluation by raising.
 
     Raises `EvaluationError`.
     """
-    evaluator = Evaluator(fetched, check, told, budget)
+    evaluator = Evaluator(fetched, check, annotations, budget)
     times, rest = prepared.times, prepared.rest
     match rest:
         case nodes.Samples():

@@ -27,10 +27,10 @@ class EvaluationError(Fatal):
 class TooManyStepsError(EvaluationError):
     """A query, mostly by its subqueries, with more steps than may be evaluated."""
 
-    def __init__(self, most_of_one: int, of_all: int, allowed: int) -> None:
+    def __init__(self, max_steps: int, total_steps: int, limit: int) -> None:
         super().__init__(
-            "query processing would load too many samples into memory in query execution: a part of it has "
-            f"{most_of_one:,} steps, and all parts have {of_all:,}; {allowed:,} are allowed for one",
+            "query processing would load too many samples into memory in query execution: one part has "
+            f"{max_steps:,} steps, and all parts together have {total_steps:,}; the limit for one part is {limit:,}",
             remedy="Choose longer steps or shorter ranges for subqueries",
         )
 

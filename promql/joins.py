@@ -6,21 +6,33 @@ at a step takes no part in it, and so two series of one signature are an error o
 step.
 """
 
+import re
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 
 from strandline.arrays import Bools, Rows
+from strandline.index.documents import decode_part_key
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
 from strandline.promql.arithmetic import drops_name, is_of_histograms, missing, vector_with_vector
 from strandline.promql.duplicates import Members, merge_equal
 from strandline.promql.errors import EvaluationError
 from strandline.promql.expressions import Cardinality, Matching, Operator
-from strandline.promql.kernels.matching import filter_rows, first_clash, mark_present, pair_rows, steps_with_samples
-from strandline.promql.label_text import shown_labels
-from strandline.promql.labels import METADATA, distinct_keys, keeping, label_values, signatures, with_label, without
+from strandline.promql.go_text import quoted
+from strandline.promql.kernels.matching import filter_rows, first_conflict, mark_present, pair_rows, steps_with_samples
+from strandline.promql.labels import (
+    METADATA_LABELS,
+    distinct_keys,
+    keeping,
+    label_values,
+    signatures,
+    with_label,
+    without,
+)
 from strandline.promql.values import F64Matrix, Vector, bits_for_reading
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def join(operator: Operator, left: Vector, right: Vector, matching: Matching, *, returns_bool: bool = False) -> Vector:
@@ -29,9 +41,9 @@ def join(operator: Operator, left: Vector, right: Vector, matching: Matching, *,
     """
     match operator:
         case Operator.AND | Operator.UNLESS:
-            return _matched(left, right, matching, is_wanted=operator is Operator.AND)
+            return _and_unless(left, right, matching, is_wanted=operator is Operator.AND)
         case Operator.OR:
-            return _either(left, right, matching)
+            return _union(left, right, matching)
         case _:
             return _combined(operator, left, right, matching, returns_bool=returns_bool)
 
@@ -46,14 +58,14 @@ class _Pairs:
     one_rows: Rows
     signature: Rows
 
-    def first_clash(self, group_of: Rows, groups: int) -> int:
+    def first_conflict(self, group_of: Rows, groups: int) -> int:
         """The first step at which two pairs of a group have samples, or -1."""
         if not len(group_of) or np.bincount(group_of).max() < 2:
             return -1
         members = Members.of(group_of, groups)
         many, one = bits_for_reading(self.many.values), bits_for_reading(self.one.values)
         every_step = np.ones(many.shape[1], dtype=np.bool_)
-        step, _ = first_clash(members.rows, members.first, many, self.many_rows, one, self.one_rows, every_step)
+        step, _ = first_conflict(members.rows, members.first, many, self.many_rows, one, self.one_rows, every_step)
         return int(step)
 
 
@@ -77,8 +89,8 @@ def _combined(operator: Operator, left: Vector, right: Vector, matching: Matchin
 
 
 def _pairs(many: Vector, many_signature: Rows, one: Vector, ones: Members) -> _Pairs:
-    most = int(np.diff(ones.first)[many_signature].sum())
-    many_rows, one_rows = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    max_pairs = int(np.diff(ones.first)[many_signature].sum())
+    many_rows, one_rows = np.empty(max_pairs, dtype=np.int64), np.empty(max_pairs, dtype=np.int64)
     count = pair_rows(
         bits_for_reading(many.values),
         many_signature,
@@ -98,7 +110,7 @@ def _result_keys(pairs: _Pairs, matching: Matching, *, is_nameless: bool) -> Key
     keys = pairs.many.keys
     if len(pairs.many_rows) != len(keys) or (np.diff(pairs.many_rows) != 1).any():
         keys = take_keys(keys, pairs.many_rows)
-    dropped = METADATA if is_nameless else ()
+    dropped = METADATA_LABELS if is_nameless else ()
     if matching.cardinality is Cardinality.ONE_TO_ONE:
         if matching.is_on:
             return keeping(keys, [label for label in matching.labels if label not in dropped])
@@ -116,7 +128,7 @@ def _check_one_side(many: Vector, one: Vector, ones: Members, signature_keys: Ke
     counts = np.zeros(many.values.shape[1], dtype=np.bool_)
     steps_with_samples(bits_for_reading(many.values), counts)
     bits, every = bits_for_reading(one.values), np.arange(len(one.keys), dtype=np.int64)
-    step, signature = first_clash(ones.rows, ones.first, bits, every, bits, every, counts)
+    step, signature = first_conflict(ones.rows, ones.first, bits, every, bits, every, counts)
     if step >= 0:
         rows = ones.rows[ones.first[signature] : ones.first[signature + 1]]
         _refuse_duplicates(
@@ -125,9 +137,9 @@ def _check_one_side(many: Vector, one: Vector, ones: Members, signature_keys: Ke
 
 
 def _refuse_duplicates(keys: KeyBytes, signature: bytes, side: str) -> NoReturn:
-    some = [shown_labels(keys.key(place)) for place in label_order(keys)[:2]]
+    some = [_shown_labels(keys.key(place)) for place in label_order(keys)[:2]]
     raise EvaluationError(
-        f"found duplicate series for the match group {shown_labels(signature)} on the {side} hand-side"
+        f"found duplicate series for the match group {_shown_labels(signature)} on the {side} hand-side"
         f" of the operation: [{', '.join(sorted(some))}]"
         ";many-to-many matching not allowed: matching labels must be unique on one side"
     )
@@ -138,7 +150,7 @@ def _check_many_side(pairs: _Pairs, keys: KeyBytes, matching: Matching, signatur
     filters out afterwards counts.
     """
     if matching.cardinality is Cardinality.ONE_TO_ONE:
-        if pairs.first_clash(pairs.signature, signatures_count) >= 0:
+        if pairs.first_conflict(pairs.signature, signatures_count) >= 0:
             raise EvaluationError(
                 "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)"
             )
@@ -147,18 +159,18 @@ def _check_many_side(pairs: _Pairs, keys: KeyBytes, matching: Matching, signatur
     if len(first_of) == len(keys):
         return
     _, group_of = np.unique(pairs.signature * len(first_of) + number_of, return_inverse=True)
-    if pairs.first_clash(group_of, len(keys)) >= 0:
+    if pairs.first_conflict(group_of, len(keys)) >= 0:
         raise EvaluationError("multiple matches for labels: grouping labels must ensure unique matches")
 
 
-def _matched(left: Vector, right: Vector, matching: Matching, *, is_wanted: bool) -> Vector:
+def _and_unless(left: Vector, right: Vector, matching: Matching, *, is_wanted: bool) -> Vector:
     """The samples of the left side that have a match at the same step, or that have none."""
     (left_signature, right_signature), keys = signatures([left.keys, right.keys], matching.labels, is_on=matching.is_on)
     present = _present(right.values, right_signature, len(keys))
     return _filtered(left, left_signature, present, is_wanted=is_wanted)
 
 
-def _either(left: Vector, right: Vector, matching: Matching) -> Vector:
+def _union(left: Vector, right: Vector, matching: Matching) -> Vector:
     """All samples of the left side, and those of the right side that have no match at the same step. A series that both
     sides have at different steps is one.
     """
@@ -190,3 +202,13 @@ def _joined_keys(one: KeyBytes, other: KeyBytes) -> KeyBytes:
     offsets = np.concatenate([first, second[1:] + first[-1]])
     parts = [keys.data[keys.offsets[0] : keys.offsets[-1]] for keys in (one, other)]
     return KeyBytes(offsets, np.concatenate(parts))
+
+
+def _shown_labels(key: bytes) -> str:
+    """A label set as Prometheus' error messages show it: {__name__="up", job="api"}."""
+    labels = decode_part_key(key).items()
+    return "{" + ", ".join(f"{_shown_name(name)}={quoted(value)}" for name, value in labels) + "}"
+
+
+def _shown_name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else quoted(name)

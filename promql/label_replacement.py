@@ -12,7 +12,7 @@ from strandline.promql.regular_expressions.program import Program, compile_expre
 from strandline.promql.regular_expressions.syntax import InvalidRegularExpression
 
 # More digits are a name, not a number.
-_GREATEST_NUMBER = 10**8
+_MAX_GROUP_NUMBER = 10**8
 
 _compiled = lru_cache(64)(compile_expression)
 
@@ -93,7 +93,7 @@ def _is_in_names(character: str) -> bool:
 def _number(name: str) -> int | None:
     is_number = name.isascii() and name.isdecimal() and (name == "0" or not name.startswith("0"))
     # Numbers of this many digits are compared by their length: Python refuses to read thousands of digits.
-    return int(name) if is_number and len(name) <= len(str(_GREATEST_NUMBER)) else None
+    return int(name) if is_number and len(name) <= len(str(_MAX_GROUP_NUMBER)) else None
 
 
 def _expanded(template: Template, text: str, places: list[int]) -> str:

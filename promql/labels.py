@@ -26,10 +26,10 @@ from strandline.promql.kernels.label_sets import (
     set_label,
 )
 
-METADATA: Final = (METRIC_NAME, "__type__", "__unit__")
+METADATA_LABELS: Final = (METRIC_NAME, "__type__", "__unit__")
 """What a function drops of its series: the labels that say what the metric is."""
-_LONGEST_VALUE: Final = 0xFFFF
-_FEWEST_SLOTS: Final = 64
+_MAX_VALUE_BYTES: Final = 0xFFFF
+_MIN_SLOTS: Final = 64
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 
@@ -89,7 +89,7 @@ def without(keys: KeyBytes, names: Iterable[str]) -> KeyBytes:
 
 def without_name(keys: KeyBytes) -> KeyBytes:
     """The keys without the labels that say what the metric is, as functions and arithmetic give them."""
-    return without(keys, METADATA)
+    return without(keys, METADATA_LABELS)
 
 
 def _selected(keys: KeyBytes, names: Iterable[str], *, is_without: bool) -> KeyBytes:
@@ -111,9 +111,9 @@ class GroupTable:
         self._names = _sorted_names(names)
         self._is_without = is_without
         self._count = 0
-        self._slots = np.zeros(_FEWEST_SLOTS, dtype=np.int64)
-        self._hashes = np.empty(_FEWEST_SLOTS, dtype=np.uint64)
-        self._offsets = np.zeros(_FEWEST_SLOTS + 1, dtype=np.int64)
+        self._slots = np.zeros(_MIN_SLOTS, dtype=np.int64)
+        self._hashes = np.empty(_MIN_SLOTS, dtype=np.uint64)
+        self._offsets = np.zeros(_MIN_SLOTS + 1, dtype=np.int64)
         self._data = np.empty(0, dtype=np.uint8)
 
     @classmethod
@@ -204,7 +204,7 @@ def distinct_texts(texts: Texts) -> tuple[Rows, Rows]:
 
 def _distinct(offsets: I64s, data: Bytes) -> tuple[Rows, Rows]:
     count = len(offsets) - 1
-    slots = np.zeros(max(_FEWEST_SLOTS, 1 << (2 * count).bit_length()), dtype=np.int64)
+    slots = np.zeros(max(_MIN_SLOTS, 1 << (2 * count).bit_length()), dtype=np.int64)
     hashes = np.empty(count, dtype=np.uint64)
     number_of, first_of = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     found = find_distinct(data, offsets, slots, hashes, first_of, number_of)
@@ -250,9 +250,9 @@ def with_label(keys: KeyBytes, name: str, values: Texts, value_of: Rows | None =
     lengths = np.diff(values.offsets)
     encoded = _bytes_of(name.encode())
     longest = max(int(lengths.max(initial=0)), len(encoded))
-    if longest > _LONGEST_VALUE:
+    if longest > _MAX_VALUE_BYTES:
         raise EvaluationError(
-            f"label {name[:64]!r} would be {longest} bytes long", remedy=f"Labels have at most {_LONGEST_VALUE} bytes"
+            f"label {name[:64]!r} would be {longest} bytes long", remedy=f"Labels have at most {_MAX_VALUE_BYTES} bytes"
         )
     added = int(lengths[chosen[chosen >= 0]].sum()) + len(keys) * (4 + len(encoded))
     offsets = np.empty(len(keys) + 1, dtype=np.int64)

@@ -12,7 +12,7 @@ from strandline.promql.errors import ParseError, parse_error
 from strandline.promql.expressions import Span
 from strandline.promql.go_text import quoted, quoted_character
 from strandline.promql.number_syntax import scan_number, scan_rest_of_duration
-from strandline.promql.tokens import CALLS_IN_DURATIONS, FILLS, KEYWORDS, SIGNS, Kind, Token
+from strandline.promql.tokens import CALLS_IN_DURATIONS, FILLS, KEYWORDS, PUNCTUATION, Kind, Token
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*+")
@@ -20,7 +20,7 @@ _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*+")
 _STRING = r"""(?P<string>"[^"\\\n\ufffd\ud800-\udfff]*+"|'[^'\\\n\ufffd\ud800-\udfff]*+'|`[^`\ufffd\ud800-\udfff]*+`)"""
 _NUMBER = r"(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![A-Za-z0-9_.]))"
 _DURATION = r"(?P<duration>[0-9]++(?:ms|[smhdwy])(?:[0-9]++(?:ms|[smhdw]))*+(?![A-Za-z0-9_]))"
-_USUAL = re.compile(
+_COMMON = re.compile(
     rf"(?P<word>[A-Za-z_:][A-Za-z0-9_:]*+)|{_NUMBER}|{_DURATION}|{_STRING}"
     r"|(?P<sign>==|!=|<[=/]|>[=/]|=(?!~)|[-+*/%^<>(){}\[\]@,])"
 )
@@ -59,22 +59,22 @@ class Lexer:
         elif self._in_duration:
             found = _IN_DURATION.match(text, start)
         else:
-            found = _USUAL.match(text, start)
+            found = _COMMON.match(text, start)
         if found is None:
-            return self._unusual(start)
+            return self._uncommon_token(start)
         self._position = found.end()
-        written = found.group()
+        lexeme = found.group()
         match found.lastgroup:
             case "word":
-                return self._word(written, start)
+                return self._word(lexeme, start)
             case "sign":
-                return self._sign(written, start)
+                return self._sign(lexeme, start)
             case "number" | "duration" as group:
                 self._had_duration |= self._in_duration
                 self._in_duration = False
-                return Token(_KINDS[group], written, start)
+                return Token(_KINDS[group], lexeme, start)
             case group:
-                return Token(_KINDS[group or "string"], written, start)
+                return Token(_KINDS[group or "string"], lexeme, start)
 
     def _end(self) -> Token:
         start = len(self.text)
@@ -88,15 +88,15 @@ class Lexer:
             raise self._error("unclosed left bracket", start)
         return Token(Kind.END, "", start)
 
-    def _word(self, written: str, start: int) -> Token:
+    def _word(self, lexeme: str, start: int) -> Token:
         if self._in_brackets:
-            return self._in_bracket_word(start)
-        kind = KEYWORDS.get(written.lower())
+            return self._word_in_brackets(start)
+        kind = KEYWORDS.get(lexeme.lower())
         if kind is None or (kind in FILLS and not _PARENTHESIS_FOLLOWS.match(self.text, self._position)):
-            kind = Kind.METRIC_IDENTIFIER if ":" in written else Kind.IDENTIFIER
-        return Token(kind, written, start)
+            kind = Kind.METRIC_IDENTIFIER if ":" in lexeme else Kind.IDENTIFIER
+        return Token(kind, lexeme, start)
 
-    def _in_bracket_word(self, start: int) -> Token:
+    def _word_in_brackets(self, start: int) -> Token:
         first = self.text[start]
         if first == ":":
             if self._had_colon:
@@ -104,12 +104,12 @@ class Lexer:
             self._position = start + 1
             self._had_colon = True
             return Token(Kind.COLON, first, start)
-        token = self._duration_word(start)
+        token = self._call_in_duration(start)
         if token is None:
             raise self._error(f"unexpected character: {quoted_character(first)}, expected ':'", start)
         return token
 
-    def _duration_word(self, start: int) -> Token | None:
+    def _call_in_duration(self, start: int) -> Token | None:
         letters = _LETTERS.match(self.text, start)
         kind = _WORDS_IN_BRACKETS.get(letters.group().lower()) if letters else None
         if letters is None or kind is None:
@@ -117,8 +117,8 @@ class Lexer:
         self._position = letters.end()
         return Token(kind, letters.group(), start)
 
-    def _sign(self, written: str, start: int) -> Token:
-        match written:
+    def _sign(self, lexeme: str, start: int) -> Token:
+        match lexeme:
             case "(":
                 self._parentheses += 1
             case ")":
@@ -142,7 +142,7 @@ class Lexer:
                 self._in_brackets = self._in_duration = False
             case ":":
                 self._colon_in_duration()
-        return Token(SIGNS[written], written, start)
+        return Token(PUNCTUATION[lexeme], lexeme, start)
 
     def _colon_in_duration(self) -> None:
         if not self._had_duration:
@@ -151,7 +151,7 @@ class Lexer:
             raise self._error("unexpected repeated colon in duration expression", self._position)
         self._had_colon = True
 
-    def _unusual(self, start: int) -> Token:
+    def _uncommon_token(self, start: int) -> Token:
         """What is rare: strings with escapes, odd numbers; and what is wrong."""
         character = self.text[start]
         following = self.text[start + 1 : start + 2]
@@ -161,7 +161,7 @@ class Lexer:
                 return self._string(start)
             self._refuse_in_braces(character, following, start)
         if self._in_duration:
-            token = self._number_or_duration(start) if is_number else self._duration_word(start)
+            token = self._number_or_duration(start) if is_number else self._call_in_duration(start)
             if token is None:
                 raise self._error(f"unexpected character in duration expression: {quoted_character(character)}", start)
             return token

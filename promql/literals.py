@@ -10,7 +10,7 @@ from strandline.promql.tokens import Kind, Token
 LITERALS = frozenset({Kind.NUMBER, Kind.DURATION})
 
 
-def number_of(query: str, token: Token) -> float:
+def literal_number(query: str, token: Token) -> float:
     """The value of a number, or the seconds of a duration. Raises `ParseError`."""
     try:
         if token.kind is Kind.DURATION:
@@ -23,7 +23,7 @@ def number_of(query: str, token: Token) -> float:
         raise parse_error(query, token.span, fault) from None
 
 
-def string_of(token: Token) -> str:
+def string_value(token: Token) -> str:
     """What a string stands for. Escapes can give bytes that are not UTF-8, which are lone surrogates here."""
     quote, content = token.text[0], token.text[1:-1]
     if quote == "`" or "\\" not in content:

@@ -70,11 +70,11 @@ class LocalEngine:
     def query(self, text: str, times: QueryTimes) -> Result:
         """Raises `ParseError` and `EvaluationError`."""
         prepared = prepare(text, times)
-        fetched, told = dict[AnyFragment, FragmentValue](), NONE
+        fetched, annotations = dict[AnyFragment, FragmentValue](), NONE
         for fragment in prepared.fragments:
-            fetched[fragment], said = self.fetch(fragment)
-            told |= said
-        return evaluate(prepared, fetched, told)
+            fetched[fragment], found = self.fetch(fragment)
+            annotations |= found
+        return evaluate(prepared, fetched, annotations)
 
     def fetch(self, fragment: AnyFragment) -> tuple[FragmentValue, Annotations]:
         """What a fragment gives over all shards."""

@@ -16,13 +16,13 @@ from strandline.promql.expressions import (
     Subquery,
     VectorSelector,
 )
-from strandline.promql.literals import LITERALS, number_of
+from strandline.promql.literals import LITERALS, literal_number
 from strandline.promql.token_stream import TokenStream
 from strandline.promql.tokens import Kind
 
 _SIGNS = frozenset({Kind.ADD, Kind.SUBTRACT})
 _DURATIONS = "number, duration, step(), or range()"
-_MOST_MILLISECONDS = (1 << 63) - 1
+_MAX_MILLISECONDS = (1 << 63) - 1
 
 
 def take_modifiers(tokens: TokenStream, expression: Expression, height: int) -> tuple[Expression, int]:
@@ -113,12 +113,12 @@ def _at(tokens: TokenStream, before: Span) -> At:
         tokens.take()
     if tokens.peek().kind not in LITERALS:
         raise tokens.unexpected("@", "timestamp")
-    seconds = number_of(tokens.query, tokens.take())
+    seconds = literal_number(tokens.query, tokens.take())
     seconds = -seconds if is_negative else seconds
     if not -(2.0**63) < seconds < 2.0**63:
         shown = f"{seconds:+f}".title() if math.isinf(seconds) else f"{seconds:f}".replace("nan", "NaN")
         raise tokens.error(before, f"timestamp out of bounds for @ modifier: {shown}")
-    return max(-_MOST_MILLISECONDS, min(_MOST_MILLISECONDS, round_half_away(seconds * 1000)))
+    return max(-_MAX_MILLISECONDS, min(_MAX_MILLISECONDS, round_half_away(seconds * 1000)))
 
 
 def _misplaced(tokens: TokenStream, modifier: str, expression: Expression) -> ParseError:

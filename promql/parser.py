@@ -27,11 +27,11 @@ from strandline.promql.expressions import (
 )
 from strandline.promql.functions import FUNCTIONS
 from strandline.promql.go_text import quoted
-from strandline.promql.literals import LITERALS, number_of, string_of
+from strandline.promql.literals import LITERALS, literal_number, string_value
 from strandline.promql.modifier_parser import take_modifiers
 from strandline.promql.selector_parser import take_labels, take_matchers
 from strandline.promql.token_stream import TokenStream
-from strandline.promql.tokens import AGGREGATORS, CALLABLE_WORDS, FILLS, METRIC_NAMES, Kind, Token
+from strandline.promql.tokens import AGGREGATORS, CALLABLE_KEYWORDS, FILLS, METRIC_NAMES, Kind, Token
 from strandline.promql.type_checking import check_types
 from strandline.promql.value_types import ValueType
 
@@ -61,7 +61,7 @@ _PRECEDENCE: Final = {
     Kind.POWER: _POWER,
 }
 _SIGNS = frozenset({Kind.ADD, Kind.SUBTRACT})
-_CALLABLE = CALLABLE_WORDS | {Kind.IDENTIFIER}
+_CALLABLE = CALLABLE_KEYWORDS | {Kind.IDENTIFIER}
 _GROUPINGS = frozenset({Kind.BY, Kind.WITHOUT})
 _STARTS = METRIC_NAMES | LITERALS | _SIGNS | {Kind.STRING, Kind.LEFT_BRACE, Kind.LEFT_PARENTHESIS}
 _TWO_ARGUMENTS = frozenset(
@@ -104,13 +104,13 @@ class _Parser:
         self._tokens.expect(Kind.END)
         return expression
 
-    def _expression(self, least: int) -> Expression:
-        """Operands and the operators between them that bind at least so much."""
+    def _expression(self, min_precedence: int) -> Expression:
+        """Operands and the operators between them that with at least this precedence."""
         tokens = self._tokens
         tokens.enter()
         left = self._operand()
         height = self._height
-        while (precedence := _PRECEDENCE.get(tokens.peek().kind, 0)) >= least:
+        while (precedence := _PRECEDENCE.get(tokens.peek().kind, 0)) >= min_precedence:
             operator = tokens.take()
             returns_bool = tokens.take_if(Kind.BOOL) is not None
             matching = self._matching()
@@ -139,7 +139,7 @@ class _Parser:
             expression = self._named(token)
         elif kind in LITERALS:
             tokens.take()
-            expression = NumberLiteral(number_of(self._query, token), token.span, kind is Kind.DURATION)
+            expression = NumberLiteral(literal_number(self._query, token), token.span, kind is Kind.DURATION)
         elif kind is Kind.LEFT_PARENTHESIS:
             tokens.take()
             inner = self._expression(_LOWEST)
@@ -151,7 +151,7 @@ class _Parser:
             return self._signed(token, self._expression(_POWER))
         elif kind is Kind.STRING:
             tokens.take()
-            expression = StringLiteral(string_of(token), token.span)
+            expression = StringLiteral(string_value(token), token.span)
         else:
             raise tokens.unexpected()
         expression, self._height = take_modifiers(tokens, expression, self._height)
@@ -274,7 +274,7 @@ class _Parser:
                 tokens.take()
             if tokens.peek().kind not in LITERALS:
                 raise tokens.unexpected()
-            number_of(self._query, tokens.take())
+            literal_number(self._query, tokens.take())
             tokens.expect(Kind.RIGHT_PARENTHESIS)
         return bool(taken)
 

@@ -49,9 +49,9 @@ def print_expression(expression: Expression) -> str:  # noqa: PLR0911 - one for 
         case StringLiteral(value=value):
             return _string(value)
         case VectorSelector():
-            return _selector(expression) + _moment(expression.at, expression.offset)
+            return _selector(expression) + _at_and_offset(expression.at, expression.offset)
         case MatrixSelector(selector=selector):
-            behind = _moment(selector.at, selector.offset)
+            behind = _at_and_offset(selector.at, selector.offset)
             return f"{_selector(selector)}[{_range(expression.range)}]{behind}"
         case Subquery(inner=inner):
             return print_expression(inner) + _subquery_suffix(expression)
@@ -122,21 +122,21 @@ def print_matcher(matcher: Matcher) -> str:
     return f"{matcher.label if plain else _string(matcher.label)}{matcher.op}{_string(matcher.value)}"
 
 
-def _moment(at: At | None, offset: Duration | None) -> str:
+def _at_and_offset(at: At | None, offset: Duration | None) -> str:
     """`@` and `offset`. A literal offset of 0 is left out."""
-    moment = ""
+    suffix = ""
     if isinstance(at, int):
-        moment = f" @ {at / 1000:.3f}"
+        suffix = f" @ {at / 1000:.3f}"
     elif at is not None:
-        moment = f" @ {at}()"
+        suffix = f" @ {at}()"
     if offset is None or (isinstance(offset, DurationNumber) and not literal_nanoseconds(offset)):
-        return moment
-    return f"{moment} offset {_range(offset)}"
+        return suffix
+    return f"{suffix} offset {_range(offset)}"
 
 
 def _subquery_suffix(subquery: Subquery) -> str:
     step = "" if subquery.step is None else _range(subquery.step)
-    return f"[{_range(subquery.range)}:{step}]{_moment(subquery.at, subquery.offset)}"
+    return f"[{_range(subquery.range)}:{step}]{_at_and_offset(subquery.at, subquery.offset)}"
 
 
 def _range(duration: Duration) -> str:
@@ -182,13 +182,13 @@ def _matching(matching: Matching | None) -> str:
     if matching is None:
         return ""
     is_grouped = matching.cardinality in (Cardinality.MANY_TO_ONE, Cardinality.ONE_TO_MANY)
-    written = ""
+    text = ""
     if matching.labels or matching.is_on or is_grouped:
-        written = f" {'on' if matching.is_on else 'ignoring'} ({_labels(matching.labels)})"
+        text = f" {'on' if matching.is_on else 'ignoring'} ({_labels(matching.labels)})"
     if is_grouped:
         side = "left" if matching.cardinality is Cardinality.MANY_TO_ONE else "right"
-        written += f" group_{side} ({_labels(matching.include)})"
-    return written
+        text += f" group_{side} ({_labels(matching.include)})"
+    return text
 
 
 def _labels(labels: tuple[str, ...]) -> str:

@@ -96,10 +96,10 @@ OPERATORS: Final = _from_to(Kind.ADD, Kind.AT)
 AGGREGATORS: Final = _from_to(Kind.SUM, Kind.LIMIT_RATIO)
 MODIFIERS: Final = _from_to(Kind.OFFSET, Kind.BOOL)
 CALLS_IN_DURATIONS: Final = _from_to(Kind.STEP, Kind.MIN_OF)
-CALLABLE_WORDS: Final = _from_to(Kind.START, Kind.MIN_OF)
+CALLABLE_KEYWORDS: Final = _from_to(Kind.START, Kind.MIN_OF)
 FILLS: Final = _from_to(Kind.FILL, Kind.FILL_RIGHT)
 
-SIGNS: Final = {kind.value: kind for kind in Kind if not kind.value[0].isalpha()}
+PUNCTUATION: Final = {kind.value: kind for kind in Kind if not kind.value[0].isalpha()}
 KEYWORDS: Final = {
     **{kind.value: kind for kind in _from_to(Kind.SUM, Kind.MIN_OF)},
     **{kind.value: kind for kind in (Kind.AND, Kind.OR, Kind.UNLESS, Kind.ATAN2)},
@@ -113,7 +113,7 @@ METRIC_NAMES: Final = (
     _NAMES
     | _SET_OPERATORS
     | AGGREGATORS
-    | CALLABLE_WORDS
+    | CALLABLE_KEYWORDS
     | FILLS
     | {Kind.BY, Kind.OFFSET, Kind.WITHOUT, Kind.ANCHORED, Kind.SMOOTHED}
 )

@@ -75,7 +75,7 @@ class _Check:
             raise self._error(
                 negation.span,
                 "unary expression only allowed on expressions of type scalar or instant vector,"
-                f" got {quoted(given.in_words)}",
+                f" got {quoted(given.display_name)}",
             )
 
     def _subquery(self, subquery: Subquery) -> None:
@@ -86,13 +86,13 @@ class _Check:
     def _count_arguments(self, call: Call) -> None:
         function, given = call.function, len(call.arguments)
         parameters = len(function.parameters)
-        least = parameters - (1 if function.is_variadic else function.optional)
+        minimum = parameters - (1 if function.is_variadic else function.optional)
         called = f"argument(s) in call to {quoted(function.name)}, got {given}"
         if not function.is_variadic and not function.optional:
             if given != parameters:
                 raise self._error(call.span, f"expected {parameters} {called}")
-        elif given < least:
-            raise self._error(call.span, f"expected at least {least} {called}")
+        elif given < minimum:
+            raise self._error(call.span, f"expected at least {minimum} {called}")
         elif given > parameters and not function.is_variadic:
             raise self._error(call.span, f"expected at most {parameters} {called}")
 
@@ -108,7 +108,9 @@ class _Check:
     def _expect(self, expression: Expression, wanted: ValueType, place: str) -> None:
         given = type_of(expression)
         if given is not wanted:
-            raise self._error(expression.span, f"expected type {wanted.in_words} in {place}, got {given.in_words}")
+            raise self._error(
+                expression.span, f"expected type {wanted.display_name} in {place}, got {given.display_name}"
+            )
 
     def _binary(self, binary: Binary) -> None:
         left, right = type_of(binary.left), type_of(binary.right)

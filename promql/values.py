@@ -38,7 +38,7 @@ class Grid:
         """The last one."""
         return self.start + (self.count - 1) * self.step
 
-    def moments(self) -> I64s:
+    def timestamps(self) -> I64s:
         """All of them."""
         return self.start + self.step * np.arange(self.count, dtype=np.int64)
 

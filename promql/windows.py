@@ -35,13 +35,13 @@ Kernel = Callable[..., None]
 @dataclass(frozen=True, slots=True)
 class WindowFunction:
     """How a function over ranges is evaluated. `parameters` counts the scalars that PromQL passes beside the range.
-    With `takes_moments` the kernel has the moments of the query's steps as one parameter more.
+    With `takes_timestamps` the kernel has the moments of the query's steps as one parameter more.
     """
 
     kernel: Kernel
     variant: int = 0
     parameters: int = 0
-    takes_moments: bool = False
+    takes_timestamps: bool = False
     keeps_name: bool = False
     """Whether the metric's name stays in the result."""
 
@@ -55,7 +55,7 @@ WINDOW_FUNCTIONS: Final[Mapping[str, WindowFunction]] = MappingProxyType(
         "idelta": WindowFunction(instant.last_difference, instant.IDELTA),
         "deriv": WindowFunction(regression.regression, regression.DERIV),
         "predict_linear": WindowFunction(
-            regression.regression, regression.PREDICT_LINEAR, parameters=1, takes_moments=True
+            regression.regression, regression.PREDICT_LINEAR, parameters=1, takes_timestamps=True
         ),
         "resets": WindowFunction(transitions.transitions, transitions.RESETS),
         "changes": WindowFunction(transitions.transitions, transitions.CHANGES),
@@ -82,13 +82,13 @@ def evaluate_window(
     range_ms: int,
     parameters: tuple[F64s, ...] = (),
     *,
-    moments: I64s | None = None,
+    timestamps: I64s | None = None,
 ) -> F64Matrix:
     """A function over the windows of all series. The samples are `without_stale`; each parameter has a number for each
-    step. `moments` are those of the query's steps, where an offset or `@` has moved the grid away from them.
+    step. `timestamps` are those of the query's steps, where an offset or `@` has moved the grid away from them.
     """
     out = np.empty((len(samples.first_sample) - 1, grid.count), dtype=np.float64)
-    evaluate_window_into(name, samples, grid, range_ms, parameters, moments=moments, out=out)
+    evaluate_window_into(name, samples, grid, range_ms, parameters, timestamps=timestamps, out=out)
     return out
 
 
@@ -99,7 +99,7 @@ def evaluate_window_into(
     range_ms: int,
     parameters: tuple[F64s, ...] = (),
     *,
-    moments: I64s | None = None,
+    timestamps: I64s | None = None,
     out: F64Matrix,
 ) -> None:
     """The same for a block of series: `samples.first_sample` may be a slice, and `out` the rows of a larger matrix."""
@@ -109,8 +109,8 @@ def evaluate_window_into(
     if not out.size:
         return
     rows = list(parameters)
-    if function.takes_moments:
-        rows.append((grid.moments() if moments is None else moments).astype(np.float64))
+    if function.takes_timestamps:
+        rows.append((grid.timestamps() if timestamps is None else timestamps).astype(np.float64))
     table = np.array(rows, dtype=np.float64).reshape(len(rows), grid.count)
     function.kernel(*_columns(samples), *_bounds(grid, range_ms), for_reading(table), function.variant, out)
 

@@ -32,8 +32,8 @@ from strandline.promql.evaluation.partials import (
     GroupedFold,
     Partial,
     RowsFold,
+    depends_on_values,
     group_table,
-    looks_at_values,
     needs_keys,
 )
 from strandline.promql.plan.fragments import Fragment, Grouping
@@ -180,7 +180,7 @@ class _Evaluation:
         """The rows of a block of series, with their part ids."""
         ask = self._ask
         heard = SampleCount(ask.max_samples, self._cancellation)
-        run = self.pinned.read(block, times, heard, with_values=looks_at_values(fragment))
+        run = self.pinned.read(block, times, heard, with_values=depends_on_values(fragment))
         check_samples(run.samples, ask.max_samples)
         self.samples += run.samples
         return self._wanted.of(run), self._rows_of(fragment, run)

@@ -24,7 +24,7 @@ class CountedState:
     counts: F64Matrix
 
 
-class Counting:
+class CountingAccumulator:
     """Counts values of blocks. What it holds grows with the number of different values."""
 
     def __init__(self, steps: int) -> None:
@@ -47,7 +47,7 @@ class Counting:
                 values, bits, group_of, row, self._slots, self._groups, self._bits, self._counts, self._pairs
             )
 
-    def absorb(self, state: CountedState, group_of: Rows, _groups: int) -> None:
+    def merge_state(self, state: CountedState, group_of: Rows, _groups: int) -> None:
         """Merge a state, whose groups have these numbers here."""
         self._reserve(len(state.value))
         groups, bits = group_of[state.group_of], state.value.view(np.int64)
@@ -80,12 +80,12 @@ def finish_counted(spec: AggregationSpec, state: CountedState) -> Vector:
         np.add.at(totals, state.group_of, state.counts)
         return Vector(state.keys, np.where(totals > 0, totals, NO_SAMPLE))
     numbers, number_of = np.unique(state.value.view(np.int64), return_inverse=True)
-    texts = Texts.of(written_plainly(number).encode() for number in numbers.view(np.float64).tolist())
+    texts = Texts.of(go_decimal(number).encode() for number in numbers.view(np.float64).tolist())
     keys = with_label(take_keys(state.keys, state.group_of), spec.value_label, texts, number_of.astype(np.int64))
     return Vector(keys, np.where(state.counts > 0, state.counts, NO_SAMPLE))
 
 
-def written_plainly(value: float) -> str:
+def go_decimal(value: float) -> str:
     """A number as Go writes it with the format f and as many digits as are needed: never with an exponent."""
     if np.isfinite(value):
         return np.format_float_positional(value, trim="-")

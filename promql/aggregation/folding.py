@@ -11,8 +11,8 @@ from strandline.promql.expressions import Aggregator
 from strandline.promql.kernels.folding import (
     fold_average,
     fold_count,
-    fold_greatest,
-    fold_least,
+    fold_max,
+    fold_min,
     fold_sum,
     fold_variance,
     merge_average,
@@ -30,7 +30,7 @@ INITIAL: Final[dict[Aggregator, tuple[float, ...]]] = {
     Aggregator.MAX: (NO_SAMPLE,),
     Aggregator.COUNT: (0.0,),
     Aggregator.GROUP: (0.0,),
-    # A count, the mean, the sum of squared distances from it, the least and the greatest number.
+    # A count, the mean, the sum of squared distances from it, the minimum and the maximum.
     Aggregator.STDDEV: (0.0, 0.0, 0.0, np.inf, -np.inf),
     Aggregator.STDVAR: (0.0, 0.0, 0.0, np.inf, -np.inf),
 }
@@ -44,7 +44,7 @@ class FoldedState:
     columns: tuple[F64Matrix, ...]
 
 
-class Folding:
+class FoldingAccumulator:
     """Folds blocks of one aggregation."""
 
     def __init__(self, aggregator: Aggregator, steps: int) -> None:
@@ -68,15 +68,15 @@ class Folding:
             case Aggregator.AVG:
                 fold_average(values, bits, group_of, *columns)
             case Aggregator.MIN:
-                fold_least(values, bits, group_of, *columns)
+                fold_min(values, bits, group_of, *columns)
             case Aggregator.MAX:
-                fold_greatest(values, bits, group_of, *columns)
+                fold_max(values, bits, group_of, *columns)
             case Aggregator.COUNT | Aggregator.GROUP:
                 fold_count(bits, group_of, *columns)
             case _:
                 fold_variance(values, bits, group_of, *columns)
 
-    def absorb(self, state: FoldedState, group_of: Rows, groups: int) -> None:
+    def merge_state(self, state: FoldedState, group_of: Rows, groups: int) -> None:
         """Merge a state, whose groups have these numbers here."""
         self._reserve(groups)
         columns = [*state.columns, group_of, *self._columns]
@@ -126,13 +126,13 @@ def finish_folded(aggregator: Aggregator, state: FoldedState) -> Vector:
 
 
 def _variances(
-    count: F64Matrix, mean: F64Matrix, squares: F64Matrix, least: F64Matrix, greatest: F64Matrix
+    count: F64Matrix, mean: F64Matrix, squares: F64Matrix, minimum: F64Matrix, maximum: F64Matrix
 ) -> F64Matrix:
     """Inf where they overflow; but NaN, as in Prometheus, if there even the distance of a value from the mean of the
     others does. Prometheus comes to it only if such a series is among the last; here no answer depends on an order.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        farthest = np.maximum(greatest - mean, mean - least) * (count / np.maximum(count - 1.0, 1.0))
+        farthest = np.maximum(maximum - mean, mean - minimum) * (count / np.maximum(count - 1.0, 1.0))
         return np.where((count > 0) & np.isinf(farthest), np.nan, squares / np.maximum(count, 1.0))
 
 

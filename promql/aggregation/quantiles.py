@@ -20,7 +20,7 @@ class ValuesState:
     values: F64Matrix
 
 
-class Collecting:
+class ValuesAccumulator:
     """Keeps the values of all blocks."""
 
     def __init__(self, steps: int) -> None:
@@ -37,7 +37,7 @@ class Collecting:
         self._values.append(values)
         self._group_of.append(group_of)
 
-    def absorb(self, state: ValuesState, group_of: Rows, groups: int) -> None:
+    def merge_state(self, state: ValuesState, group_of: Rows, groups: int) -> None:
         """Merge a state, whose groups have these numbers here."""
         self.add(state.values, group_of[state.group_of], groups, state.keys)
 

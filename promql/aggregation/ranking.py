@@ -55,7 +55,7 @@ def _ranked(aggregator: Aggregator, keys: KeyBytes, values: F64Matrix, group_of:
     return _Ranked(np.flatnonzero(is_chosen), chosen_values, first_step[:count])
 
 
-class Ranking:
+class RankingAccumulator:
     """Keeps the candidates of the blocks so far."""
 
     def __init__(self, spec: AggregationSpec, steps: int) -> None:
@@ -78,13 +78,13 @@ class Ranking:
         if not len(self._group_of):
             self._candidates, self._group_of = better, group_of[found.places]
             return
-        both = _behind(self._candidates, better)
+        both = _concatenated(self._candidates, better)
         groups = np.concatenate((self._group_of, group_of[found.places]))
         kept = _ranked(self._spec.aggregator, both.keys, both.values, groups, self._limits)
         self._candidates = Vector(take_keys(both.keys, kept.places), kept.values[kept.places])
         self._group_of = groups[kept.places]
 
-    def absorb(self, state: RankedState, group_of: Rows, groups: int) -> None:
+    def merge_state(self, state: RankedState, group_of: Rows, groups: int) -> None:
         """Merge a state, whose groups have these numbers here."""
         self.add(state.candidates.values, group_of[state.group_of], groups, state.candidates.keys)
 
@@ -93,7 +93,7 @@ class Ranking:
         return RankedState(keys, self._group_of, self._candidates)
 
 
-def _behind(one: Vector, other: Vector) -> Vector:
+def _concatenated(one: Vector, other: Vector) -> Vector:
     keys = KeyBytes(
         np.concatenate((one.keys.offsets, other.keys.offsets[1:] + one.keys.offsets[-1])),
         np.concatenate((one.keys.data, other.keys.data)),
@@ -114,6 +114,6 @@ def finish_ranked(spec: AggregationSpec, state: RankedState) -> Vector:
     group_of = first_row[number]
     rows = _ranked(spec.aggregator, keys, values, group_of, spec.limits).first_step
     # NaN is worst.
-    badness = values[rows, 0] if spec.aggregator is Aggregator.BOTTOMK else -values[rows, 0]
-    order = rows[np.lexsort((rows, badness, group_of[rows]))]
+    sort_key = values[rows, 0] if spec.aggregator is Aggregator.BOTTOMK else -values[rows, 0]
+    order = rows[np.lexsort((rows, sort_key, group_of[rows]))]
     return Vector(take_keys(keys, order), values[order])

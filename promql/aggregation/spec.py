@@ -11,7 +11,7 @@ from strandline.promql.errors import EvaluationError
 from strandline.promql.expressions import Aggregator
 from strandline.promql.labels import GroupTable, is_valid_label_name
 
-# The greatest double below 2^63, which Prometheus takes as the bound.
+# The largest double below 2^63, which Prometheus takes as the bound.
 _MAX_INT64: Final = 9223372036854774784.0
 _MIN_INT64: Final = -9223372036854775808.0
 RANKING: Final = frozenset({Aggregator.TOPK, Aggregator.BOTTOMK})
@@ -67,24 +67,24 @@ class AggregationSpec:
         if self.aggregator is Aggregator.COUNT_VALUES and not is_valid_label_name(self.value_label):
             raise EvaluationError(f'invalid label name "{self.value_label}"')
         if self.aggregator in RANKING and len(self.numbers) and not self.numbers.max() < 1:
-            least, greatest = float(self.numbers.min()), float(self.numbers.max())
-            if np.isnan(greatest):
+            minimum, maximum = float(self.numbers.min()), float(self.numbers.max())
+            if np.isnan(maximum):
                 raise EvaluationError("Parameter value is NaN")
-            if least <= _MIN_INT64:
-                raise EvaluationError(f"Scalar value {_written(least)} underflows int64")
-            if greatest >= _MAX_INT64:
-                raise EvaluationError(f"Scalar value {_written(greatest)} overflows int64")
+            if minimum <= _MIN_INT64:
+                raise EvaluationError(f"Scalar value {_go_number(minimum)} underflows int64")
+            if maximum >= _MAX_INT64:
+                raise EvaluationError(f"Scalar value {_go_number(maximum)} overflows int64")
 
     def invalid_quantiles(self) -> list[float]:
-        """The parameters of quantile that Prometheus warns about: NaN, the greatest above 1, and the least below 0."""
+        """The parameters of quantile that Prometheus warns about: NaN, the largest above 1, the smallest below 0."""
         if self.aggregator is not Aggregator.QUANTILE or not len(self.numbers):
             return []
-        least, greatest = float(self.numbers.min()), float(self.numbers.max())
-        nan = [float("nan")] if np.isnan(greatest) else []
-        return [*nan, *([greatest] if greatest > 1 else []), *([least] if least < 0 else [])]
+        minimum, maximum = float(self.numbers.min()), float(self.numbers.max())
+        nan = [float("nan")] if np.isnan(maximum) else []
+        return [*nan, *([maximum] if maximum > 1 else []), *([minimum] if minimum < 0 else [])]
 
 
-def _written(value: float) -> str:
+def _go_number(value: float) -> str:
     """A large number as Go writes it."""
     return {np.inf: "+Inf", -np.inf: "-Inf"}.get(value) or repr(value)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from strandline.arrays import F64s
 from strandline.promql.arithmetic import negated, scalar_with_vector, vector_with_scalar
 from strandline.promql.elementwise import evaluate_elementwise
-from strandline.promql.plan.fragments import LATEST, TIMESTAMP, Fragment, Link, MapLink, NegateLink, by_step
+from strandline.promql.plan.fragments import LATEST, TIMESTAMP, Fragment, Link, MapLink, NegateLink, per_step
 from strandline.promql.values import F64Matrix, Grid, Samples
 from strandline.promql.windows import evaluate_window, latest, latest_time, without_stale
 
@@ -29,13 +29,13 @@ def _window(fragment: Fragment, samples: Samples) -> F64Matrix:
     if fragment.function == TIMESTAMP:
         return latest_time(samples, ends, length)
     parameters = numbers(fragment.parameters, ends.count)
-    moments = fragment.times.moments()
-    return evaluate_window(fragment.function, without_stale(samples), ends, length, parameters, moments=moments)
+    timestamps = fragment.times.timestamps()
+    return evaluate_window(fragment.function, without_stale(samples), ends, length, parameters, timestamps=timestamps)
 
 
 def numbers(parameters: Sequence[tuple[float, ...]], count: int) -> tuple[F64s, ...]:
     """Parameters with a number for each step."""
-    return tuple(by_step(one, count) for one in parameters)
+    return tuple(per_step(one, count) for one in parameters)
 
 
 def _linked(values: F64Matrix, link: Link, times: Grid) -> F64Matrix:
@@ -44,7 +44,7 @@ def _linked(values: F64Matrix, link: Link, times: Grid) -> F64Matrix:
             return evaluate_elementwise(function, values, numbers(parameters, times.count), times)
         case NegateLink():
             return negated(values)
-    scalar = by_step(link.scalar, times.count)
+    scalar = per_step(link.scalar, times.count)
     if link.scalar_is_left:
         return scalar_with_vector(link.operator, scalar, values, returns_bool=link.returns_bool)
     return vector_with_scalar(link.operator, values, scalar, returns_bool=link.returns_bool)

@@ -14,11 +14,11 @@ from strandline.promql import annotations
 from strandline.promql.aggregation.spec import RANKING
 from strandline.promql.aggregations import GroupedAccumulator, State, finish, merge
 from strandline.promql.annotations import Annotations
+from strandline.promql.evaluation.annotation_collector import AnnotationCollector
 from strandline.promql.evaluation.fragment_rows import fragment_rows, numbers
-from strandline.promql.evaluation.notes import Notes
 from strandline.promql.evaluation.rows import with_samples
 from strandline.promql.expressions import Aggregator
-from strandline.promql.labels import METADATA, GroupTable, without_name
+from strandline.promql.labels import METADATA_LABELS, GroupTable, without_name
 from strandline.promql.plan.fragments import LATEST, Fragment, Grouping, fixed_name
 from strandline.promql.values import F64Matrix, Samples, Vector
 
@@ -40,7 +40,11 @@ def group_table(fragment: Fragment) -> GroupTable:
     labels = grouping.labels
     if fragment.drops_name:
         # Keys still have the name that rows no longer have.
-        labels = (*labels, *METADATA) if grouping.is_without else tuple(one for one in labels if one not in METADATA)
+        labels = (
+            (*labels, *METADATA_LABELS)
+            if grouping.is_without
+            else tuple(one for one in labels if one not in METADATA_LABELS)
+        )
     return replace(grouping.spec(fragment.ends.count), labels=labels).group_table()
 
 
@@ -49,7 +53,7 @@ def needs_keys(fragment: Fragment) -> bool:
     return fragment.grouping is None or fragment.grouping.aggregator in RANKING
 
 
-def looks_at_values(fragment: Fragment) -> bool:
+def depends_on_values(fragment: Fragment) -> bool:
     """Whether the result depends on more of a sample than its time and whether it is a stale marker."""
     is_counted = fragment.grouping is not None and fragment.grouping.aggregator in _COUNTED
     return not (is_counted and fragment.function == LATEST and not fragment.chain)
@@ -61,7 +65,7 @@ class RowsFold:
     def __init__(self, fragment: Fragment) -> None:
         self._fragment = fragment
         self._rows: list[Vector] = []
-        self._notes = _notes(fragment)
+        self._collector = _collector(fragment)
 
     @property
     def cells(self) -> int:
@@ -71,12 +75,12 @@ class RowsFold:
     def add(self, keys: KeyBytes, values: F64Matrix) -> None:
         """Keep the rows of a block that have a sample."""
         rows = with_samples(Vector(keys, values))
-        self._notes.see(rows.values, rows.keys)
+        self._collector.collect(rows.values, rows.keys)
         self._rows.append(rows)
 
     def partial(self) -> Partial:
         """All rows so far."""
-        return Partial(_joined(self._rows, self._fragment.ends.count), self._notes.annotations())
+        return Partial(_joined(self._rows, self._fragment.ends.count), self._collector.annotations())
 
 
 class GroupedFold:
@@ -88,7 +92,7 @@ class GroupedFold:
         spec.check()
         self._is_ranking = spec.aggregator in RANKING
         self._accumulator = GroupedAccumulator(spec, steps, groups)
-        self._notes = _notes(fragment)
+        self._collector = _collector(fragment)
 
     @property
     def held_bytes(self) -> int:
@@ -101,11 +105,11 @@ class GroupedFold:
             self._accumulator.add(without_name(keys), values, group_of)
         else:
             self._accumulator.add(keys, values, group_of)
-        self._notes.see(values)
+        self._collector.collect(values)
 
     def partial(self) -> Partial:
         """The state so far."""
-        return Partial(self._accumulator.state(), self._notes.annotations())
+        return Partial(self._accumulator.state(), self._collector.annotations())
 
 
 def evaluate_partial(fragment: Fragment, samples: Samples) -> Partial:
@@ -124,12 +128,12 @@ def evaluate_partial(fragment: Fragment, samples: Samples) -> Partial:
 
 def merged(fragment: Fragment, partials: Sequence[Partial]) -> tuple[Vector, Annotations]:
     """The result of a fragment from those of several shards, which have no series in common."""
-    told = annotations.NONE
+    found = annotations.NONE
     for one in partials:
-        told |= one.annotations.at(fragment.span)
+        found |= one.annotations.at(fragment.span)
     if fragment.grouping is None:
         vectors = [one.result for one in partials if isinstance(one.result, Vector)]
-        return _joined(vectors, fragment.ends.count), told
+        return _joined(vectors, fragment.ends.count), found
     spec = fragment.grouping.spec(fragment.ends.count)
     spec.check()
     states = [one.result for one in partials if not isinstance(one.result, Vector)]
@@ -137,8 +141,8 @@ def merged(fragment: Fragment, partials: Sequence[Partial]) -> tuple[Vector, Ann
     vector = with_samples(finish(spec, merge(spec, fragment.ends.count, states)))
     if spec.aggregator is Aggregator.QUANTILE and len(vector.keys):
         span = fragment.grouping.span
-        told |= Annotations(annotations.invalid_quantile(one, span) for one in spec.invalid_quantiles())
-    return vector, told
+        found |= Annotations(annotations.invalid_quantile(one, span) for one in spec.invalid_quantiles())
+    return vector, found
 
 
 def _joined(rows: Sequence[Vector], steps: int) -> Vector:
@@ -155,6 +159,6 @@ def _grouping(fragment: Fragment) -> Grouping:
     return fragment.grouping
 
 
-def _notes(fragment: Fragment) -> Notes:
+def _collector(fragment: Fragment) -> AnnotationCollector:
     parameters = numbers(fragment.parameters, fragment.ends.count)
-    return Notes(fragment.function, parameters, fixed_name(fragment.matchers))
+    return AnnotationCollector(fragment.function, parameters, fixed_name(fragment.matchers))

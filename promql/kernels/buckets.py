@@ -11,7 +11,7 @@ from numba import njit
 
 from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
 
-LEAST_NORMAL, LARGEST = 2.2250738585072014e-308, 1.7976931348623157e308
+MIN_NORMAL, MAX_FLOAT = 2.2250738585072014e-308, 1.7976931348623157e308
 # Counts that differ by less, relative to their sum, are taken for equal: they come from rounding.
 TOLERANCE = 1e-12
 
@@ -38,9 +38,9 @@ def _almost_equal(one, other):
     if (math.isnan(one) and math.isnan(other)) or one == other:
         return True
     total, difference = abs(one) + abs(other), abs(one - other)
-    if one == 0.0 or other == 0.0 or total < LEAST_NORMAL:
-        return difference < TOLERANCE * LEAST_NORMAL
-    return difference / min(total, LARGEST) < TOLERANCE
+    if one == 0.0 or other == 0.0 or total < MIN_NORMAL:
+        return difference < TOLERANCE * MIN_NORMAL
+    return difference / min(total, MAX_FLOAT) < TOLERANCE
 
 
 @njit(cache=True, nogil=True)
@@ -100,10 +100,10 @@ def quantile_rows(bits, values, rows, bounds, first_bucket, quantiles, out, figu
     `forced_steps` counts for each step the groups whose counts had to be made to rise.
     """
     out_bits = out.view(np.uint64)
-    most = 0
+    max_buckets = 0
     for group in range(out.shape[0]):
-        most = max(most, first_bucket[group + 1] - first_bucket[group])
-    upper, counts = np.empty(most, dtype=np.float64), np.empty(most, dtype=np.float64)
+        max_buckets = max(max_buckets, first_bucket[group + 1] - first_bucket[group])
+    upper, counts = np.empty(max_buckets, dtype=np.float64), np.empty(max_buckets, dtype=np.float64)
     for group in range(out.shape[0]):
         start, end = first_bucket[group], first_bucket[group + 1]
         for step in range(out.shape[1]):
@@ -161,10 +161,10 @@ def _fraction(lower, upper_bound, upper, counts, found):
 def fraction_rows(bits, values, rows, bounds, first_bucket, lower, upper_bound, out):
     """Row g of `out`: at each step the part of the observations between two bounds, from the buckets of the group."""
     out_bits = out.view(np.uint64)
-    most = 0
+    max_buckets = 0
     for group in range(out.shape[0]):
-        most = max(most, first_bucket[group + 1] - first_bucket[group])
-    upper, counts = np.empty(most, dtype=np.float64), np.empty(most, dtype=np.float64)
+        max_buckets = max(max_buckets, first_bucket[group + 1] - first_bucket[group])
+    upper, counts = np.empty(max_buckets, dtype=np.float64), np.empty(max_buckets, dtype=np.float64)
     for group in range(out.shape[0]):
         start, end = first_bucket[group], first_bucket[group + 1]
         for step in range(out.shape[1]):

@@ -17,7 +17,7 @@ DAYS_BEFORE_EPOCH = 719_468
 # Go counts seconds from the first of March of the year -292,277,022,400 in 64 bits without a sign. Earlier moments wrap
 # around to the far future.
 FIRST_SECOND = np.int64(-9_223_372_028_741_760_000)
-LEAST = np.int64(-(2**63))
+MIN_INT64 = np.int64(-(2**63))
 # 2**64 seconds, in days and the seconds left over.
 WRAP_DAYS, WRAP_SECONDS = 213_503_982_334_601, 25_216
 
@@ -27,7 +27,7 @@ def _seconds(value):
     """Towards zero. What does not fit, and NaN, is the least integer, as the machine has it."""
     if -9223372036854775808.0 <= value < 9223372036854775808.0:
         return np.int64(value)
-    return LEAST
+    return MIN_INT64
 
 
 @njit(cache=True, nogil=True)

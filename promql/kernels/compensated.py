@@ -2,13 +2,13 @@
 
 from numba import njit
 
-GREATEST = 1.7976931348623157e308
+MAX_FLOAT = 1.7976931348623157e308
 
 
 @njit(cache=True, nogil=True)
 def is_infinite(number):
     """Whether it is one of the infinities: NaN is not."""
-    return number > GREATEST or number < -GREATEST
+    return number > MAX_FLOAT or number < -MAX_FLOAT
 
 
 @njit(cache=True, nogil=True)

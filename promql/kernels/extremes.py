@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from strandline.promql.kernels.window import after, find_windows, longest
+from strandline.promql.kernels.window import after, find_windows, max_samples
 from strandline.promql.values import NO_SAMPLE
 
 MIN, MAX = 0, 1
@@ -28,9 +28,9 @@ def _by_window(first_sample, time, value, start, step, count, length, sign, out)
         low = high = first_sample[series]
         end = first_sample[series + 1]
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
+            timestamp = start + at * step
+            high = after(time, high, end, timestamp)
+            low = after(time, low, high, timestamp - length)
             out[series, at] = sign * _greatest(value, low, high, sign) if low < high else NO_SAMPLE
 
 
@@ -41,8 +41,8 @@ def _by_queue(first_sample, time, value, start, step, count, length, sign, out):
     """
     low = np.empty(count, dtype=np.int64)
     high = np.empty(count, dtype=np.int64)
-    begins = np.empty(longest(first_sample), dtype=np.int64)
-    queue = np.empty(longest(first_sample), dtype=np.float64)
+    begins = np.empty(max_samples(first_sample), dtype=np.int64)
+    queue = np.empty(max_samples(first_sample), dtype=np.float64)
     for series in range(len(first_sample) - 1):
         find_windows(time, first_sample[series], first_sample[series + 1], start, step, length, low, high)
         front = back = bound = 0

@@ -125,20 +125,20 @@ def merge_average(
 
 
 @njit(cache=True, nogil=True)
-def fold_least(values, bits, group_of, least):
+def fold_min(values, bits, group_of, minima):
     """NaN is above all numbers. What has no sample yet is a NaN, too, and so gives way to any value."""
     for series in range(len(group_of)):
-        value, bit, current = values[series], bits[series], least[group_of[series]]
+        value, bit, current = values[series], bits[series], minima[group_of[series]]
         for step in range(len(value)):
             takes = (bit[step] != NONE) & ((current[step] > value[step]) | (current[step] != current[step]))
             current[step] = value[step] if takes else current[step]
 
 
 @njit(cache=True, nogil=True)
-def fold_greatest(values, bits, group_of, greatest):
+def fold_max(values, bits, group_of, maxima):
     """NaN is below all numbers."""
     for series in range(len(group_of)):
-        value, bit, current = values[series], bits[series], greatest[group_of[series]]
+        value, bit, current = values[series], bits[series], maxima[group_of[series]]
         for step in range(len(value)):
             takes = (bit[step] != NONE) & ((current[step] < value[step]) | (current[step] != current[step]))
             current[step] = value[step] if takes else current[step]
@@ -153,7 +153,7 @@ def fold_count(bits, group_of, counts):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fold_variance(values, bits, group_of, counts, means, squares, least, greatest):
+def fold_variance(values, bits, group_of, counts, means, squares, minima, maxima):
     """Welford's: the count, the mean, and the sum of squared distances from it, which is NaN after NaN or Inf; and the
     extremes. Of finite values the mean is finite, and the sum at most Inf, whatever their order.
     """
@@ -161,7 +161,7 @@ def fold_variance(values, bits, group_of, counts, means, squares, least, greates
         group = group_of[series]
         value, bit = values[series], bits[series]
         count, mean, square = counts[group], means[group], squares[group]
-        low, high = least[group], greatest[group]
+        low, high = minima[group], maxima[group]
         for step in range(len(value)):
             there = bit[step] != NONE
             new_count = count[step] + 1.0
@@ -181,14 +181,14 @@ def merge_variance(
     other_counts,
     other_means,
     other_squares,
-    other_least,
-    other_greatest,
+    other_minima,
+    other_maxima,
     group_of,
     counts,
     means,
     squares,
-    least,
-    greatest,
+    minima,
+    maxima,
 ):
     for row in range(len(group_of)):
         group = group_of[row]
@@ -208,5 +208,5 @@ def merge_variance(
                     means[group, step] += distance * share
                 squares[group, step] += other_squares[row, step] + distance * (distance * (count * share))
             counts[group, step] = count + more
-            least[group, step] = min(least[group, step], other_least[row, step])
-            greatest[group, step] = max(greatest[group, step], other_greatest[row, step])
+            minima[group, step] = min(minima[group, step], other_minima[row, step])
+            maxima[group, step] = max(maxima[group, step], other_maxima[row, step])

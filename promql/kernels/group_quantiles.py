@@ -58,7 +58,7 @@ def _quantile(values, count, nans, quantile, state):
     low, high = np.int64(lower), np.int64(upper)
     if low >= nans:
         state = _select(values, nans, count, low, state)
-    least = values[low]
+    minimum = values[low]
     if high != low:
         start = max(high, nans)
         least_behind = values[start]
@@ -66,8 +66,8 @@ def _quantile(values, count, nans, quantile, state):
             least_behind = min(least_behind, values[i])
         above = np.nan if high < nans else least_behind
     else:
-        above = least
-    return least * (1.0 - weight) + above * weight, state
+        above = minimum
+    return minimum * (1.0 - weight) + above * weight, state
 
 
 @njit(cache=True, nogil=True)

@@ -15,9 +15,9 @@ def last_difference(first_sample, time, value, start, step, count, length, param
         begin = high = first_sample[series]
         end = first_sample[series + 1]
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
-            if high - begin < 2 or time[high - 2] <= moment - length:
+            timestamp = start + at * step
+            high = after(time, high, end, timestamp)
+            if high - begin < 2 or time[high - 2] <= timestamp - length:
                 out[series, at] = NO_SAMPLE
                 continue
             before, last = value[high - 2], value[high - 1]

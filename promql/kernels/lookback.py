@@ -17,10 +17,10 @@ def latest(first_sample, time, value, start, step, count, length, parameters, va
         begin = high = first_sample[series]
         end = first_sample[series + 1]
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
+            timestamp = start + at * step
+            high = after(time, high, end, timestamp)
             last = high - 1
-            if high == begin or time[last] <= moment - length or bits[last] == STALE_BITS:
+            if high == begin or time[last] <= timestamp - length or bits[last] == STALE_BITS:
                 out[series, at] = NO_SAMPLE
             elif variant == VALUE:
                 out[series, at] = value[last]

@@ -20,7 +20,7 @@ def steps_with_samples(bits, found):
 
 
 @njit(cache=True, nogil=True)
-def _meet(one, other):
+def _overlap(one, other):
     for step in range(len(one)):  # noqa: SIM110 - a generator would be compiled, too
         if one[step] != NO_SAMPLE_BITS and other[step] != NO_SAMPLE_BITS:
             return True
@@ -37,7 +37,7 @@ def pair_rows(many_bits, many_group, one_bits, members, first_member, many_rows,
     for row in range(len(many_group)):
         start, end = first_member[many_group[row]], first_member[many_group[row] + 1]
         for place in range(start, end):
-            if end - start == 1 or _meet(many_bits[row], one_bits[members[place]]):
+            if end - start == 1 or _overlap(many_bits[row], one_bits[members[place]]):
                 many_rows[count] = row
                 one_rows[count] = members[place]
                 count += 1
@@ -45,7 +45,7 @@ def pair_rows(many_bits, many_group, one_bits, members, first_member, many_rows,
 
 
 @njit(cache=True, nogil=True)
-def first_clash(members, first_member, left_bits, left_rows, right_bits, right_rows, counts):
+def first_conflict(members, first_member, left_bits, left_rows, right_bits, right_rows, counts):
     """The first step, of those that count, at which two members of a group have a sample, and the group: -1 and -1 if
     there is none. Member i has a sample where rows `left_rows[i]` and `right_rows[i]` both have one.
     """

@@ -5,12 +5,12 @@ from math import floor
 import numpy as np
 from numba import njit
 
-from strandline.promql.kernels.window import after, longest
+from strandline.promql.kernels.window import after, max_samples
 from strandline.promql.values import NO_SAMPLE
 
 
 @njit(cache=True, nogil=True)
-def _place(ordered, count, number):
+def _lower_bound(ordered, count, number):
     """The first place whose number is not less."""
     low, high = 0, count
     while low < high:
@@ -33,7 +33,7 @@ def _insert(ordered, count, number):
 
 @njit(cache=True, nogil=True)
 def _remove(ordered, count, number):
-    for place in range(_place(ordered, count, number), count - 1):
+    for place in range(_lower_bound(ordered, count, number), count - 1):
         ordered[place] = ordered[place + 1]
 
 
@@ -68,9 +68,9 @@ def _sorted_window(value, low, high, ordered):
 
 
 @njit(cache=True, nogil=True)
-def _exchange(ordered, count, old, new):
+def _replace(ordered, count, old, new):
     """Take one out and put the other in: what lies between them moves by one."""
-    place = _place(ordered, count, old)
+    place = _lower_bound(ordered, count, old)
     while place + 1 < count and ordered[place + 1] < new:
         ordered[place] = ordered[place + 1]
         place += 1
@@ -88,22 +88,22 @@ def _skip_nans(value, at, end):
 
 
 @njit(cache=True, nogil=True)
-def _moved_window(value, old_low, old_high, low, high, ordered, count):
+def _slide_window(value, old_low, old_high, low, high, ordered, count):
     """Make the sorted numbers of one window those of the next. How many they are."""
-    leaving = _skip_nans(value, old_low, low)
-    coming = _skip_nans(value, old_high, high)
-    while leaving < low and coming < high:
-        _exchange(ordered, count, value[leaving], value[coming])
-        leaving = _skip_nans(value, leaving + 1, low)
-        coming = _skip_nans(value, coming + 1, high)
-    while leaving < low:
-        _remove(ordered, count, value[leaving])
+    removed = _skip_nans(value, old_low, low)
+    added = _skip_nans(value, old_high, high)
+    while removed < low and added < high:
+        _replace(ordered, count, value[removed], value[added])
+        removed = _skip_nans(value, removed + 1, low)
+        added = _skip_nans(value, added + 1, high)
+    while removed < low:
+        _remove(ordered, count, value[removed])
         count -= 1
-        leaving = _skip_nans(value, leaving + 1, low)
-    while coming < high:
-        _insert(ordered, count, value[coming])
+        removed = _skip_nans(value, removed + 1, low)
+    while added < high:
+        _insert(ordered, count, value[added])
         count += 1
-        coming = _skip_nans(value, coming + 1, high)
+        added = _skip_nans(value, added + 1, high)
     return count
 
 
@@ -133,16 +133,16 @@ def quantiles(first_sample, time, value, start, step, count, length, parameters,
     """A window kernel; its parameter is the quantile. Where windows overlap much, the sorted numbers of one become
     those of the next.
     """
-    ordered = np.empty(longest(first_sample), dtype=np.float64)
+    ordered = np.empty(max_samples(first_sample), dtype=np.float64)
     for series in range(len(first_sample) - 1):
         low = high = first_sample[series]
         end = first_sample[series + 1]
         numbers = 0
         for at in range(count):
-            moment = start + at * step
+            timestamp = start + at * step
             old_low, old_high = low, high
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
+            high = after(time, high, end, timestamp)
+            low = after(time, low, high, timestamp - length)
             if low == high:
                 numbers = 0
                 out[series, at] = NO_SAMPLE
@@ -150,5 +150,5 @@ def quantiles(first_sample, time, value, start, step, count, length, parameters,
             if 2 * (high - max(low, old_high)) > high - low:
                 numbers = _sorted_window(value, low, high, ordered)
             else:
-                numbers = _moved_window(value, old_low, old_high, low, high, ordered, numbers)
+                numbers = _slide_window(value, old_low, old_high, low, high, ordered, numbers)
             out[series, at] = quantile_of_sorted(parameters[0, at], ordered, numbers, high - low)

@@ -24,27 +24,27 @@ def _is_worse(value, place, other, other_place, sign):
 
 
 @njit(cache=True, nogil=True)
-def _sift_up(heap, places, at, sign):
+def _sift_up(heap, positions, at, sign):
     while at:
         parent = (at - 1) >> 1
-        if not _is_worse(heap[at], places[at], heap[parent], places[parent], sign):
+        if not _is_worse(heap[at], positions[at], heap[parent], positions[parent], sign):
             break
         heap[at], heap[parent] = heap[parent], heap[at]
-        places[at], places[parent] = places[parent], places[at]
+        positions[at], positions[parent] = positions[parent], positions[at]
         at = parent
 
 
 @njit(cache=True, nogil=True)
-def _sift_down(heap, places, size, sign):
+def _sift_down(heap, positions, size, sign):
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
-        if child + 1 < size and _is_worse(heap[child + 1], places[child + 1], heap[child], places[child], sign):
+        if child + 1 < size and _is_worse(heap[child + 1], positions[child + 1], heap[child], positions[child], sign):
             child += 1
-        if not _is_worse(heap[child], places[child], heap[at], places[at], sign):
+        if not _is_worse(heap[child], positions[child], heap[at], positions[at], sign):
             break
         heap[at], heap[child] = heap[child], heap[at]
-        places[at], places[child] = places[child], places[at]
+        positions[at], positions[child] = positions[child], positions[at]
         at = child
 
 
@@ -61,12 +61,12 @@ def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, o
     has_ties = False
     for group in range(len(first_of_group) - 1):
         first, behind = first_of_group[group], first_of_group[group + 1]
-        most = 0
+        max_limit = 0
         for step in range(steps):
-            most = max(most, min(limits[step], behind - first))
-        if most < 1:
+            max_limit = max(max_limit, min(limits[step], behind - first))
+        if max_limit < 1:
             continue
-        heaps, places = np.empty((steps, most), dtype=np.float64), np.empty((steps, most), dtype=np.int64)
+        heaps, positions = np.empty((steps, max_limit), dtype=np.float64), np.empty((steps, max_limit), dtype=np.int64)
         sizes, best_lost = np.zeros(steps, dtype=np.int64), np.full(steps, NO_VALUE)
         has_lost = np.zeros(steps, dtype=np.bool_)
         for place in range(first, behind):
@@ -77,15 +77,15 @@ def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, o
                     continue
                 size, limit = sizes[step], limits[step]
                 if size < limit:
-                    heaps[step, size], places[step, size] = value[step], place
+                    heaps[step, size], positions[step, size] = value[step], place
                     sizes[step] += 1
-                    _sift_up(heaps[step], places[step], size, sign)
+                    _sift_up(heaps[step], positions[step], size, sign)
                 elif limit > 0:
                     new, worst = value[step], heaps[step, 0]
                     if sign * worst < sign * new or (np.isnan(worst) and not np.isnan(new)):
                         best_lost[step], has_lost[step] = worst, True
-                        heaps[step, 0], places[step, 0] = new, place
-                        _sift_down(heaps[step], places[step], size, sign)
+                        heaps[step, 0], positions[step, 0] = new, place
+                        _sift_down(heaps[step], positions[step], size, sign)
                     elif new == worst or np.isnan(worst):
                         best_lost[step], has_lost[step] = worst, True
         for step in range(steps):
@@ -93,10 +93,10 @@ def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, o
                 worst, lost = heaps[step, 0], best_lost[step]
                 has_ties |= worst == lost or (np.isnan(worst) and np.isnan(lost))
             for place in range(sizes[step]):
-                row = by_group[places[step, place]]
+                row = by_group[positions[step, place]]
                 out[row, step] = heaps[step, place]
                 is_chosen[row] = True
         for place in range(sizes[0]):
-            order[ordered] = by_group[places[0, place]]
+            order[ordered] = by_group[positions[0, place]]
             ordered += 1
     return ordered, has_ties

@@ -44,9 +44,9 @@ def regression(first_sample, time, value, start, step, count, length, parameters
         low = high = first_sample[series]
         end = first_sample[series + 1]
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
+            timestamp = start + at * step
+            high = after(time, high, end, timestamp)
+            low = after(time, low, high, timestamp - length)
             if high - low < 2:
                 out[series, at] = NO_SAMPLE
             elif variant == DERIV:

@@ -4,12 +4,12 @@ import numpy as np
 from numba import njit
 
 from strandline.promql.kernels.compensated import add, is_infinite
-from strandline.promql.kernels.window import after, longest
+from strandline.promql.kernels.window import after, max_samples
 from strandline.promql.values import NO_SAMPLE
 
 SUM, AVG = 0, 1
 # Up to here sums of whole numbers are exact, in any order.
-EXACT = 9007199254740992.0
+MAX_EXACT = 9007199254740992.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -44,17 +44,17 @@ def _mean(value, low, high):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _whole_sums(value, begin, end, so_far):
+def _exact_prefix_sums(value, begin, end, prefix_sums):
     """Sums of the first samples, if they and all differences between them are exact: whether they are."""
     total = size = 0.0
-    so_far[0] = 0.0
+    prefix_sums[0] = 0.0
     for at in range(begin, end):
         number = value[at]
         size += abs(number)
-        if not (size <= EXACT and number == np.floor(number)):
+        if not (size <= MAX_EXACT and number == np.floor(number)):
             return False
         total += number
-        so_far[at - begin + 1] = total
+        prefix_sums[at - begin + 1] = total
     return True
 
 
@@ -65,19 +65,19 @@ def sums(first_sample, time, value, start, step, count, length, parameters, vari
     overlap.
     """
     overlap = count > 1 and length > step
-    so_far = np.empty(longest(first_sample) + 1 if overlap else 0, dtype=np.float64)
+    prefix_sums = np.empty(max_samples(first_sample) + 1 if overlap else 0, dtype=np.float64)
     for series in range(len(first_sample) - 1):
         begin = low = high = first_sample[series]
         end = first_sample[series + 1]
-        is_whole = overlap and _whole_sums(value, begin, end, so_far)
+        is_exact = overlap and _exact_prefix_sums(value, begin, end, prefix_sums)
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
+            timestamp = start + at * step
+            high = after(time, high, end, timestamp)
+            low = after(time, low, high, timestamp - length)
             if low == high:
                 out[series, at] = NO_SAMPLE
-            elif is_whole:
-                total = so_far[high - begin] - so_far[low - begin]
+            elif is_exact:
+                total = prefix_sums[high - begin] - prefix_sums[low - begin]
                 out[series, at] = total if variant == SUM else total / (high - low)
             elif variant == SUM:
                 out[series, at] = _sum(value, low, high)

@@ -9,7 +9,6 @@ from strandline.promql.engine import Prepared
 from strandline.promql.expressions import Cardinality, Matching, Span, VectorSelector
 from strandline.promql.go_text import plain_number, quoted
 from strandline.promql.plan import nodes
-from strandline.promql.plan.cutting import samples_of
 from strandline.promql.plan.fragments import (
     LATEST,
     AnyFragment,
@@ -21,6 +20,7 @@ from strandline.promql.plan.fragments import (
     OperatorLink,
     Parameter,
 )
+from strandline.promql.plan.splitting import samples_fragment
 from strandline.promql.printing import print_expression, print_matcher
 from strandline.promql.values import Grid
 
@@ -79,7 +79,7 @@ class _Front:
         if isinstance(node, nodes.Fetched):
             number = self._numbers[node.fragment]
         elif isinstance(node, nodes.Window | nodes.Samples):
-            number = self._numbers[samples_of(node)]
+            number = self._numbers[samples_fragment(node)]
         return FrontNode(_operation(node), tuple(map(self.node, nodes.children(node))), number)
 
 
@@ -162,19 +162,19 @@ def _link(link: Link) -> str:
         case NegateLink():
             return "-value"
         case OperatorLink(operator=operator, scalar=scalar, scalar_is_left=is_left, returns_bool=returns_bool):
-            written = f"{operator}{' bool' if returns_bool else ''}"
-            return f"{_number(scalar)} {written} value" if is_left else f"value {written} {_number(scalar)}"
+            text = f"{operator}{' bool' if returns_bool else ''}"
+            return f"{_number(scalar)} {text} value" if is_left else f"value {text} {_number(scalar)}"
 
 
 def _aggregation(grouping: Grouping) -> str:
-    written = _grouped(grouping.aggregator.value, grouping.labels, is_without=grouping.is_without)
+    text = _grouped(grouping.aggregator.value, grouping.labels, is_without=grouping.is_without)
     match grouping.parameter:
         case None:
-            return written
+            return text
         case str() as label:
-            return f"{written}, {quoted(label)}"
+            return f"{text}, {quoted(label)}"
         case parameter:
-            return f"{written}, {_number(parameter)}"
+            return f"{text}, {_number(parameter)}"
 
 
 def _grouped(aggregator: str, labels: tuple[str, ...], *, is_without: bool) -> str:
@@ -184,10 +184,10 @@ def _grouped(aggregator: str, labels: tuple[str, ...], *, is_without: bool) -> s
 
 
 def _matched(matching: Matching) -> str:
-    written = f"{'on' if matching.is_on else 'ignoring'} ({', '.join(matching.labels)})"
+    text = f"{'on' if matching.is_on else 'ignoring'} ({', '.join(matching.labels)})"
     shape = "" if matching.cardinality is Cardinality.MANY_TO_MANY else f"{matching.cardinality}, "
     include = f", with {', '.join(matching.include)}" if matching.include else ""
-    return f"{shape}{written}{include}"
+    return f"{shape}{text}{include}"
 
 
 def _number(parameter: Parameter) -> str:

@@ -53,29 +53,29 @@ def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
     }
 
 
-def fragment_of_json(told: Any) -> Fragment:
+def fragment_of_json(data: Any) -> Fragment:
     """What was written. Raises `ValueError`, `TypeError` or `KeyError` for anything else."""
-    if told["version"] != VERSION:
-        raise ValueError(f"a fragment of version {told['version']!r}; this program has {VERSION}")
-    function = _text(told["function"])
+    if data["version"] != VERSION:
+        raise ValueError(f"a fragment of version {data['version']!r}; this program has {VERSION}")
+    function = _text(data["function"])
     if function not in (LATEST, TIMESTAMP) and function not in WINDOW_FUNCTIONS:
         raise ValueError(f"there is no function {function!r} over a range")
-    ends, times = _grid(told["ends"]), _grid(told["times"])
+    ends, times = _grid(data["ends"]), _grid(data["times"])
     if ends.count != times.count:
         raise ValueError(f"{ends.count} windows belong to {times.count} steps")
-    parameters = tuple(_parameter(one, ends.count) for one in told["parameters"])
+    parameters = tuple(_parameter(one, ends.count) for one in data["parameters"])
     expected = WINDOW_FUNCTIONS[function].parameters if function in WINDOW_FUNCTIONS else 0
     if len(parameters) != expected:
         raise ValueError(f"{function} has {len(parameters)} parameters, not {expected}")
     return Fragment(
-        tuple(Matcher(_text(label), MatchOp(op), _text(value)) for label, op, value in told["matchers"]),
+        tuple(Matcher(_text(label), MatchOp(op), _text(value)) for label, op, value in data["matchers"]),
         function,
         ends,
-        _whole(told["window"]),
+        _whole(data["window"]),
         times,
         parameters,
-        tuple(_link(one, ends.count) for one in told["chain"]),
-        None if told["grouping"] is None else _grouping(told["grouping"], ends.count),
+        tuple(_link(one, ends.count) for one in data["chain"]),
+        None if data["grouping"] is None else _grouping(data["grouping"], ends.count),
     )
 
 
@@ -83,8 +83,8 @@ def _grid_to_json(grid: Grid) -> list[int]:
     return [grid.start, grid.step, grid.count]
 
 
-def _grid(told: Any) -> Grid:
-    start, step, count = map(_whole, told)
+def _grid(data: Any) -> Grid:
+    start, step, count = map(_whole, data)
     if step < 0 or not 0 <= count <= MAX_STEPS:
         raise ValueError(f"{count} steps of {step} ms")
     return Grid(start, step, count)
@@ -95,8 +95,8 @@ def _parameter_to_json(parameter: Parameter) -> str:
     return struct.pack(f"<{len(parameter)}d", *parameter).hex()
 
 
-def _parameter(told: Any, count: int) -> Parameter:
-    packed = bytes.fromhex(told)
+def _parameter(data: Any, count: int) -> Parameter:
+    packed = bytes.fromhex(data)
     if len(packed) % 8:
         raise ValueError(f"a parameter of {len(packed)} bytes")
     numbers = struct.unpack(f"<{len(packed) // 8}d", packed)
@@ -115,8 +115,8 @@ def _link_to_json(link: Link) -> list[Any]:
             return ["operator", operator.value, _parameter_to_json(scalar), link.scalar_is_left, link.returns_bool]
 
 
-def _link(told: Any, count: int) -> Link:
-    match told:
+def _link(data: Any, count: int) -> Link:
+    match data:
         case ["map", str(function), list(parameters)]:
             if function not in ELEMENTWISE:
                 raise ValueError(f"there is no function {function!r} of single values")
@@ -129,7 +129,7 @@ def _link(told: Any, count: int) -> Link:
             return NegateLink()
         case ["operator", str(operator), str(scalar), bool(scalar_is_left), bool(returns_bool)]:
             return OperatorLink(Operator(operator), _parameter(scalar, count), scalar_is_left, returns_bool)
-    raise ValueError(f"{told!r} is no link of a chain")
+    raise ValueError(f"{data!r} is no link of a chain")
 
 
 def _grouping_parameter_to_json(parameter: Parameter | str | None) -> list[str] | None:
@@ -142,8 +142,8 @@ def _grouping_parameter_to_json(parameter: Parameter | str | None) -> list[str] 
             return ["numbers", _parameter_to_json(parameter)]
 
 
-def _grouping(told: Any, count: int) -> Grouping:
-    aggregator, labels, is_without, parameter = told
+def _grouping(data: Any, count: int) -> Grouping:
+    aggregator, labels, is_without, parameter = data
     if type(is_without) is not bool:
         raise TypeError(f"{is_without!r} is neither true nor false")
     known: Parameter | str | None
@@ -162,13 +162,13 @@ def _grouping(told: Any, count: int) -> Grouping:
     return Grouping(named, tuple(map(_text, labels)), is_without, known)
 
 
-def _text(told: Any) -> str:
-    if not isinstance(told, str):
-        raise TypeError(f"{told!r} is no text")
-    return told
+def _text(data: Any) -> str:
+    if not isinstance(data, str):
+        raise TypeError(f"{data!r} is no text")
+    return data
 
 
-def _whole(told: Any) -> int:
-    if type(told) is not int or not -(1 << 62) < told < 1 << 62:
-        raise ValueError(f"{told!r} is no number of milliseconds")
-    return told
+def _whole(data: Any) -> int:
+    if type(data) is not int or not -(1 << 62) < data < 1 << 62:
+        raise ValueError(f"{data!r} is no number of milliseconds")
+    return data

@@ -62,7 +62,7 @@ class Grouping:
 
     def spec(self, steps: int) -> AggregationSpec:
         """The aggregation, for so many steps."""
-        parameter = by_step(self.parameter, steps) if isinstance(self.parameter, tuple) else self.parameter
+        parameter = per_step(self.parameter, steps) if isinstance(self.parameter, tuple) else self.parameter
         return AggregationSpec(self.aggregator, self.labels, self.is_without, parameter)
 
 
@@ -101,13 +101,13 @@ class Fragment:
         return self.function not in KEEP_NAMES or any(map(_drops_name, self.chain))
 
     @property
-    def takes_more(self) -> bool:
+    def is_extensible(self) -> bool:
         """Whether a link or an aggregation may follow. Not after a name was dropped that may have told two series
         apart: such rows may have to be merged, or be an error, and they may lie in several shards.
         """
         return self.grouping is None and (self.name_is_fixed or not self.drops_name)
 
-    def linked(self, link: Link) -> "Fragment":
+    def with_link(self, link: Link) -> "Fragment":
         """With one more link."""
         return replace(self, chain=(*self.chain, link))
 
@@ -140,7 +140,7 @@ def fixed_name(matchers: tuple[Matcher, ...]) -> str | None:
     return next((one.value for one in matchers if one.label == METRIC_NAME and one.op is MatchOp.EQUAL), None)
 
 
-def by_step(parameter: Parameter, count: int) -> F64s:
+def per_step(parameter: Parameter, count: int) -> F64s:
     """A number for each step."""
     return np.full(count, parameter[0]) if len(parameter) == 1 else np.array(parameter)
 

@@ -37,7 +37,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """The newest sample of each series in (end - lookback, end]: its value, or with `gives_time` its time in seconds.
+    """The newest sample of each series in (end - lookback, end]: its value, or with `returns_time` its time in seconds.
     `times` are the steps themselves.
     """
 
@@ -45,7 +45,7 @@ class Select:
     ends: Grid
     lookback: int
     times: Grid
-    gives_time: bool = False
+    returns_time: bool = False
     pushed: tuple[Matcher, ...] = field(default=(), compare=False)
     """Those of the matchers that are not the selector's own, but come from the left side of `and` or `unless`."""
 
@@ -250,6 +250,6 @@ def steps(node: Node) -> Iterator[int]:
         yield from steps(child)
 
 
-def asks_for_absence(node: Node) -> bool:
+def uses_absent(node: Node) -> bool:
     """Whether there is an answer just because series are not there: `absent` and `absent_over_time`."""
-    return (isinstance(node, Call) and node.function == "absent") or any(map(asks_for_absence, children(node)))
+    return (isinstance(node, Call) and node.function == "absent") or any(map(uses_absent, children(node)))

@@ -37,7 +37,7 @@ class QueryTimes:
             return Grid(self.start, 1, 1)
         return Grid(self.start, self.step, (self.end - self.start) // self.step + 1)
 
-    def moment(self, at: int | AtBound) -> int:
+    def resolve_at(self, at: int | AtBound) -> int:
         """What `@` means in this query, however deep it stands."""
         match at:
             case AtBound.START:

@@ -12,11 +12,11 @@ from strandline.arrays import I64s
 from strandline.promql.kernels.regular_expressions import find_matches
 from strandline.promql.regular_expressions.syntax import (
     Alternatives,
+    Assertion,
     Characters,
     Group,
     InvalidRegularExpression,
     Node,
-    Place,
     Repetition,
     Sequence,
     Tree,
@@ -37,7 +37,7 @@ class Operation(IntEnum):
     """Go on at `first`, and if that fails, at `second`."""
     JUMP = 3
     SAVE = 4
-    PLACE = 5
+    ASSERT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class _Compiler:
             case Characters(ranges):
                 self._emit(Operation.CHARACTERS, len(self.ranges), len(self.ranges) + len(ranges))
                 self.ranges += ranges
-            case Place():
-                self._emit(Operation.PLACE, node.value)
+            case Assertion():
+                self._emit(Operation.ASSERT, node.value)
             case Sequence(parts):
                 for part in parts:
                     self._add(part)
@@ -116,18 +116,18 @@ class _Compiler:
             self.code[end] = (Operation.JUMP, len(self.code), 0)
 
     def _add_repetition(self, node: Repetition) -> None:
-        inner, least, most, is_greedy = node.inner, node.least, node.most, node.is_greedy
-        if most is None:
-            for _ in range(least - 1):
+        inner, minimum, maximum, is_greedy = node.inner, node.minimum, node.maximum, node.is_greedy
+        if maximum is None:
+            for _ in range(minimum - 1):
                 self._add(inner)
-            if least == 0 and not _may_be_empty(inner):
+            if minimum == 0 and not _may_be_empty(inner):
                 choice = self._emit(Operation.SPLIT)
                 self._add(inner)
                 self._emit(Operation.JUMP, choice)
                 self._split(choice, choice + 1, len(self.code), is_greedy=is_greedy)
                 return
             # What may be empty is repeated once or more, or left out: so Go orders the ways to match it.
-            choice = self._emit(Operation.SPLIT) if least == 0 else -1
+            choice = self._emit(Operation.SPLIT) if minimum == 0 else -1
             start = len(self.code)
             self._add(inner)
             again = self._emit(Operation.SPLIT)
@@ -135,10 +135,10 @@ class _Compiler:
             if choice >= 0:
                 self._split(choice, start, len(self.code), is_greedy=is_greedy)
             return
-        for _ in range(least):
+        for _ in range(minimum):
             self._add(inner)
         choices = []
-        for _ in range(most - least):
+        for _ in range(maximum - minimum):
             choices.append(self._emit(Operation.SPLIT))
             self._add(inner)
         for choice in choices:
@@ -149,7 +149,7 @@ def _may_be_empty(node: Node) -> bool:
     match node:
         case Characters():
             return False
-        case Place():
+        case Assertion():
             return True
         case Sequence(parts):
             return all(map(_may_be_empty, parts))
@@ -157,8 +157,8 @@ def _may_be_empty(node: Node) -> bool:
             return any(map(_may_be_empty, options))
         case Group(inner):
             return _may_be_empty(inner)
-        case Repetition(inner, least, _):
-            return least == 0 or _may_be_empty(inner)
+        case Repetition(inner, minimum, _):
+            return minimum == 0 or _may_be_empty(inner)
 
 
 def _matrix(rows: Iterable[tuple[int, ...]], width: int) -> npt.NDArray[np.int64]:

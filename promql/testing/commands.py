@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from strandline.promql.plan.query_times import QueryTimes
 
@@ -44,15 +43,8 @@ class Clear:
     """Removes all series."""
 
 
-class Level(StrEnum):
-    """What an annotation is, as scripts write it."""
-
-    WARNING = "warn"
-    INFO = "info"
-
-
 @dataclass(frozen=True, slots=True)
-class Text:
+class ExpectedMessage:
     """What a message has to be: exactly `exact`, or anything in which `pattern` is found. Anything if both are None."""
 
     exact: str | None = None
@@ -76,12 +68,12 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Annotated:
+class ExpectedAnnotations:
     """The annotations of one level that are expected: each of `texts` has to match one, and each one of `texts`. With
     `none` there may not be any. Without both there may be any.
     """
 
-    texts: tuple[Text, ...] = ()
+    texts: tuple[ExpectedMessage, ...] = ()
     none: bool = False
 
 
@@ -92,10 +84,10 @@ class Expected:
     series: tuple[SeriesLine, ...] = ()
     scalar: float | None = None
     string: str | None = None
-    failure: Text | None = None
+    failure: ExpectedMessage | None = None
     is_ordered: bool = False
-    warnings: Annotated = Annotated()
-    infos: Annotated = Annotated()
+    warnings: ExpectedAnnotations = ExpectedAnnotations()
+    infos: ExpectedAnnotations = ExpectedAnnotations()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ from strandline.index.selectors import METRIC_NAME
 from strandline.promql.durations import duration_seconds
 from strandline.promql.errors import ParseError
 from strandline.promql.lexer import Lexer
-from strandline.promql.literals import string_of
+from strandline.promql.literals import string_value
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.testing.commands import (
-    Annotated,
     Clear,
     Command,
     Evaluation,
     Expected,
+    ExpectedAnnotations,
+    ExpectedMessage,
     Labels,
     Load,
     SeriesLine,
-    Text,
     Unsupported,
 )
 from strandline.promql.testing.errors import ScriptError
@@ -136,10 +136,16 @@ class _Expectations:
         self._scalar: float | None = None
         self._string: str | None = None
         self._is_ordered = form == "ordered"
-        self._texts: dict[str, list[Text]] = {"fail": [], "warn": [], "info": [], "no_warn": [], "no_info": []}
-        self._old_failure: Text | None = Text() if form == "fail" else None
+        self._texts: dict[str, list[ExpectedMessage]] = {
+            "fail": [],
+            "warn": [],
+            "info": [],
+            "no_warn": [],
+            "no_info": [],
+        }
+        self._old_failure: ExpectedMessage | None = ExpectedMessage() if form == "fail" else None
         if form in ("warn", "info"):
-            self._texts[form].append(Text())
+            self._texts[form].append(ExpectedMessage())
 
     def take(self, line: str, number: int) -> bool:
         """Read a line. Whether it is the last one that counts."""
@@ -187,33 +193,33 @@ class _Expectations:
             self._annotated("info", line),
         )
 
-    def _annotated(self, what: str, line: int) -> Annotated:
+    def _annotated(self, what: str, line: int) -> ExpectedAnnotations:
         texts, none = tuple(self._texts[what]), bool(self._texts[f"no_{what}"])
         if texts and none:
             raise ScriptError(f"expect {what} and expect no_{what} exclude each other", line)
-        return Annotated(texts, none)
+        return ExpectedAnnotations(texts, none)
 
 
-def _text(how: str | None, message: str | None, number: int) -> Text:
+def _text(how: str | None, message: str | None, number: int) -> ExpectedMessage:
     wanted = (message or "").strip()
     if how is None:
-        return Text()
+        return ExpectedMessage()
     if how == "msg":
-        return Text(exact=wanted)
+        return ExpectedMessage(exact=wanted)
     try:
-        return Text(pattern=re.compile(wanted))
+        return ExpectedMessage(pattern=re.compile(wanted))
     except re.error as error:
         raise ScriptError(f"{wanted!r} is not a regular expression: {error}", number) from error
 
 
-def _string(written: str, number: int) -> str:
+def _string(text: str, number: int) -> str:
     try:
-        token = Lexer(written).next()
+        token = Lexer(text).next()
     except ParseError as error:
         raise ScriptError(f"expect string: {error.fault}", number) from error
-    if token.kind is not Kind.STRING or token.text != written:
+    if token.kind is not Kind.STRING or token.text != text:
         raise ScriptError('expect string takes a string in quotes: expect string "abc"', number)
-    return string_of(token)
+    return string_value(token)
 
 
 def _points(found: re.Match[str], number: int) -> range:
@@ -226,11 +232,11 @@ def _points(found: re.Match[str], number: int) -> range:
     return range(start, end + 1, step)
 
 
-def _duration(written: str, what: str, number: int) -> int:
-    if written == "0":
+def _duration(text: str, what: str, number: int) -> int:
+    if text == "0":
         return 0
     try:
-        return round(duration_seconds(written) * 1000)
+        return round(duration_seconds(text) * 1000)
     except ValueError as error:
         raise ScriptError(f"{what}: {error}; write 0, 30s or 1h30m", number) from None
 

@@ -35,7 +35,7 @@ def parse_series(text: str) -> SeriesLine:
             break
         start = space.end()
         if item := _HISTOGRAM.match(text, start):
-            found = _times(None, item["count"], first=1)
+            found = _repeated(None, item["count"], first=1)
             histograms += range(len(values), len(values) + len(found))
             values += found
         elif item := _ITEM.match(text, start):
@@ -84,12 +84,12 @@ def parse_number(text: str) -> float:
 
 def _expanded(item: re.Match[str]) -> list[float | None]:
     if item["blank"]:
-        return _times(None, item["count"], first=0)
+        return _repeated(None, item["count"], first=0)
     if item["stale"]:
-        return _times(STALE, item["count"], first=1)
+        return _repeated(STALE, item["count"], first=1)
     value = _number(item["value"])
     if item["step"] is None:
-        return _times(value, item["count"], first=1)
+        return _repeated(value, item["count"], first=1)
     if item["count"] is None:
         raise ValueError(f"{item.group()!r} has a step but no count: write {item.group()}x10")
     step, values = _number(item["step"]), list[float | None]()
@@ -99,13 +99,13 @@ def _expanded(item: re.Match[str]) -> list[float | None]:
     return values
 
 
-def _times(value: float | None, count: str | None, *, first: int) -> list[float | None]:
+def _repeated(value: float | None, count: str | None, *, first: int) -> list[float | None]:
     return [value] * (1 if count is None else _count(count, first=first))
 
 
-def _count(written: str, *, first: int) -> int:
+def _count(text: str, *, first: int) -> int:
     """How many values there are: `5x3` is the first one and three more, but `_x3` is three."""
-    count = int(written[: len(str(MAX_VALUES)) + 1]) + first
+    count = int(text[: len(str(MAX_VALUES)) + 1]) + first
     if count > MAX_VALUES:
         raise ValueError(f"the series has more than {MAX_VALUES:,} values")
     return count

@@ -11,7 +11,7 @@ import pytest
 
 from strandline.index.documents import decode_part_key, encode_part_key
 from strandline.index.key_bytes import KeyBytes, take_keys
-from strandline.promql.aggregation.counting import written_plainly
+from strandline.promql.aggregation.counting import go_decimal
 from strandline.promql.aggregation.spec import AggregationSpec
 from strandline.promql.aggregations import Accumulator, GroupedAccumulator, accumulate, aggregate, finish, merge
 from strandline.promql.errors import EvaluationError
@@ -397,8 +397,8 @@ def test_values_are_written_without_exponents() -> None:
         -INF: "-Inf",
         NAN: "NaN",
     }
-    assert [written_plainly(number) for number in written] == list(written.values())
-    assert written_plainly(-0.0) == "-0"
+    assert [go_decimal(number) for number in written] == list(written.values())
+    assert go_decimal(-0.0) == "-0"
 
 
 def test_the_label_of_counted_values_replaces_one_of_the_series() -> None:

@@ -103,9 +103,9 @@ def test_counts_are_made_to_rise_and_that_is_noted() -> None:
     (info,) = annotations
     assert "needed to be fixed for monotonicity" in info.text
     assert info.forced is not None
-    assert (info.forced.least_bucket, info.forced.greatest_bucket, info.forced.greatest_difference) == (2, 4, 5)
+    assert (info.forced.min_bucket, info.forced.max_bucket, info.forced.max_difference) == (2, 4, 5)
     # Steps 0 and 2 of a grid from 60 s on, 15 s apart.
-    assert (info.forced.least_time, info.forced.greatest_time, info.forced.count) == (60_000, 90_000, 2)
+    assert (info.forced.min_time, info.forced.max_time, info.forced.count) == (60_000, 90_000, 2)
 
 
 def test_differences_from_rounding_are_levelled_silently() -> None:

@@ -10,8 +10,8 @@ from strandline.index.matchers import Matcher, MatchOp
 from strandline.promql.absence import absent, absent_labels
 from strandline.promql.arithmetic import missing
 from strandline.promql.conversions import constant, scalar, time, vector, without_labels
+from strandline.promql.evaluation.calls import sorted_rows
 from strandline.promql.expressions import DurationNumber, MatrixSelector, Negation, Parentheses, Span, VectorSelector
-from strandline.promql.sorting import sorted_rows
 from strandline.promql.values import NO_SAMPLE, Grid, Scalar, Vector
 
 pytestmark = pytest.mark.unit

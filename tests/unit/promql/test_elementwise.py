@@ -108,7 +108,7 @@ def test_the_timestamp_of_an_expression_is_its_step() -> None:
     assert of("timestamp", [7, 8, NAN]) == [1, 1.5, 2]
 
 
-def moments() -> F64s:
+def timestamps() -> F64s:
     """All days around the ends of months of some years, and random seconds from the year 1 to 9999."""
     firsts = [
         datetime(year, month, 1, tzinfo=UTC) for year in (1, 4, 1900, 1970, 2000, 2024, 2100) for month in range(1, 13)
@@ -120,7 +120,7 @@ def moments() -> F64s:
 
 
 def test_dates_are_those_of_the_calendar() -> None:
-    seconds = moments()
+    seconds = timestamps()
     dates = [datetime.fromtimestamp(int(second), UTC) for second in seconds.tolist()]
     for name, part in {
         "year": lambda date: date.year,

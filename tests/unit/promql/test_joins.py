@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 
 Labels = tuple[tuple[str, str], ...]
 Series = Mapping[Labels, Sequence[float | None]]
-METADATA = ("__name__", "__type__", "__unit__")
+METADATA_LABELS = ("__name__", "__type__", "__unit__")
 STEPS = 4
 PAIRED = Matching()
 MANY_TO_MANY = Cardinality.MANY_TO_MANY
@@ -64,7 +64,7 @@ def signature(key: Labels, matching: Matching) -> Labels:
 
 
 def result_labels(many: Labels, one: Labels, matching: Matching, *, is_nameless: bool) -> Labels:
-    found = {name: value for name, value in many if not (is_nameless and name in METADATA)}
+    found = {name: value for name, value in many if not (is_nameless and name in METADATA_LABELS)}
     if matching.cardinality is Cardinality.ONE_TO_ONE:
         found = {name: value for name, value in found.items() if (name in matching.labels) == matching.is_on}
     for name in matching.include:

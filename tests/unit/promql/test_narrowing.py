@@ -12,10 +12,10 @@ from strandline.promql.evaluation.evaluator import FragmentValue
 from strandline.promql.evaluation.results import Result
 from strandline.promql.local import LocalEngine, split
 from strandline.promql.parser import parse
-from strandline.promql.plan.cutting import cut
 from strandline.promql.plan.fragments import AnyFragment
 from strandline.promql.plan.planning import plan
 from strandline.promql.plan.query_times import QueryTimes
+from strandline.promql.plan.splitting import split_plan
 from strandline.promql.printing import print_matcher
 from support.promql_expressions import ExpressionGenerator, Vocabulary
 
@@ -137,7 +137,7 @@ WORDS = Vocabulary(
     metrics=("requests_total", "latency_bucket", "temperature"),
     labels={"job": ("a", "b"), "instance": ("1", "2", "3", ""), "le": ("0.5", "1", "+Inf")},
     durations=("1m", "5m", "7m30s", "20m"),
-    moments=(str(START / 1000), "start()", "end()"),
+    timestamps=(str(START / 1000), "start()", "end()"),
 )
 
 
@@ -157,7 +157,7 @@ def engine() -> LocalEngine:
 
 def without_pushing(text: str, times: QueryTimes) -> Prepared:
     expression = parse(text)
-    parts = cut(plan(expression, times, query=text))
+    parts = split_plan(plan(expression, times, query=text))
     return Prepared(text, expression, times, parts.fragments, parts.rest)
 
 

@@ -8,7 +8,7 @@ import pytest
 from strandline.index.documents import encode_part_key
 from strandline.index.key_bytes import KeyBytes
 from strandline.promql.engine import prepare
-from strandline.promql.evaluation.partial_steps import bytes_of, cells_in, cut_steps, join_steps
+from strandline.promql.evaluation.partial_steps import bytes_of, cells_in, join_steps, slice_steps
 from strandline.promql.evaluation.partials import Partial, evaluate_partial, merged
 from strandline.promql.plan.fragments import Fragment
 from strandline.promql.plan.query_times import QueryTimes
@@ -85,7 +85,7 @@ def test_steps_from_several_results_are_those_of_one(text: str) -> None:
         part, alone = evaluated(text, held, 5, STEPS - 5)
         # An earlier range, alone and moved on, once or in two turns.
         _, earlier = evaluated(text, held, 0, STEPS)
-        assert finished(part, cut_steps(part, earlier, 5)) == finished(part, alone)
+        assert finished(part, slice_steps(part, earlier, 5)) == finished(part, alone)
         once = join_steps(whole, earlier, 5, evaluated(text, held, STEPS, 5)[1])
         assert finished(whole, once) == finished(whole, expected)
         between, _ = evaluated(text, held, 2, STEPS)

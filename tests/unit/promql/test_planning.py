@@ -60,12 +60,12 @@ def test_raw_samples_are_read_from_behind_the_beginning_of_the_range() -> None:
 
 def test_steps_of_a_subquery_are_multiples_of_its_own_step_behind_the_beginning_of_its_range() -> None:
     # Both ends are multiples: only the right one is a step.
-    assert only_fragment("max_over_time(m[10m:1m])", NOW).ends.moments().tolist() == [
+    assert only_fragment("max_over_time(m[10m:1m])", NOW).ends.timestamps().tolist() == [
         START - 9 * MINUTE + at * MINUTE for at in range(10)
     ]
     shifted = QueryTimes.instant(START + 10_000)
     np.testing.assert_array_equal(
-        only_fragment("max_over_time(m[3m:1m])", shifted).ends.moments(), START - np.array([2, 1, 0]) * MINUTE
+        only_fragment("max_over_time(m[3m:1m])", shifted).ends.timestamps(), START - np.array([2, 1, 0]) * MINUTE
     )
 
 

@@ -19,7 +19,7 @@ WORDS = Vocabulary(
     metrics=("requests_total", "latency_bucket", "temperature"),
     labels={"job": ("a", "b"), "instance": ("1", "2", "3"), "le": ("0.5", "1", "+Inf")},
     durations=("1m", "5m", "7m30s", "20m"),
-    moments=("1700001200", "start()", "end()"),
+    timestamps=("1700001200", "start()", "end()"),
 )
 EXPRESSIONS = 400
 
@@ -63,13 +63,13 @@ def listed(result: Result) -> dict[bytes, tuple[list[int], np.ndarray]]:
 
 def test_random_expressions_have_the_same_answer_over_1_2_and_5_shards() -> None:
     found = engines()
-    moments = (
+    timestamps = (
         QueryTimes.instant(START + 25 * MINUTE),
         QueryTimes(START + 20 * MINUTE, START + 38 * MINUTE, 3 * MINUTE),
     )
     answered = 0
     for number, text in enumerate(expressions(20261118, EXPRESSIONS, words=WORDS, depth=4)):
-        times = moments[number % 2]
+        times = timestamps[number % 2]
         one, *others = (outcome(engine, text, times) for engine in found.values())
         for other in others:
             if not isinstance(one, Result) or not isinstance(other, Result):

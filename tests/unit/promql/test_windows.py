@@ -118,7 +118,7 @@ def test_windows_agree_with_the_reference(name: str) -> None:
         world = random_world(seed)
         parameters = (world.parameter,) if WINDOW_FUNCTIONS[name].parameters else ()
         found = evaluate_window(name, samples(*world.series), world.grid, world.length, parameters)
-        for at, end in enumerate(world.grid.moments()):
+        for at, end in enumerate(world.grid.timestamps()):
             for place, one in enumerate(world.series):
                 window = reference.window_of(one, int(end), world.length)
                 expected = reference.evaluate(name, window, int(end), world.length, float(world.parameter[at]))
@@ -225,7 +225,7 @@ def test_predict_linear_counts_from_the_steps_of_the_query_where_an_offset_moved
     hour = (np.full(2, 3_600.0),)
     here = evaluate_window("predict_linear", line, ends, MINUTE, hour)
     assert here[0] == pytest.approx([244.0, 245.0])
-    moved = evaluate_window("predict_linear", line, ends, MINUTE, hour, moments=ends.moments() + 30_000)
+    moved = evaluate_window("predict_linear", line, ends, MINUTE, hour, timestamps=ends.timestamps() + 30_000)
     assert moved[0] == pytest.approx([246.0, 247.0])
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from strandline.promql.plan.query_times import QueryTimes
-from strandline.promql.testing.commands import Annotated, Clear, Evaluation, Load, SeriesLine, Unsupported
+from strandline.promql.testing.commands import Clear, Evaluation, ExpectedAnnotations, Load, SeriesLine, Unsupported
 from strandline.promql.testing.errors import ScriptError
 from strandline.promql.testing.script_parser import parse_script
 from strandline.promql.testing.series_notation import parse_series
@@ -104,7 +104,7 @@ def test_expectations_are_read() -> None:
     ).expected
     assert found.is_ordered
     assert [str(one) for one in found.warnings.texts] == ["'one (1:2)'", "a match of 't.o'"]
-    assert found.infos == Annotated(none=True)
+    assert found.infos == ExpectedAnnotations(none=True)
     assert found.series == (SeriesLine({"__name__": "b"}, (2,)),)
     assert evaluation("eval instant at 0 1\n -0x10").expected.scalar == -16
     assert evaluation("eval instant at 0 'a'\n expect string `b\"`").expected.string == 'b"'
