@@ -1,6 +1,6 @@
-"""Rows whose label sets have become equal, as when a metric's name is dropped.
+"""Rows whose label sets have become equal, for example because the metric name was dropped.
 
-They are one series if no two of them have a sample at the same step, and an error otherwise.
+They are merged into one series. Two of them with a sample at the same step are an error.
 """
 
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ SAME_LABELS = "vector cannot contain metrics with the same labelset"
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Rows by group: those of group g are `rows[first[g]:first[g + 1]]`, in their order."""
+    """Rows by group: those of group g are `rows[first[g]:first[g + 1]]`, in ascending order."""
 
     rows: Rows
     first: Rows
 
     @classmethod
     def of(cls, group_of: Rows, groups: int) -> "Members":
-        """From the group of each row."""
+        """Build from the group of each row."""
         first = np.zeros(groups + 1, dtype=np.int64)
         np.cumsum(np.bincount(group_of, minlength=groups), out=first[1:])
         return cls(np.argsort(group_of, stable=True), first)
 
     @property
     def are_single(self) -> bool:
-        """Whether no group has two."""
+        """Whether no group has two or more rows."""
         return len(self.rows) < 2 or bool(np.diff(self.first).max() < 2)
 
 
 def merge_equal(keys: KeyBytes, values: F64Matrix) -> Vector:
-    """The vector of rows whose keys may be equal."""
+    """Merge the rows that have equal keys. Raises `EvaluationError` if two of them have a sample at the same step."""
     number_of, first_of = distinct_keys(keys)
     if len(first_of) == len(keys):
         return Vector(keys, values)

@@ -1,4 +1,4 @@
-"""Durations in brackets and behind `offset`, with their arithmetic."""
+"""The parser for durations in brackets and after `offset`, with arithmetic."""
 
 from strandline.promql.durations import is_out_of_range
 from strandline.promql.expressions import (
@@ -31,7 +31,7 @@ _SIGNS = frozenset({Kind.ADD, Kind.SUBTRACT})
 
 
 class DurationParser:
-    """Reads durations off a stream. `context` and `expected` are what error messages say of the place."""
+    """Parses durations from a stream. `context` and `expected` are parts of error messages."""
 
     def __init__(self, tokens: TokenStream, context: str, expected: str) -> None:
         self._tokens = tokens
@@ -40,16 +40,16 @@ class DurationParser:
         self._height = 0
 
     def positive(self) -> Duration:
-        """In brackets: any arithmetic, and no literal that is not positive."""
+        """A duration in brackets: any arithmetic. A literal has to be positive."""
         duration = self._sum(_LOWEST)
         if isinstance(duration, DurationNumber) and duration.seconds <= 0:
             raise self._tokens.error(duration.span, "duration must be greater than 0")
         return duration
 
     def offset(self) -> Duration:
-        """Behind `offset`, where arithmetic that follows is the expression's: a offset 5m * 2 is (a offset 5m) * 2.
-
-        Only what starts with parentheses, or with two signs, goes on, as in Prometheus.
+        """A duration after `offset`. An operator that follows belongs to the expression: a offset 5m * 2 is
+        (a offset 5m) * 2. As in Prometheus, only an offset that starts with parentheses or two signs may continue with
+        operators.
         """
         if self._tokens.peek().kind in _SIGNS:
             sign = self._tokens.take()
@@ -61,7 +61,7 @@ class DurationParser:
         return self._single()
 
     def _sum(self, min_precedence: int) -> Duration:
-        """Operators that with at least this precedence."""
+        """Operands, and operators with at least this precedence."""
         self._tokens.enter()
         if self._tokens.peek().kind in _SIGNS:
             sign = self._tokens.take()
@@ -130,7 +130,7 @@ class DurationParser:
         return DurationArithmetic(DurationOperator(name.kind.value), left, right, Span(name.start, closing.end))
 
     def _signed(self, sign: Token, duration: Duration) -> Duration:
-        """A literal takes the sign into itself; a plus before anything else is dropped."""
+        """The sign of a literal becomes part of it. A plus before anything else is dropped."""
         if isinstance(duration, DurationNumber):
             seconds = -duration.seconds if sign.kind is Kind.SUBTRACT else duration.seconds
             return DurationNumber(seconds, Span(sign.start, duration.span.end), is_duration=duration.is_duration)
@@ -146,7 +146,7 @@ class DurationParser:
             raise self._tokens.error(operator.span, "modulo by zero")
 
     def _higher(self, other: int) -> int:
-        """The height of a tree with one of this height and the last one below."""
+        """The height of a node above the last tree and one of height `other`."""
         height = 1 + max(other, self._height)
         self._tokens.check_height(height)
         return height

@@ -1,4 +1,4 @@
-"""A query from its text to its result, but for the reading of samples: fragments are evaluated by whoever has them.
+"""Evaluates a query from its text to its result, except for reading samples: the caller evaluates the fragments.
 
 prepared = prepare(text, times)
 fetched = {fragment: ... for fragment in prepared.fragments}
@@ -31,13 +31,13 @@ from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.value_types import ValueType
 from strandline.promql.values import Samples, Scalar, Text, Vector
 
-# Of all parts of a query together, as a multiple of what one part may have.
+# The limit for the steps of all parts of a query together, as a multiple of the limit for one part.
 _MAX_TOTAL_STEPS_FACTOR = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A query that is ready to be evaluated once its fragments are."""
+    """A parsed and planned query. It can be evaluated when the results of its fragments are known."""
 
     text: str
     expression: Expression
@@ -56,7 +56,7 @@ def prepare(
         fault = f'invalid expression type "{kind.display_name}" for range query, must be Scalar or instant Vector'
         raise parse_error(text, expression.span, fault)
     root = plan(expression, times, query=text)
-    # Before it is cut: constants are computed for each step then.
+    # Before the plan is split, because splitting computes constants for each step.
     counts = list(steps(root))
     if max(counts) > max_steps or sum(counts) > _MAX_TOTAL_STEPS_FACTOR * max_steps:
         raise TooManyStepsError(max(counts), sum(counts), max_steps)
@@ -71,7 +71,7 @@ def evaluate(
     check: Callable[[], None] = lambda: None,
     budget: Budget | None = None,
 ) -> Result:
-    """The result, from what the fragments gave and annotations. `check` and `budget` end the evaluation by raising.
+    """The result, from the results and annotations of the fragments. `check` and `budget` raise to end the evaluation.
 
     Raises `EvaluationError`.
     """
@@ -103,7 +103,7 @@ def evaluate(
 
 
 def _in_order(samples: Samples) -> Points:
-    """Series that have samples, in the order of their labels."""
+    """The series that have samples, in the order of their labels."""
     counts = np.diff(samples.first_sample)
     places = np.flatnonzero(counts)
     keys = take_keys(samples.keys, places)

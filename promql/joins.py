@@ -1,9 +1,9 @@
-"""Operators between two vectors: which series meet, and the labels of what they give.
+"""Binary operators between two vectors: vector matching and the labels of the results.
 
-Series meet if they have the same signature: the labels that `on` names, or those that `ignoring` leaves. Signatures are
-found once for all series, and values are computed row by row. But series meet at each step anew: one that has no sample
-at a step takes no part in it, and so two series of one signature are an error only if they have samples at the same
-step.
+Series match if they have the same signature: the labels in `on`, or all labels except those in `ignoring`. Signatures
+are computed once for all steps, and values row by row. The rules of matching apply to each step separately: a series
+without a sample at a step does not take part in it, so two series with one signature are an error only if both have a
+sample at the same step.
 """
 
 import re
@@ -36,8 +36,8 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def join(operator: Operator, left: Vector, right: Vector, matching: Matching, *, returns_bool: bool = False) -> Vector:
-    """What an operator gives for two vectors over the same steps. The order of the series is that of the left side, or
-    with `group_right` of the right one; `or` puts those of the right side behind.
+    """The result of an operator for two vectors over the same steps. The series are in the order of the left side, or
+    of the right side with `group_right`. `or` appends the series of the right side.
     """
     match operator:
         case Operator.AND | Operator.UNLESS:
@@ -50,7 +50,7 @@ def join(operator: Operator, left: Vector, right: Vector, matching: Matching, *,
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Rows of the "many" side with those of the "one" side that they meet, and their common signature."""
+    """Rows of the "many" side, the matching rows of the "one" side, and their common signatures."""
 
     many: Vector
     many_rows: Rows
@@ -59,7 +59,7 @@ class _Pairs:
     signature: Rows
 
     def first_conflict(self, group_of: Rows, groups: int) -> int:
-        """The first step at which two pairs of a group have samples, or -1."""
+        """The first step at which two pairs of a group have samples; -1 if there is none."""
         if not len(group_of) or np.bincount(group_of).max() < 2:
             return -1
         members = Members.of(group_of, groups)
@@ -104,8 +104,8 @@ def _pairs(many: Vector, many_signature: Rows, one: Vector, ones: Members) -> _P
 
 
 def _result_keys(pairs: _Pairs, matching: Matching, *, is_nameless: bool) -> KeyBytes:
-    """The labels of the "many" side, for one-to-one only those that were matched, and included ones of the other side,
-    which may delete a label.
+    """The labels of the "many" side (for one-to-one matching, only the matched ones), and the included labels of the
+    "one" side. An included label without a value removes the label.
     """
     keys = pairs.many.keys
     if len(pairs.many_rows) != len(keys) or (np.diff(pairs.many_rows) != 1).any():
@@ -122,7 +122,7 @@ def _result_keys(pairs: _Pairs, matching: Matching, *, is_nameless: bool) -> Key
 
 
 def _check_one_side(many: Vector, one: Vector, ones: Members, signature_keys: KeyBytes, side: str) -> None:
-    """No signature may have two samples there, at steps at which the other side has any sample."""
+    """Check that no signature has two samples on the "one" side, at steps where the "many" side has any sample."""
     if ones.are_single:
         return
     counts = np.zeros(many.values.shape[1], dtype=np.bool_)
@@ -146,8 +146,8 @@ def _refuse_duplicates(keys: KeyBytes, signature: bytes, side: str) -> NoReturn:
 
 
 def _check_many_side(pairs: _Pairs, keys: KeyBytes, matching: Matching, signatures_count: int) -> None:
-    """Of one signature only one sample may be matched, or with `group_left` one of each label set. What a comparison
-    filters out afterwards counts.
+    """Check that only one sample of each signature is matched, or one of each label set with `group_left`. Results that
+    a comparison filters out count, too.
     """
     if matching.cardinality is Cardinality.ONE_TO_ONE:
         if pairs.first_conflict(pairs.signature, signatures_count) >= 0:
@@ -164,15 +164,15 @@ def _check_many_side(pairs: _Pairs, keys: KeyBytes, matching: Matching, signatur
 
 
 def _and_unless(left: Vector, right: Vector, matching: Matching, *, is_wanted: bool) -> Vector:
-    """The samples of the left side that have a match at the same step, or that have none."""
+    """The samples of the left side that have a match at the same step, or without `is_wanted` those that have none."""
     (left_signature, right_signature), keys = signatures([left.keys, right.keys], matching.labels, is_on=matching.is_on)
     present = _present(right.values, right_signature, len(keys))
     return _filtered(left, left_signature, present, is_wanted=is_wanted)
 
 
 def _union(left: Vector, right: Vector, matching: Matching) -> Vector:
-    """All samples of the left side, and those of the right side that have no match at the same step. A series that both
-    sides have at different steps is one.
+    """All samples of the left side, and those of the right side without a match at the same step. Equal label sets of
+    both sides are merged.
     """
     (left_signature, right_signature), keys = signatures([left.keys, right.keys], matching.labels, is_on=matching.is_on)
     present = _present(left.values, left_signature, len(keys))
@@ -187,7 +187,7 @@ def _present(values: F64Matrix, signature: Rows, count: int) -> Bools:
 
 
 def _filtered(vector: Vector, signature: Rows, present: Bools, *, is_wanted: bool) -> Vector:
-    """The samples whose signature is present at their step, or is not; series that lose all of theirs are left out."""
+    """The samples whose signature is present at their step, or is not. Series without remaining samples are dropped."""
     values = np.empty(vector.values.shape, dtype=np.float64)
     has_samples = np.empty(len(values), dtype=np.bool_)
     filter_rows(bits_for_reading(vector.values), signature, present, is_wanted, values.view(np.uint64), has_samples)
@@ -197,7 +197,7 @@ def _filtered(vector: Vector, signature: Rows, present: Bools, *, is_wanted: boo
 
 
 def _joined_keys(one: KeyBytes, other: KeyBytes) -> KeyBytes:
-    """The keys of one, and those of the other behind them."""
+    """The keys of the first, followed by those of the second."""
     first, second = (keys.offsets - keys.offsets[0] for keys in (one, other))
     offsets = np.concatenate([first, second[1:] + first[-1]])
     parts = [keys.data[keys.offsets[0] : keys.offsets[-1]] for keys in (one, other)]

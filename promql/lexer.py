@@ -1,7 +1,7 @@
-"""Tokens, one at a time, so that the first fault in the text is the one that is reported.
+"""The lexer. It reads one token at a time, so that the first error in the text is the one that is reported.
 
-What is a token depends on where it stands: in braces there are no keywords, and in brackets hardly anything but
-durations. Faults are reported in Prometheus' words.
+Tokens depend on their context: braces contain no keywords, and brackets mostly durations. Error messages are those of
+Prometheus.
 """
 
 import re
@@ -16,7 +16,7 @@ from strandline.promql.tokens import CALLS_IN_DURATIONS, FILLS, KEYWORDS, PUNCTU
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*+")
-# U+FFFD is refused in strings as Prometheus refuses it: to Go it is what stands for bytes that are not UTF-8.
+# Strings may not contain U+FFFD, as in Prometheus: Go uses it for bytes that are not UTF-8.
 _STRING = r"""(?P<string>"[^"\\\n\ufffd\ud800-\udfff]*+"|'[^'\\\n\ufffd\ud800-\udfff]*+'|`[^`\ufffd\ud800-\udfff]*+`)"""
 _NUMBER = r"(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![A-Za-z0-9_.]))"
 _DURATION = r"(?P<duration>[0-9]++(?:ms|[smhdwy])(?:[0-9]++(?:ms|[smhdw]))*+(?![A-Za-z0-9_]))"
@@ -34,7 +34,7 @@ _WORDS_IN_BRACKETS = {kind.value: kind for kind in CALLS_IN_DURATIONS}
 
 
 class Lexer:
-    """The tokens of a text. Raises `ParseError`."""
+    """Reads the tokens of a text. Raises `ParseError`."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -43,12 +43,12 @@ class Lexer:
         self._in_braces = False
         self._in_brackets = False
         self._in_duration = False
-        """Only durations are expected: from a bracket up to the first number in it."""
+        """Whether only durations are expected: from a bracket up to the first number in it."""
         self._had_colon = False
         self._had_duration = False
 
     def next(self) -> Token:
-        """The next token; at the end END, again and again."""
+        """The next token; END at the end, on every further call."""
         text = self.text
         blank = (_SPACE if self._in_duration else _BLANK).match(text, self._position)
         start = self._position = blank.end() if blank else self._position
@@ -152,7 +152,7 @@ class Lexer:
         self._had_colon = True
 
     def _uncommon_token(self, start: int) -> Token:
-        """What is rare: strings with escapes, odd numbers; and what is wrong."""
+        """Tokens that no regular expression above matches: strings with escapes, unusual numbers, and errors."""
         character = self.text[start]
         following = self.text[start + 1 : start + 2]
         is_number = "0" <= character <= "9" or (character == "." and "0" <= following <= "9" and following != "")
@@ -215,7 +215,7 @@ class Lexer:
         return Token(Kind.STRING, text[start : self._position], start)
 
     def _refuse_escape(self, position: int, start: int) -> NoReturn:
-        """Say what is wrong with the escape at the backslash."""
+        """Raise the error for the invalid escape at a backslash."""
         letter = self.text[position + 1 : position + 2]
         if letter and letter in "01234567xuU" and not NUMBERED_ESCAPE.match(self.text, position):
             first = position + 1 if letter.isdigit() else position + 2

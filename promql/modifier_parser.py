@@ -1,4 +1,4 @@
-"""What stands behind an expression and changes which samples it reads: ranges, subqueries, offsets and moments."""
+"""The parser for modifiers that follow an expression: ranges, subqueries, `offset` and `@`."""
 
 import math
 
@@ -26,7 +26,7 @@ _MAX_MILLISECONDS = (1 << 63) - 1
 
 
 def take_modifiers(tokens: TokenStream, expression: Expression, height: int) -> tuple[Expression, int]:
-    """The expression with its modifiers, and the levels of that tree; it had `height` levels."""
+    """The expression with its modifiers, and the number of levels of the new tree. `height` is that of the old one."""
     while True:
         match tokens.peek().kind:
             case Kind.LEFT_BRACKET:
@@ -133,5 +133,5 @@ def _selector(selector: VectorSelector, span: Span, offset: Duration | None, at:
 
 
 def _has_offset(offset: Duration | None) -> bool:
-    """Whether another one is one too many. A literal 0 counts as none, as in Prometheus."""
+    """Whether an offset is set. A literal 0 does not count, as in Prometheus."""
     return not (offset is None or (isinstance(offset, DurationNumber) and literal_nanoseconds(offset) == 0))

@@ -1,6 +1,7 @@
-"""PromQL text to its tree, by precedence climbing. Faults are reported in Prometheus' words, at its places.
+"""The parser: from the text of a query to its tree, by precedence climbing.
 
-The first fault is the error. Types are checked once the whole text has been read.
+Error messages and their positions are those of Prometheus. The first error is reported. Types are checked after the
+complete text has been parsed.
 """
 
 from typing import Final
@@ -36,7 +37,7 @@ from strandline.promql.type_checking import check_types
 from strandline.promql.value_types import ValueType
 
 MAX_LENGTH: Final = 64 * 1024
-"""Characters of a query."""
+"""The limit for the characters of a query."""
 
 _LOWEST = 1
 _POWER = 6
@@ -75,12 +76,12 @@ _TWO_ARGUMENTS = frozenset(
     }
 )
 EXPERIMENTAL_AGGREGATORS: Final = frozenset({Aggregator.LIMITK, Aggregator.LIMIT_RATIO})
-"""They are refused by name, as in a Prometheus without its feature flag."""
+"""Rejected by name, as in a Prometheus without the feature flag."""
 _CARDINALITIES = {Kind.GROUP_LEFT: Cardinality.MANY_TO_ONE, Kind.GROUP_RIGHT: Cardinality.ONE_TO_MANY}
 
 
 def parse(text: str) -> Expression:
-    """The tree of a query, its types checked. Raises `ParseError`."""
+    """The type-checked tree of a query. Raises `ParseError`."""
     if len(text) > MAX_LENGTH:
         raise parse_error(
             text, Span(MAX_LENGTH, len(text)), f"query has {len(text)} characters, and at most {MAX_LENGTH} are allowed"
@@ -95,7 +96,7 @@ class _Parser:
         self._query = query
         self._tokens = TokenStream(query)
         self._height = 0
-        """Levels of the tree that was returned last."""
+        """The number of levels of the last tree that was returned."""
 
     def parse(self) -> Expression:
         if self._tokens.peek().kind is Kind.END:
@@ -105,7 +106,7 @@ class _Parser:
         return expression
 
     def _expression(self, min_precedence: int) -> Expression:
-        """Operands and the operators between them that with at least this precedence."""
+        """Operands, and operators with at least this precedence."""
         tokens = self._tokens
         tokens.enter()
         left = self._operand()
@@ -129,7 +130,7 @@ class _Parser:
         return left
 
     def _operand(self) -> Expression:
-        """A single expression with the modifiers behind it."""
+        """A single expression and the modifiers that follow it."""
         tokens = self._tokens
         token = tokens.peek()
         kind = token.kind
@@ -158,7 +159,7 @@ class _Parser:
         return expression
 
     def _signed(self, sign: Token, inner: Expression) -> Expression:
-        """A sign binds less than a power: -2^2 is -(2^2). A number takes it into itself."""
+        """A sign has a lower precedence than a power: -2^2 is -(2^2). The sign of a number becomes part of it."""
         span = Span(sign.start, inner.span.end)
         if isinstance(inner, NumberLiteral):
             value = -inner.value if sign.kind is Kind.SUBTRACT else inner.value
@@ -167,7 +168,7 @@ class _Parser:
         return Negation(inner, span, is_plus=sign.kind is Kind.ADD)
 
     def _named(self, token: Token) -> Expression:
-        """What starts with a name or a brace: an aggregation, a call, or a selector. Keywords may be names."""
+        """An expression that starts with a name or a brace: aggregation, call or selector. Keywords may be names."""
         tokens = self._tokens
         if token.kind is Kind.LEFT_BRACE:
             matchers = take_matchers(tokens)
@@ -194,7 +195,7 @@ class _Parser:
         return Call(function, tuple(arguments), Span(name.start, self._tokens.end))
 
     def _take_arguments(self, arguments: list[Expression]) -> int:
-        """Arguments in their parentheses; the levels of the highest of them."""
+        """Take arguments in parentheses. Returns the number of levels of the highest one."""
         tokens = self._tokens
         tokens.expect(Kind.LEFT_PARENTHESIS)
         height = 0
@@ -256,13 +257,13 @@ class _Parser:
             return Matching(labels=labels, is_on=is_on)
         tokens.take()
         follows = tokens.peek().kind
-        # What can't start the right side is taken for a list of labels gone wrong.
+        # A token that can't start the right operand is reported as an invalid list of labels.
         is_list = follows is Kind.LEFT_PARENTHESIS or follows not in _STARTS
         include = take_labels(tokens) if is_list else ()
         return Matching(cardinality, labels, is_on, include)
 
     def _skip_fill(self) -> bool:
-        """`fill`, `fill_left` and `fill_right`, which need a feature flag: whether there is one."""
+        """Skip `fill`, `fill_left` and `fill_right`, which need a feature flag. Returns whether there was one."""
         tokens = self._tokens
         taken = set[Kind]()
         while (kind := tokens.peek().kind) in FILLS and kind not in taken and Kind.FILL not in taken:
@@ -280,7 +281,7 @@ class _Parser:
 
 
 def _kept_matching(operator: Operator, left: Expression, right: Expression, matching: Matching) -> Matching | None:
-    """Matching is kept between vectors; and where labels are given, for the type check to refuse."""
+    """The matching if both sides are vectors, or if it has labels, so that the type check can reject them."""
     if operator.is_set and matching.cardinality is Cardinality.ONE_TO_ONE:
         matching = Matching(Cardinality.MANY_TO_MANY, matching.labels, matching.is_on)
     between_vectors = type_of(left) is ValueType.VECTOR and type_of(right) is ValueType.VECTOR

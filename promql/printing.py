@@ -1,4 +1,4 @@
-"""Trees back to text: on one line, and broken into lines as Prometheus' `format_query` does it."""
+"""Formats expressions as text: on one line, or broken into lines like Prometheus' `format_query`."""
 
 import re
 from typing import Final
@@ -33,16 +33,16 @@ from strandline.promql.expressions import (
 from strandline.promql.go_text import plain_number, quoted
 
 LINE_LENGTH: Final = 100
-"""Bytes of UTF-8 from which an expression is broken into lines."""
+"""Expressions with more bytes of UTF-8 are broken into lines."""
 
 _INDENT = "  "
 _PLAIN_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEVER_PLAIN = frozenset({"without", "inf", "nan"})
-"""Words that the parser takes for something else even in a list of labels."""
+"""Words that are keywords or numbers even in a list of labels."""
 
 
 def print_expression(expression: Expression) -> str:  # noqa: PLR0911 - one for each kind
-    """On one line. Parsed again, it gives the same tree."""
+    """The expression on one line. Parsing it results in the same tree."""
     match expression:
         case NumberLiteral(value=value, is_duration=is_duration):
             return printed(value) if is_duration else plain_number(value)
@@ -69,7 +69,7 @@ def print_expression(expression: Expression) -> str:  # noqa: PLR0911 - one for 
 
 
 def format_query(expression: Expression) -> str:
-    """As Prometheus formats it: what is longer than a line is broken, and what is in it is indented."""
+    """The expression as Prometheus formats it: one that exceeds a line is broken, and its parts are indented."""
     return _formatted(expression, 0)
 
 
@@ -101,7 +101,7 @@ def _formatted(expression: Expression, level: int) -> str:  # noqa: PLR0911 - on
 
 
 def _string(text: str) -> str:
-    # The lexer refuses U+FFFD as it stands.
+    # The lexer rejects U+FFFD unless it is escaped.
     return quoted(text).replace(chr(0xFFFD), r"\ufffd")
 
 
@@ -123,7 +123,7 @@ def print_matcher(matcher: Matcher) -> str:
 
 
 def _at_and_offset(at: At | None, offset: Duration | None) -> str:
-    """`@` and `offset`. A literal offset of 0 is left out."""
+    """`@` and `offset`. A literal offset of 0 is omitted."""
     suffix = ""
     if isinstance(at, int):
         suffix = f" @ {at / 1000:.3f}"
@@ -140,14 +140,14 @@ def _subquery_suffix(subquery: Subquery) -> str:
 
 
 def _range(duration: Duration) -> str:
-    """A duration of a selector: a number alone is printed as a duration there, and nowhere deeper."""
+    """A duration in a selector. A number alone is printed as a duration; a number in arithmetic is not."""
     if isinstance(duration, DurationNumber):
         return printed_milliseconds(literal_milliseconds(duration))
     return print_duration(duration)
 
 
 def print_duration(duration: Duration) -> str:  # noqa: PLR0911 - one for each kind
-    """Arithmetic of durations."""
+    """Duration arithmetic as text."""
     match duration:
         case DurationNumber(seconds=seconds, is_duration=is_duration):
             return printed(seconds) if is_duration else plain_number(seconds)

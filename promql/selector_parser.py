@@ -1,4 +1,4 @@
-"""Matchers in braces, and lists of labels in parentheses."""
+"""The parser for matchers in braces and lists of labels in parentheses."""
 
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp, matches_empty
 from strandline.index.selectors import METRIC_NAME
@@ -19,7 +19,7 @@ _GROUPING = "grouping opts"
 
 
 def take_matchers(tokens: TokenStream) -> list[Matcher]:
-    """What stands in braces, both braces included. A string alone is a metric's name."""
+    """Take matchers, including both braces. A string alone is a metric name."""
     tokens.expect(Kind.LEFT_BRACE)
     matchers: list[Matcher] = []
     while tokens.take_if(Kind.RIGHT_BRACE) is None:
@@ -43,7 +43,7 @@ def _take_matcher(tokens: TokenStream) -> Matcher:
         raise tokens.unexpected(_MATCHING, "label matching operator")
     tokens.take()
     value = tokens.expect(Kind.STRING, _MATCHING, "string")
-    # No label has bytes that are not UTF-8: what replaces them matches as little.
+    # No label contains bytes that are not UTF-8, so replacing them does not change what matches.
     matcher = Matcher(label, op, as_utf8(string_value(value)))
     if op in (MatchOp.MATCH, MatchOp.NOT_MATCH):
         _check_expression(tokens, matcher, token, value)
@@ -58,7 +58,7 @@ def _check_expression(tokens: TokenStream, matcher: Matcher, label: Token, value
 
 
 def take_labels(tokens: TokenStream) -> tuple[str, ...]:
-    """A list of labels, both parentheses included."""
+    """Take a list of labels, including both parentheses."""
     tokens.expect(Kind.LEFT_PARENTHESIS, _GROUPING, '"("')
     labels: list[str] = []
     while tokens.take_if(Kind.RIGHT_PARENTHESIS) is None:

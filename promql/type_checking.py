@@ -1,4 +1,4 @@
-"""Types: whether each part of an expression is given what it takes. Faults are reported in Prometheus' words."""
+"""The type check of an expression. Error messages are those of Prometheus."""
 
 from strandline.index.matchers import matches_empty
 from strandline.index.selectors import METRIC_NAME
@@ -148,7 +148,7 @@ class _Check:
             raise self._error(selector.span, "vector selector must contain at least one non-empty matcher")
 
     def _at_operator(self, binary: Binary, fault: str) -> ParseError:
-        """The place of the operator and what belongs to it."""
+        """An error at the position of the operator and its modifiers."""
         start, end = binary.left.span.end, binary.right.span.start
         between = self._query[start:end]
         start += len(between) - len(between.lstrip(_SPACES))

@@ -1,4 +1,4 @@
-"""What functions over ranges have to tell beside their values, collected block by block."""
+"""Collects the annotations of functions over range vectors, block by block."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _QUANTILE = "quantile_over_time"
 
 
 class AnnotationCollector:
-    """Collects what a function tells. `name` is the metric's name if all series have the same."""
+    """Collects the annotations of one function. `name` is the metric name if all series have the same one."""
 
     def __init__(self, function: str, parameters: tuple[F64s, ...], name: str | None = None) -> None:
         self._quantiles = parameters[0] if function == _QUANTILE else None
@@ -26,7 +26,7 @@ class AnnotationCollector:
         self._invalid_quantiles = NONE
 
     def collect(self, values: F64Matrix, keys: KeyBytes | None = None) -> None:
-        """Rows were computed. `keys` are looked at unless the name is known."""
+        """Check a block of computed rows. `keys` are only needed if the metric name is not fixed."""
         if self._quantiles is not None:
             self._invalid_quantiles |= annotations.invalid_quantiles(self._quantiles, values)
         if self._checks_names:
@@ -45,5 +45,5 @@ class AnnotationCollector:
             self._names |= dict.fromkeys(name for name in found if not annotations.is_counter_name(name))
 
     def annotations(self) -> Annotations:
-        """All of it."""
+        """The annotations so far."""
         return self._invalid_quantiles | Annotations(annotations.possible_non_counter(name) for name in self._names)

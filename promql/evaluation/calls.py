@@ -1,5 +1,5 @@
-"""Functions of whole vectors, in a table by the name that PromQL gives them: labels, sorting, classic histograms, and
-what stands between scalars and vectors.
+"""Functions over complete vectors, by their PromQL names: labels, sorting, classic histograms, and conversions between
+scalars and vectors.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,14 +27,14 @@ AnnotatedValue = tuple[Value, Annotations]
 
 
 def as_vector(value: Value) -> Vector:
-    """A value that is a vector, since types were checked."""
+    """The value as a vector. The type check guarantees its type."""
     if not isinstance(value, Vector):
         raise TypeError(f"a {type(value).__name__} where a Vector was expected")
     return value
 
 
 def as_scalar(value: Value) -> F64s:
-    """A value that is a scalar."""
+    """The values of a scalar."""
     if not isinstance(value, Scalar):
         raise TypeError(f"a {type(value).__name__} where a Scalar was expected")
     return value.values
@@ -62,7 +62,7 @@ def _histogram_fraction(node: Call, arguments: Arguments) -> AnnotatedValue:
 
 def _label_replace(_node: Call, arguments: Arguments) -> AnnotatedValue:
     vector, target = as_vector(arguments[0]), _text(arguments[1])
-    # A target that is not UTF-8 is an error; otherwise such bytes are shown as answers show them.
+    # A target that is not UTF-8 is an error. In the other arguments, such bytes are replaced as in answers.
     replacement, source, expression = (as_utf8(_text(one)) for one in arguments[2:])
     return merge_equal(label_replace(vector.keys, target, replacement, source, expression), vector.values), NONE
 
@@ -96,7 +96,7 @@ def _sort(node: Call, arguments: Arguments) -> AnnotatedValue:
     if node.grid.count > 1:
         return vector, Annotations((annotations.sort_in_range_query(node.span),))
     if not node.grid.count:
-        # A subquery whose range has none of its steps.
+        # A subquery whose range contains none of its steps.
         return vector, NONE
     rows = sorted_rows(vector.values[:, 0], is_descending=node.function == "sort_desc")
     return Vector(take_keys(vector.keys, rows), vector.values[rows]), NONE

@@ -1,4 +1,4 @@
-"""The rest of a plan, evaluated over what its fragments gave."""
+"""Evaluates the rest of a plan over the results of its fragments."""
 
 from collections.abc import Callable, Mapping
 
@@ -25,12 +25,12 @@ from strandline.promql.values import Samples, Scalar, Text, Value, Vector
 from strandline.promql.windows import WINDOW_FUNCTIONS, evaluate_window, samples_of, without_stale
 
 FragmentValue = Vector | Samples
-"""What a fragment gave: rows, aggregated if it says so, or samples."""
+"""The result of a fragment: rows, aggregated if the fragment has a grouping, or samples."""
 _KEEP_NAMES = frozenset(name for name, function in WINDOW_FUNCTIONS.items() if function.keeps_name)
 
 
 class Evaluator:
-    """Evaluates one query. `check` is called between the nodes, and ends the evaluation by raising."""
+    """Evaluates one query. `check` is called before each node and may raise to end the evaluation."""
 
     def __init__(
         self,
@@ -39,12 +39,12 @@ class Evaluator:
         annotations: Annotations,
         budget: Budget | None = None,
     ) -> None:
-        """`told` is what the fragments had to say. `budget` is told what is held."""
+        """`annotations` are those of the fragments."""
         self._fetched, self._check = fetched, check
         self.annotations = annotations
         self.budget = budget or Budget()
         self.cells = sum(map(cells_of, fetched.values()))
-        """How many are held: those of the fragments, and of the values that others are being computed from."""
+        """The number of cells held: those of the fragments, and of the operands of unfinished nodes."""
         self.budget.hold(self.cells)
 
     def evaluate(self, node: nodes.Node) -> Value:
@@ -53,7 +53,7 @@ class Evaluator:
         before = self.cells
         value = self._value(node)
         if not isinstance(node, nodes.Fetched):
-            # What the value was computed from is still there.
+            # The operands are still in memory.
             self._reserve_cells(cells_of(value))
             self.cells = before + cells_of(value)
         return value
@@ -100,10 +100,10 @@ class Evaluator:
                 self.annotations |= found
                 return value
             case _:
-                raise TypeError(f"{type(node).__name__} is only the whole of a query, or part of a fragment")
+                raise TypeError(f"{type(node).__name__} is only valid as a complete query or in a fragment")
 
     def samples(self, node: nodes.Samples) -> Samples:
-        """Those of a range selector that is the whole query, without stale markers."""
+        """The samples of a query that is a range selector, without staleness markers."""
         return without_stale(self._samples(samples_fragment(node)))
 
     def _samples(self, fragment: AnyFragment) -> Samples:
@@ -118,7 +118,7 @@ class Evaluator:
             raise TypeError("a fragment of rows gave samples")
         if fragment.grouping is not None or not fragment.drops_name:
             return found
-        # A range function refuses equal label sets even if no step has both.
+        # After a range function, equal label sets are an error even if no step has a sample of both.
         return without_names(found, may_merge=bool(fragment.chain))
 
     def _vector(self, node: nodes.Node) -> Vector:

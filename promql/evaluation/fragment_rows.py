@@ -1,5 +1,5 @@
-"""The rows of a fragment: its window function and its chain over the samples of some series. What a shard computes for
-each block of series, and what the front computes for series whose samples it has fetched.
+"""Evaluates the window function and the chain of a fragment over the samples of some series. A shard does this for each
+block of series, and the front for series whose samples it has fetched.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,7 @@ from strandline.promql.windows import evaluate_window, latest, latest_time, with
 
 
 def fragment_rows(fragment: Fragment, samples: Samples) -> F64Matrix:
-    """A row for each series of the samples, in their order: all of a fragment but its aggregation. Keys are not looked
-    at.
-    """
+    """One row for each series of the samples, in their order, before the aggregation. Keys are not read."""
     values = _window(fragment, samples)
     for link in fragment.chain:
         values = _linked(values, link, fragment.times)
@@ -34,7 +32,7 @@ def _window(fragment: Fragment, samples: Samples) -> F64Matrix:
 
 
 def numbers(parameters: Sequence[tuple[float, ...]], count: int) -> tuple[F64s, ...]:
-    """Parameters with a number for each step."""
+    """Parameters with one number for each step."""
     return tuple(per_step(one, count) for one in parameters)
 
 

@@ -1,4 +1,4 @@
-"""A prepared query as a tree that people can read: what the shards evaluate, and what the front makes of it. Pure."""
+"""Describes the plan of a prepared query for users: what the shards evaluate, and what the front computes. Pure."""
 
 from dataclasses import dataclass
 
@@ -27,8 +27,8 @@ from strandline.promql.values import Grid
 
 @dataclass(frozen=True, slots=True)
 class FrontNode:
-    """A step that the front computes, from what is below it. `fragment` is the number of the fragment that the step
-    reads, from 1; 0 if it reads none.
+    """An operation of the front, whose operands are `children`. `fragment` is the number of the fragment that it reads,
+    from 1; 0 if it reads none.
     """
 
     operation: str
@@ -38,8 +38,8 @@ class FrontNode:
 
 @dataclass(frozen=True, slots=True)
 class ShardFragment:
-    """What every shard evaluates over its own series. Times are milliseconds; `first` and `last` bound the samples that
-    are read. Texts are empty where there is nothing of the kind. What `returns` says goes to the front.
+    """What every shard evaluates over its own series. `first` and `last` are the times of the samples that are read, in
+    milliseconds. `returns` is what a shard returns to the front. Parts that a fragment lacks are empty.
     """
 
     number: int
@@ -57,14 +57,14 @@ class ShardFragment:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The plan of a query."""
+    """The description of a plan."""
 
     front: FrontNode
     fragments: tuple[ShardFragment, ...]
 
 
 def explain(prepared: Prepared) -> Explanation:
-    """The plan of a prepared query."""
+    """Describe the plan of a prepared query."""
     numbers = {fragment: number for number, fragment in enumerate(prepared.fragments, 1)}
     fragments = tuple(_fragment(number, fragment) for fragment, number in numbers.items())
     return Explanation(_Front(numbers).node(prepared.rest), fragments)
@@ -131,7 +131,7 @@ def _fragment(number: int, fragment: AnyFragment) -> ShardFragment:
         selector,
         fragment.first,
         fragment.last,
-        # A selector that is pinned by @ is the same at all steps.
+        # The value of a selector with @ is the same at all steps.
         fragment.ends.count if fragment.ends.step else 1,
         _window(fragment),
         tuple(map(_link, fragment.chain)),

@@ -1,4 +1,4 @@
-"""Fragments as JSON, for the link to shards. The layout has a version: other nodes may speak it, too."""
+"""Encodes fragments as JSON for the connection to shards. The format has a version, because other nodes may use it."""
 
 import struct
 from types import NoneType
@@ -25,13 +25,13 @@ from strandline.promql.windows import WINDOW_FUNCTIONS
 
 VERSION = 1
 MAX_STEPS = 1_000_000
-"""More than any limit of queries allows; what is above it is damaged."""
+"""Above every limit of queries: a fragment with more steps is damaged."""
 _PARAMETERS = {Aggregator.COUNT_VALUES: str, **dict.fromkeys((*RANKING, Aggregator.QUANTILE), tuple)}
-"""Of which type the parameters of aggregations are; others have none."""
+"""The types of the parameters of aggregations. Other aggregations have no parameter."""
 
 
 def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
-    """All of a fragment but its place in the query."""
+    """A fragment without its position in the query."""
     grouping = fragment.grouping
     return {
         "version": VERSION,
@@ -54,15 +54,15 @@ def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
 
 
 def fragment_of_json(data: Any) -> Fragment:
-    """What was written. Raises `ValueError`, `TypeError` or `KeyError` for anything else."""
+    """Decode and check a fragment. Raises `ValueError`, `TypeError` or `KeyError` if the data is invalid."""
     if data["version"] != VERSION:
-        raise ValueError(f"a fragment of version {data['version']!r}; this program has {VERSION}")
+        raise ValueError(f"unsupported version {data['version']!r} of a fragment; this process supports {VERSION}")
     function = _text(data["function"])
     if function not in (LATEST, TIMESTAMP) and function not in WINDOW_FUNCTIONS:
-        raise ValueError(f"there is no function {function!r} over a range")
+        raise ValueError(f"unknown function {function!r} over range vectors")
     ends, times = _grid(data["ends"]), _grid(data["times"])
     if ends.count != times.count:
-        raise ValueError(f"{ends.count} windows belong to {times.count} steps")
+        raise ValueError(f"the fragment has {ends.count} windows for {times.count} steps")
     parameters = tuple(_parameter(one, ends.count) for one in data["parameters"])
     expected = WINDOW_FUNCTIONS[function].parameters if function in WINDOW_FUNCTIONS else 0
     if len(parameters) != expected:
@@ -86,19 +86,19 @@ def _grid_to_json(grid: Grid) -> list[int]:
 def _grid(data: Any) -> Grid:
     start, step, count = map(_whole, data)
     if step < 0 or not 0 <= count <= MAX_STEPS:
-        raise ValueError(f"{count} steps of {step} ms")
+        raise ValueError(f"invalid grid: {count} steps of {step} ms")
     return Grid(start, step, count)
 
 
 def _parameter_to_json(parameter: Parameter) -> str:
-    # Not as numbers: JSON has neither NaN nor infinities.
+    # Not as numbers, because JSON has no NaN or infinities.
     return struct.pack(f"<{len(parameter)}d", *parameter).hex()
 
 
 def _parameter(data: Any, count: int) -> Parameter:
     packed = bytes.fromhex(data)
     if len(packed) % 8:
-        raise ValueError(f"a parameter of {len(packed)} bytes")
+        raise ValueError(f"a parameter has {len(packed)} bytes, which is not a multiple of 8")
     numbers = struct.unpack(f"<{len(packed) // 8}d", packed)
     if len(numbers) not in (1, count):
         raise ValueError(f"a parameter has {len(numbers)} numbers for {count} steps")
@@ -119,17 +119,17 @@ def _link(data: Any, count: int) -> Link:
     match data:
         case ["map", str(function), list(parameters)]:
             if function not in ELEMENTWISE:
-                raise ValueError(f"there is no function {function!r} of single values")
-            # The first of the language's parameters is the vector.
-            most, optional = len(FUNCTIONS[function].parameters) - 1, FUNCTIONS[function].optional
-            if not most - optional <= len(parameters) <= most:
-                raise ValueError(f"{function} has {len(parameters)} parameters, not {most}")
+                raise ValueError(f"unknown function {function!r} of single values")
+            # The first PromQL parameter is the vector.
+            maximum, optional = len(FUNCTIONS[function].parameters) - 1, FUNCTIONS[function].optional
+            if not maximum - optional <= len(parameters) <= maximum:
+                raise ValueError(f"{function} has {len(parameters)} parameters, not {maximum}")
             return MapLink(function, tuple(_parameter(one, count) for one in parameters))
         case ["negate"]:
             return NegateLink()
         case ["operator", str(operator), str(scalar), bool(scalar_is_left), bool(returns_bool)]:
             return OperatorLink(Operator(operator), _parameter(scalar, count), scalar_is_left, returns_bool)
-    raise ValueError(f"{data!r} is no link of a chain")
+    raise ValueError(f"{data!r} is not a link of a chain")
 
 
 def _grouping_parameter_to_json(parameter: Parameter | str | None) -> list[str] | None:
@@ -145,7 +145,7 @@ def _grouping_parameter_to_json(parameter: Parameter | str | None) -> list[str] 
 def _grouping(data: Any, count: int) -> Grouping:
     aggregator, labels, is_without, parameter = data
     if type(is_without) is not bool:
-        raise TypeError(f"{is_without!r} is neither true nor false")
+        raise TypeError(f"{is_without!r} is not a boolean")
     known: Parameter | str | None
     match parameter:
         case None:
@@ -155,20 +155,20 @@ def _grouping(data: Any, count: int) -> Grouping:
         case ["numbers", str(numbers)]:
             known = _parameter(numbers, count)
         case _:
-            raise ValueError(f"{parameter!r} is no parameter of an aggregation")
+            raise ValueError(f"{parameter!r} is not a parameter of an aggregation")
     named = Aggregator(aggregator)
     if type(known) is not _PARAMETERS.get(named, NoneType):
-        raise ValueError(f"{parameter!r} is no parameter of {named}")
+        raise ValueError(f"{parameter!r} is not a parameter of {named}")
     return Grouping(named, tuple(map(_text, labels)), is_without, known)
 
 
 def _text(data: Any) -> str:
     if not isinstance(data, str):
-        raise TypeError(f"{data!r} is no text")
+        raise TypeError(f"{data!r} is not a string")
     return data
 
 
 def _whole(data: Any) -> int:
     if type(data) is not int or not -(1 << 62) < data < 1 << 62:
-        raise ValueError(f"{data!r} is no number of milliseconds")
+        raise ValueError(f"{data!r} is not a valid number of milliseconds")
     return data

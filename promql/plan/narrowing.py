@@ -1,15 +1,15 @@
-"""Filters that the right side of `and` and `unless` takes over from the left side. Pure.
+"""Pushes matchers from the left side of `and` and `unless` to the right side. Pure.
 
 `a{job="x"} and b` keeps a sample of `a` if `b` has a series with the same labels at that step. Each series on the left
-has the job "x", so a series of `b` with another job matches none of them, and need not be read. This holds for every
-label that is matched on, and for any condition on its value alone.
+has the job "x", so a series of `b` with another job can't match and need not be read. This holds for every label that
+is matched on, and for any condition on its value alone.
 
-A filter is pushed only where no error and no annotation depends on the series that it leaves out:
+A matcher is only pushed where no error and no annotation depends on the series that it excludes:
 
-- Not below operators between vectors that match one series with one: more series may be an error there.
-- Not below a function that drops names, unless the series stay distinct without them.
-- Not to functions that tell something of their series: `rate` of what is not named like a counter, say.
-- Not below functions that change labels, and only with labels that an aggregation groups by.
+- Not below arithmetic and comparison operators between vectors, where additional series may be an error.
+- Not below a function that drops metric names, unless the series are distinct without them.
+- Not below a function whose annotations depend on its series, such as `rate` of a metric not named like a counter.
+- Not below functions that change labels, and below an aggregation only for its grouping labels.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ from strandline.promql.plan.splitting import SplitPlan, constant, split_plan
 
 Matchers = tuple[Matcher, ...]
 _FILTERS: Final = frozenset({Operator.AND, Operator.UNLESS})
-# `!=` and `!~` leave most series: the search would cost more, and the reading hardly less.
+# `!=` and `!~` exclude few series: the search would cost more, and reading hardly less.
 _SELECTIVE: Final = frozenset({MatchOp.EQUAL, MatchOp.MATCH})
 _COUNTER_FUNCTIONS: Final = frozenset({"rate", "increase"})
 _RANKING: Final = frozenset({Aggregator.TOPK, Aggregator.BOTTOMK})
@@ -36,8 +36,8 @@ _LABEL_FUNCTIONS: Final = frozenset({"label_replace", "label_join"})
 
 
 def split_narrowed(plan: Node) -> SplitPlan:
-    """The plan with its filters pushed, split into fragments; without them if more fragments would be read. So a
-    selector that is also elsewhere in the query is read once.
+    """Push matchers and split the plan into fragments. Nothing is pushed if that would result in more fragments: a
+    selector that also occurs elsewhere in the query is then read only once.
     """
     parts = split_plan(plan)
     if not _has_filters(plan):
@@ -47,7 +47,7 @@ def split_narrowed(plan: Node) -> SplitPlan:
 
 
 def narrowed(plan: Node) -> Node:
-    """The plan with filters pushed to the right sides of `and` and `unless`."""
+    """The plan with matchers pushed to the right sides of `and` and `unless`."""
     return _narrow(plan, ())
 
 
@@ -58,7 +58,7 @@ def _has_filters(node: Node) -> bool:
 
 
 def _narrow(node: Node, wanted: Matchers) -> Node:  # noqa: PLR0911, PLR0912 - one for each kind
-    """The node, without at least some of the series that do not pass the wanted matchers."""
+    """The node without some or all of the series that the wanted matchers exclude."""
     match node:
         case nodes.Select():
             return _with_pushed(node, wanted if not node.returns_time or _is_distinct(node) else ())
@@ -96,7 +96,7 @@ def _narrow(node: Node, wanted: Matchers) -> Node:  # noqa: PLR0911, PLR0912 - o
 
 
 def _narrow_all(parts: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Each for itself: nothing is wanted of it from above."""
+    """Narrow parts on which no matchers are imposed from above."""
     return tuple(_narrow(one, ()) for one in parts)
 
 
@@ -104,29 +104,29 @@ def _with_pushed(node: nodes.Select | nodes.Window, wanted: Matchers) -> Node:
     pushed = tuple(one for one in wanted if one not in node.matchers)
     if not pushed:
         return node
-    # As they would stand if they had been written there, before the name: equal selectors are read once.
+    # In the order that they have if they are in the query's text, before the name: equal selectors are read once.
     return replace(node, matchers=(*node.matchers[:-1], *pushed, *node.matchers[-1:]), pushed=pushed)
 
 
 def _operation(node: nodes.VectorOperation, wanted: Matchers) -> Node:
     left, right, matching = node.left, node.right, node.matching
     if node.operator in _FILTERS:
-        # The left side's conditions before it was narrowed: those that were pushed to it are wanted anyway.
+        # The conditions of the left side before it was narrowed; those that were pushed to it are in `wanted`.
         conditions = _matched((*wanted, *_guaranteed(left)), matching)
         return replace(node, left=_narrow(left, wanted), right=_narrow(right, tuple(dict.fromkeys(conditions))))
     if node.operator is Operator.OR:
-        # A series of the left side that is left out must not be one that hides a series of the right side.
+        # Matchers on other labels might exclude a series of the left side that hides a series of the right side.
         return replace(node, left=_narrow(left, _matched(wanted, matching)), right=_narrow(right, wanted))
     return replace(node, left=_narrow(left, ()), right=_narrow(right, ()))
 
 
 def _matched(matchers: Matchers, matching: Matching) -> Matchers:
-    """Those of labels that are matched on."""
+    """The matchers of labels that are matched on."""
     return tuple(one for one in matchers if (one.label in matching.labels) == matching.is_on)
 
 
 def _may_lose_series(node: nodes.Window | nodes.SubqueryWindow) -> bool:
-    """Whether a function over ranges refuses no series of this selector, and has nothing to tell of any."""
+    """Whether series may be excluded below a function over ranges: no error and no annotation depends on them."""
     name = fixed_name(node.matchers) if isinstance(node, nodes.Window) else None
     if node.function in _COUNTER_FUNCTIONS and (name is None or not is_counter_name(name)):
         return False
@@ -137,13 +137,13 @@ def _may_lose_series(node: nodes.Window | nodes.SubqueryWindow) -> bool:
 
 
 def _is_valid_quantile(parameter: Node | None) -> bool:
-    """Whether it is a quantile that no warning is about, as far as that is known."""
+    """Whether it is a constant quantile between 0 and 1, about which there is no warning."""
     numbers = None if parameter is None else constant(parameter)
     return numbers is not None and all(0 <= one <= 1 for one in numbers)
 
 
 def _is_distinct(node: Node) -> bool:  # noqa: PLR0911 - one for each kind
-    """Whether it is known that its series stay distinct without metric names."""
+    """Whether the series of a node are known to be distinct without metric names."""
     match node:
         case nodes.Select(matchers=matchers) | nodes.Window(matchers=matchers):
             return fixed_name(matchers) is not None
@@ -164,7 +164,7 @@ def _is_distinct(node: Node) -> bool:  # noqa: PLR0911 - one for each kind
 
 
 def _is_grouped_by(node: nodes.Aggregate, label: str) -> bool:
-    """Whether all series of a group have the same value of a label, and the group as well."""
+    """Whether all series of a group, and the group itself, have the same value of a label."""
     if node.aggregator is Aggregator.COUNT_VALUES and isinstance(node.parameter, nodes.String):
         if label == node.parameter.value:
             return False
@@ -174,8 +174,8 @@ def _is_grouped_by(node: nodes.Aggregate, label: str) -> bool:
 
 
 def _guaranteed(node: Node) -> Matchers:  # noqa: PLR0911 - one for each kind
-    """Conditions that all series of a node fulfil, as far as they come from selectors. None is about a metric's name,
-    which functions drop.
+    """Matchers of selectors that all series of a node satisfy. Matchers on metric names are excluded, because functions
+    drop the name.
     """
     match node:
         case nodes.Select(matchers=matchers) | nodes.Window(matchers=matchers):

@@ -1,4 +1,4 @@
-"""The plan of an expression for the times of a query. Pure."""
+"""Plans an expression for the times of a query. Pure."""
 
 from strandline.index.matchers import Matcher
 from strandline.promql.absence import absent_labels
@@ -29,7 +29,7 @@ from strandline.promql.values import Grid
 
 
 def plan(expression: Expression, times: QueryTimes, *, query: str) -> nodes.Node:
-    """`query` is the text of the expression. Raises `ParseError` for a duration that is no length in this query."""
+    """Plan an expression; `query` is its text. Raises `ParseError` for a duration that is invalid in this query."""
     root = unwrapped(expression)
     planner = _Planner(times, query)
     match root:
@@ -58,15 +58,15 @@ class _Planner:
         )
 
     def ends(self, grid: Grid, offset: Duration | None, at: At | None) -> Grid:
-        """Where windows end for the steps of a grid."""
+        """The timestamps at which windows end, for the steps of a grid."""
         back = 0 if offset is None else self.duration(offset, may_be_negative=True)
         if at is None:
             return Grid(grid.start - back, grid.step, grid.count)
         return Grid(self._times.resolve_at(at) - back, 0, grid.count)
 
     def subquery(self, expression: Subquery, grid: Grid) -> tuple[Grid, Grid]:
-        """Where the windows of a subquery end, and the steps of what is in it: multiples of its own step, the first one
-        behind the beginning of the first window.
+        """The timestamps at which the windows of a subquery end, and its steps: multiples of its own step, from the
+        first one after the start of the first window.
         """
         ends = self.ends(grid, expression.offset, expression.at)
         step = self._times.subquery_step if expression.step is None else self.duration(expression.step)
@@ -79,7 +79,7 @@ class _Planner:
         return nodes.Repeat(self._planned(expression.inner, _one_step(grid)), grid.count)
 
     def hoisted(self, expression: Expression, grid: Grid) -> nodes.Node:
-        """Evaluated once if it is the same at every step."""
+        """Plan an expression. It is evaluated once if it is step-invariant."""
         if grid.count <= 1 or not is_worth_hoisting(expression):
             return self._planned(expression, grid)
         return nodes.Repeat(self._planned(expression, _one_step(grid)), grid.count)
@@ -96,7 +96,7 @@ class _Planner:
                 ends = self.ends(grid, expression.offset, expression.at)
                 return nodes.Select(_matchers(expression), ends, self._times.lookback, grid)
             case MatrixSelector() | Subquery():
-                raise TypeError("a range stands only in a function's argument, or is the whole query")
+                raise TypeError("a range vector is only valid as a function's argument or as the complete query")
             case Negation(inner=inner, is_plus=is_plus):
                 planned = self._planned(inner, grid)
                 return planned if is_plus else nodes.Negate(planned)
@@ -118,7 +118,7 @@ class _Planner:
         return nodes.Aggregate(expression.aggregator, inner, parameter, labels, expression.is_without, grid.count, span)
 
     def _binary(self, expression: Binary, grid: Grid) -> nodes.Node:
-        # If both sides are the same at every step, so is the whole, and somebody above has seen to it.
+        # If both sides are invariant, so is the operation, and the caller has already hoisted it.
         once = is_invariant(expression)
         side = self._planned if once else self.hoisted
         left, right = side(expression.left, grid), side(expression.right, grid)
@@ -151,7 +151,7 @@ class _Planner:
         side = self._planned if is_invariant(expression) else self.hoisted
         planned = tuple(side(one, grid) for one in arguments)
         if name in ELEMENTWISE:
-            # Those of dates are about the time of the step if nothing is given.
+            # Without an argument, date functions use the evaluation timestamp.
             inner = planned[0] if planned else nodes.Call("vector", (nodes.Time(grid),), grid, expression.span)
             return nodes.Map(name, inner, planned[1:], grid)
         labels = _absent_labels(arguments[0]) if name == "absent" else ()
@@ -164,7 +164,7 @@ class _Planner:
         name, length = expression.function.name, self.duration(ranged.range)
         parameters = tuple(self.hoisted(one, grid) for one in arguments if one is not ranged)
         function = "present_over_time" if name == "absent_over_time" else name
-        # What a function has to tell is about its range, or about its parameter.
+        # Annotations of a function concern its first argument: its range or its parameter.
         span = arguments[0].span
         planned: nodes.Node
         if isinstance(ranged, MatrixSelector):
@@ -181,7 +181,7 @@ class _Planner:
 
 
 def _matchers(selector: VectorSelector) -> tuple[Matcher, ...]:
-    """A selector's matchers. No series has bytes that are not UTF-8, and none are sent to shards."""
+    """A selector's matchers, as UTF-8: no series has other bytes, and shards are not sent any."""
     return tuple(Matcher(as_utf8(one.label), one.op, as_utf8(one.value)) for one in selector.matchers)
 
 

@@ -1,4 +1,4 @@
-"""A plan split_plan into fragments, which are evaluated where the samples are, and the rest. Pure."""
+"""Splits a plan into fragments, which shards evaluate next to their samples, and the rest. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,8 +25,8 @@ from strandline.promql.plan.nodes import Fetched, Node
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """The fragments, each once, and the rest, in which `Fetched` stands for what a fragment gives. A `Window` or
-    `Samples` that is left in the rest takes its samples from the fragment of `samples_fragment`.
+    """The distinct fragments, and the rest, in which `Fetched` is the result of a fragment. A `Window` or `Samples` in
+    the rest reads the samples of its `samples_fragment`.
     """
 
     fragments: tuple[AnyFragment, ...]
@@ -34,20 +34,20 @@ class SplitPlan:
 
 
 def split_plan(plan: Node) -> SplitPlan:
-    """Let fragments take as much of a plan as they can."""
+    """Move as much of a plan as possible into fragments."""
     rest = _split(plan)
     return SplitPlan(tuple(dict.fromkeys(_fragments(rest))), rest)
 
 
 def samples_fragment(node: nodes.Window | nodes.Samples) -> SamplesFragment:
-    """The samples that a node of the rest reads."""
+    """The fragment of samples that a node of the rest reads."""
     if isinstance(node, nodes.Samples):
         return SamplesFragment(node.matchers, node.end - node.range + 1, node.end)
     return SamplesFragment(node.matchers, node.ends.start - node.range + 1, node.ends.end, node.pushed)
 
 
 def constant(node: Node) -> Parameter | None:  # noqa: PLR0911 - one for each kind
-    """The scalar that a node gives, one number or one for each step, if no sample has to be read for it."""
+    """The scalar value of a node that reads no samples: one number, or one for each step. None for other nodes."""
     match node:
         case nodes.Number(value=value):
             return (value,)
