@@ -86,7 +86,8 @@ def evaluate_window(
     timestamps: I64s | None = None,
 ) -> F64Matrix:
     """Evaluate a function over the windows of all series. The samples are `without_stale`. Each parameter has one
-    number for each step. `timestamps` are the evaluation timestamps, if `offset` or `@` makes them differ from the grid.
+    number for each step. `timestamps` are the evaluation timestamps, if they differ from the grid due to `offset` or
+    `@`.
     """
     out = np.empty((len(samples.first_sample) - 1, grid.count), dtype=np.float64)
     evaluate_window_into(name, samples, grid, range_ms, parameters, timestamps=timestamps, out=out)

@@ -1,4 +1,4 @@
-"""An expression as a program for the kernel, and running it over a column of texts."""
+"""Compiles an expression to a program for the kernel, and runs it over a column of texts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,18 +23,18 @@ from strandline.promql.regular_expressions.syntax import (
     parse,
 )
 
-# A text takes time as its length times this at most.
+# Matching a text takes time in proportion to its length times the number of instructions.
 _MAX_INSTRUCTIONS: Final = 10_000
 
 
 class Operation(IntEnum):
-    """What an instruction does. The kernel has the same numbers."""
+    """Operations of instructions. The kernel uses the same numbers."""
 
     MATCH = 0
     CHARACTERS = 1
-    """One character of the ranges from `first` up to `second`."""
+    """Match a character of the ranges from `first` up to, not including, `second`."""
     SPLIT = 2
-    """Go on at `first`, and if that fails, at `second`."""
+    """Continue at `first`, or with lower priority at `second`."""
     JUMP = 3
     SAVE = 4
     ASSERT = 5
@@ -42,14 +42,14 @@ class Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Instructions as rows of operation and two operands, and the ranges that they name."""
+    """Instructions, as rows of an operation and two operands, and the ranges of characters that they reference."""
 
     code: I64s
     ranges: I64s
     names: tuple[str, ...]
 
     def find(self, texts: list[str]) -> I64s:
-        """For each text a row: where its first match begins and ends, then where each group does; -1 for none."""
+        """A row for each text: start and end of its first match, then of each group; -1 for none."""
         code_points = np.frombuffer(bytearray("".join(texts).encode("utf-32-le")), dtype=np.uint32)
         offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
         found = np.full((len(texts), 2 * len(self.names)), -1, dtype=np.int64)
@@ -58,7 +58,7 @@ class Program:
 
 
 def compile_expression(expression: str) -> Program:
-    """Read an expression and make its program; `InvalidRegularExpression` if that can't be."""
+    """Compile an expression. Raises `InvalidRegularExpression`."""
     tree = parse(expression)
     return _Compiler().compile(tree)
 
@@ -77,12 +77,12 @@ class _Compiler:
 
     def _emit(self, operation: Operation, first: int = 0, second: int = 0) -> int:
         if len(self.code) >= _MAX_INSTRUCTIONS:
-            raise InvalidRegularExpression(f"the expression has more than {_MAX_INSTRUCTIONS} parts")
+            raise InvalidRegularExpression(f"the expression needs more than {_MAX_INSTRUCTIONS} instructions")
         self.code.append((operation, first, second))
         return len(self.code) - 1
 
     def _split(self, here: int, inside: int, behind: int, *, is_greedy: bool) -> None:
-        """Make the instruction at `here` a choice, whose first branch is tried first."""
+        """Make the instruction at `here` a split, whose first branch has priority."""
         self.code[here] = (Operation.SPLIT, *((inside, behind) if is_greedy else (behind, inside)))
 
     def _add(self, node: Node) -> None:
@@ -126,7 +126,7 @@ class _Compiler:
                 self._emit(Operation.JUMP, choice)
                 self._split(choice, choice + 1, len(self.code), is_greedy=is_greedy)
                 return
-            # What may be empty is repeated once or more, or left out: so Go orders the ways to match it.
+            # x* of an x that may match the empty text is (x+)?: that gives alternatives the same priority as in Go.
             choice = self._emit(Operation.SPLIT) if minimum == 0 else -1
             start = len(self.code)
             self._add(inner)

@@ -1,7 +1,7 @@
-"""Unicode's scripts (Greek, Han), from the table beside this module.
+"""Unicode scripts (Greek, Han), which Python's `unicodedata` lacks.
 
-`scripts.txt` has Go's `unicode.Scripts` (Unicode 15.0), which Prometheus matches with: on each line the name of a
-script and its characters, as ranges of hexadecimal code points. Python's `unicodedata` knows no scripts.
+`scripts.txt` contains Go's `unicode.Scripts` (Unicode 15.0), which Prometheus uses: on each line, the name of a script
+and its characters, as ranges of hexadecimal code points.
 """
 
 from functools import cache
@@ -14,7 +14,7 @@ _TABLE = Path(__file__).with_name("scripts.txt")
 
 @cache
 def script(name: str) -> Ranges | None:
-    """The characters of a script, or None if there is none of that name."""
+    """The characters of a script; None if the name is unknown."""
     text = _table().get(name)
     return tuple(map(_range, text.split())) if text is not None else None
 

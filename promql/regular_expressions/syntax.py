@@ -1,4 +1,4 @@
-"""Reading an expression in Go's syntax (RE2's, with Perl's classes and flags) into a tree."""
+"""Parses an expression in Go's syntax (RE2 with Perl's classes and flags) into a tree."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from strandline.promql.regular_expressions.characters import (
 from strandline.promql.regular_expressions.scripts import script
 
 _MAX_REPEATS: Final = 1000
-# Go goes down to 1000. Trees are walked by functions that call themselves, for which Python has a bound.
+# Go's limit is 1000. Functions over trees are recursive, and Python limits recursion.
 _MAX_DEPTH: Final = 100
 _FLAG_SYNTAX: Final = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
 _NAMED: Final = re.compile(r"\(\?P?<([A-Za-z0-9_]+)>")
@@ -36,13 +36,13 @@ _CLASSES: Final = {"d": DIGITS, "s": SPACE, "w": WORD}
 
 
 class InvalidRegularExpression(Fatal):
-    """Go would not take it, or it needs what is not supported here."""
+    """The expression is invalid in Go, or uses an unsupported feature."""
 
     exit_code = ExitCode.USAGE
 
 
 class Assertion(Enum):
-    """Conditions on a place between characters."""
+    """Zero-width assertions: conditions on a position between characters."""
 
     TEXT_START = 0
     TEXT_END = 1
@@ -61,21 +61,21 @@ class Characters:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One behind the other; the empty text if there are none."""
+    """Parts one after the other. Without parts, it matches the empty text."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """The first that leads to a match."""
+    """Alternatives, of which the first that leads to a match has priority."""
 
     options: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """From `minimum` to `maximum` times, without a bound if that is None; as often as possible, or as seldom."""
+    """From `minimum` to `maximum` times (None: unlimited), as often as possible if `is_greedy`, else as rarely."""
 
     inner: "Node"
     minimum: int
@@ -85,7 +85,7 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group whose place is kept, counted from 1."""
+    """A capturing group, numbered from 1."""
 
     inner: "Node"
     number: int
@@ -96,8 +96,8 @@ Node = Characters | Assertion | Sequence | Alternatives | Repetition | Group
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """An expression. `names` has the name of each group, the whole match first; empty for those without one. Several
-    groups may have the same name.
+    """A parsed expression. `names` are the names of the groups, starting with the full match; empty for those without a
+    name. Several groups may have the same name.
     """
 
     root: Node
@@ -118,13 +118,13 @@ class _OpenGroup:
 
     outer: _Flags
     number: int
-    """0 if its place is not kept."""
+    """0 if the group does not capture."""
     options: list[Node] = field(default_factory=list)
     parts: list[Node] = field(default_factory=list)
 
 
 def parse(expression: str) -> Tree:
-    """Read an expression, or raise `InvalidRegularExpression`."""
+    """Parse an expression. Raises `InvalidRegularExpression`."""
     return _Parser(expression).read()
 
 
@@ -162,7 +162,7 @@ class _Parser:
     # Repetitions and groups
 
     def _take_bounds(self) -> tuple[int, int | None] | None:
-        """Step over a repetition; None at a brace that is mere text."""
+        """Take a repetition. None for a brace that is a literal character."""
         simple = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(self._text[self._at])
         if simple is not None:
             self._at += 1
@@ -170,7 +170,7 @@ class _Parser:
         counted = _REPEAT.match(self._text, self._at)
         if counted is None:
             return None
-        # The lengths first: Python refuses to read numbers of thousands of digits.
+        # The lengths are checked first: Python refuses to parse numbers with thousands of digits.
         if max(len(counted[1]), len(counted[3] or "")) > 4:
             raise self._error("invalid repeat count")
         minimum = int(counted[1])
@@ -203,7 +203,7 @@ class _Parser:
             self._set_flags(flags[1], flags[2] or "")
             self._at = flags.end()
             if flags[3] == ")":
-                # Flags alone hold until the end of the group around them.
+                # Flags without a group apply until the end of the enclosing group.
                 return
         elif self._text.startswith("(?", self._at):
             named = _NAMED.match(self._text, self._at)
@@ -243,7 +243,7 @@ class _Parser:
         options = (*group.options, _sequence(group.parts))
         return options[0] if len(options) == 1 else Alternatives(options)
 
-    # Characters and places
+    # Characters and assertions
 
     def _take_atoms(self, character: str) -> list[Node]:
         if character == "\\":
@@ -284,7 +284,7 @@ class _Parser:
         return [Characters(ranges)] if ranges is not None else [self._literal(self._take_escaped_code())]
 
     def _take_named_class(self) -> Ranges | None:
-        r"""Step over \d, \pL, [:alpha:] and the like, if there is one here."""
+        r"""Take a class such as \d, \pL or [:alpha:]; None if there is none at this position."""
         letter = self._text[self._at + 1 : self._at + 2]
         if self._text.startswith("\\", self._at) and letter.lower() in _CLASSES and letter:
             self._at += 2
@@ -301,7 +301,7 @@ class _Parser:
         name = unicode[3] if unicode[4] is None else unicode[4]
         ranges = category(name) or script(name)
         if ranges is None:
-            raise self._error(f"{name!r}, which is neither a general category nor a script of Unicode,")
+            raise self._error(f"unknown Unicode category or script {name!r}")
         self._at = unicode.end()
         return self._named(ranges, is_negated=(unicode[1] == "P") != bool(unicode[2]))
 
@@ -333,7 +333,7 @@ class _Parser:
         self._at += is_negated
         first = self._at
         members: list[tuple[int, int]] = []
-        # A ] that comes first is a member.
+        # A ] in the first position is a member.
         while self._at == first or not self._text.startswith("]", self._at):
             if self._at >= len(self._text):
                 self._at = opened
@@ -369,7 +369,7 @@ def _sequence(parts: list[Node]) -> Node:
 
 
 def _repeats(node: Node) -> int:
-    """How often repetitions with bounds copy what is inside of them, at most."""
+    """The maximum number of copies that nested counted repetitions make of a part."""
     match node:
         case Repetition(inner, minimum, maximum):
             return max(1, minimum if maximum is None else maximum) * _repeats(inner)

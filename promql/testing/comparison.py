@@ -1,4 +1,4 @@
-"""What differs between a result and what a script expects. Each function gives a text, empty if nothing differs."""
+"""Compares results with what a script expects. Each function returns a text, which is empty if nothing differs."""
 
 import math
 import struct
@@ -24,7 +24,7 @@ Points = Sequence[tuple[int, float]]
 
 
 def difference(evaluation: Evaluation, result: Result) -> str:
-    """Between the value of a result and the expected one."""
+    """The difference between the value of a result and the expected one."""
     expected = evaluation.expected
     match result.kind:
         case ValueType.STRING:
@@ -43,14 +43,16 @@ def difference(evaluation: Evaluation, result: Result) -> str:
 
 
 def vector_difference(expected: Expected, found: Sequence[tuple[LabelKey, Points]]) -> str:
-    """Between the expected series and those of an instant vector, each of which has one point."""
+    """The difference between the expected series and those of an instant vector, which have one point each."""
     wanted = {_key(one.labels): one for one in expected.series}
     if why := _series_difference(wanted, found):
         return why
     for place, (key, points) in enumerate(found):
         value = wanted[key].values[0]
         if expected.is_ordered and _key(expected.series[place].labels) != key:
-            return f"expected {shown_labels(expected.series[place].labels)} at place {place + 1}, got {_shown_key(key)}"
+            return (
+                f"expected {shown_labels(expected.series[place].labels)} at position {place + 1}, got {_shown_key(key)}"
+            )
         if value is None or not is_close(value, points[0][1]):
             return f"expected {_shown(value)} for {_shown_key(key)}, got {_shown(points[0][1])}"
     return ""
@@ -59,9 +61,9 @@ def vector_difference(expected: Expected, found: Sequence[tuple[LabelKey, Points
 def _matrix_difference(evaluation: Evaluation, found: Sequence[tuple[LabelKey, Points]]) -> str:
     expected, timestamps = evaluation.expected, evaluation.points
     if expected.is_ordered:
-        return "expected an order, but the series of a range query are always in the order of their labels"
+        return "expect ordered has no effect: the series of a range query are always in the order of their labels"
     if timestamps is None:
-        return "got a range vector; write expect range vector if that is right"
+        return "got a range vector; write expect range vector if this is expected"
     if any(one > other for (one, _), (other, _) in pairwise(found)):
         return "the series are not in the order of their labels"
     wanted = {_key(one.labels): one for one in expected.series}
@@ -84,7 +86,7 @@ def _series_difference(wanted: Mapping[LabelKey, SeriesLine], found: Sequence[tu
             return f"unexpected series {_shown_key(key)} with {_shown_points(points)}"
     there = {key for key, _ in found}
     missing = [one for key, one in wanted.items() if key not in there]
-    return f"expected series {shown_labels(missing[0].labels)}, which is not there" if missing else ""
+    return f"expected series {shown_labels(missing[0].labels)} is missing" if missing else ""
 
 
 def _points_difference(wanted: Points, found: Points) -> str:
@@ -104,7 +106,7 @@ def _scalar_difference(expected: Expected, number: float) -> str:
 
 
 def annotation_difference(expected: ExpectedAnnotations, found: Sequence[str], what: str) -> str:
-    """Between the expected and the found annotations of one level, which is called `what`."""
+    """The difference between the expected and the actual annotations of one level, whose name is `what`."""
     if expected.none:
         return f"unexpected {what}: {found[0]}" if found else ""
     if not expected.texts:
@@ -119,7 +121,7 @@ def annotation_difference(expected: ExpectedAnnotations, found: Sequence[str], w
 
 
 def series_of(result: Result) -> list[tuple[LabelKey, Points]]:
-    """The series of a result in its order, each with its points."""
+    """The series of a result, in order, with their points."""
     points = result.points
     if points is None:
         return []
@@ -131,7 +133,7 @@ def series_of(result: Result) -> list[tuple[LabelKey, Points]]:
 
 
 def is_close(one: float, other: float) -> bool:
-    """As Prometheus compares: relatively, NaN equals NaN, and a stale marker only another one."""
+    """Prometheus' comparison: relative; NaN equals NaN, and a staleness marker only equals another one."""
     if _is_stale(one) or _is_stale(other):
         return _is_stale(one) and _is_stale(other)
     if one == other or (math.isnan(one) and math.isnan(other)):
@@ -143,7 +145,7 @@ def is_close(one: float, other: float) -> bool:
 
 
 def shown_labels(labels: Labels) -> str:
-    """A label set as a script writes it."""
+    """A label set in the notation of scripts."""
     rest = ", ".join(f"{label}={quoted(value)}" for label, value in sorted(labels.items()) if label != "__name__")
     name = labels.get("__name__", "")
     return f"{name}{{{rest}}}" if rest or not name else name

@@ -1,4 +1,4 @@
-"""Test scripts to commands. Raises `ScriptError` with the line."""
+"""Parses test scripts into commands. Raises `ScriptError` with the line."""
 
 import re
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ _BUCKETS = re.compile(r"(?P<base>.+)_(?:bucket|count|sum)")
 
 
 def parse_script(text: str) -> tuple[Command, ...]:
-    """The commands of a script, in their order."""
+    """The commands of a script, in order."""
     lines = [line.strip() for line in text.split("\n")]
     lines = ["" if line.startswith("#") else line for line in lines]
     commands, place = list[Command](), 0
@@ -54,7 +54,7 @@ def parse_script(text: str) -> tuple[Command, ...]:
             place += 1
             continue
         end = place + 1
-        # A command ends at the next line that is empty or a comment; `clear` has only the one.
+        # A command ends at the next empty line or comment; `clear` has one line.
         word = lines[place].split(maxsplit=1)[0].lower()
         if word != "clear":
             while end < len(lines) and lines[end]:
@@ -90,7 +90,7 @@ def _load(lines: Sequence[str], first: int) -> Load:
         times = tuple(at * step for at, value in enumerate(found.values) if value is not None)
         if found.labels == started:
             unsupported.append(Unsupported(found.labels, times, START_TIMESTAMPS))
-        # Of two lines for one series the last one counts.
+        # Of two lines for the same series, the last one is used.
         series[tuple(sorted(found.labels.items()))] = found
         if found.histograms:
             of_histograms = tuple(at * step for at in found.histograms)
@@ -124,12 +124,12 @@ def _evaluation(lines: Sequence[str], first: int) -> Evaluation:
     is_instant = head.re is _INSTANT
     expected = expectations.finished(first)
     if is_instant and points is None and any(len(one.values) != 1 for one in expected.series):
-        raise ScriptError("a series of an instant evaluation has one value, unless expect range vector is there", first)
+        raise ScriptError("a series of an instant evaluation has one value, except with expect range vector", first)
     return Evaluation(first, head["query"], times, expected, points)
 
 
 class _Expectations:
-    """Gathers the lines below `eval`."""
+    """Collects the lines below `eval`."""
 
     def __init__(self, form: str | None) -> None:
         self._series: list[SeriesLine] = []
@@ -148,7 +148,7 @@ class _Expectations:
             self._texts[form].append(ExpectedMessage())
 
     def take(self, line: str, number: int) -> bool:
-        """Read a line. Whether it is the last one that counts."""
+        """Parse a line. Returns whether the following lines are ignored."""
         if self._old_failure is not None and (old := _OLD_FAILURE.fullmatch(line)):
             self._old_failure = _text("regex" if old["how"] == "regexp" else "msg", old["message"], number)
             return True
@@ -169,7 +169,7 @@ class _Expectations:
         found = _EXPECT.fullmatch(line)
         if found is None:
             raise ScriptError(
-                "write: expect fail, warn, info, no_warn, no_info or ordered, and msg:TEXT or regex:PATTERN behind the "
+                "write: expect fail, warn, info, no_warn, no_info or ordered, and msg:TEXT or regex:PATTERN after the "
                 "first three; or expect string, or expect range vector",
                 number,
             )
@@ -179,10 +179,10 @@ class _Expectations:
             self._texts[found["what"]].append(_text(found["how"], found["message"], number))
 
     def finished(self, line: int) -> Expected:
-        """All of it."""
+        """The expected result."""
         failures = [*self._texts["fail"], *([self._old_failure] if self._old_failure is not None else [])]
         if len(failures) > 1:
-            raise ScriptError("an evaluation fails only once: keep one expect fail", line)
+            raise ScriptError("an evaluation may have only one expect fail", line)
         return Expected(
             tuple(self._series),
             self._scalar,
@@ -196,7 +196,7 @@ class _Expectations:
     def _annotated(self, what: str, line: int) -> ExpectedAnnotations:
         texts, none = tuple(self._texts[what]), bool(self._texts[f"no_{what}"])
         if texts and none:
-            raise ScriptError(f"expect {what} and expect no_{what} exclude each other", line)
+            raise ScriptError(f"expect {what} and expect no_{what} are mutually exclusive", line)
         return ExpectedAnnotations(texts, none)
 
 
@@ -228,7 +228,7 @@ def _points(found: re.Match[str], number: int) -> range:
     if end < start:
         raise ScriptError(f"the end ({found['end']}) is before the start ({found['start']})", number)
     if step <= 0:
-        raise ScriptError("the step must be above zero", number)
+        raise ScriptError("the step must be positive", number)
     return range(start, end + 1, step)
 
 

@@ -176,7 +176,7 @@ def test_expressions_that_are_none_are_refused(expression: str) -> None:
 def test_a_class_that_is_not_known_is_named() -> None:
     with pytest.raises(EvaluationError) as refused:
         label_replace(made({"s": "a"}), "t", "x", "s", r"a\p{Klingon}")
-    assert "'Klingon', which is neither a general category nor a script of Unicode" in refused.value.remedy
+    assert "unknown Unicode category or script 'Klingon'" in refused.value.remedy
 
 
 def test_a_target_that_is_no_label_is_refused() -> None:
