@@ -14,7 +14,7 @@ STDDEV, STDVAR = 0, 1
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _include(number, count, mean, mean_lost, squares, squares_lost):
-    """Welford's algorithm with compensated sums: one sample more for each of some windows."""
+    """Welford's algorithm with compensated sums: add a sample to each of several windows."""
     for window in range(len(count)):
         count[window] += 1
         distance = number - (mean[window] + mean_lost[window])
@@ -26,8 +26,8 @@ def _include(number, count, mean, mean_lost, squares, squares_lost):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def deviations(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: STDDEV, STDVAR. It goes from sample to sample, and over all windows that have
-    it: a window's next sum waits for the last one, and those of different windows are computed at the same time.
+    """A window kernel with the variants STDDEV and STDVAR. The outer loop is over samples, the inner one over the
+    windows that contain the sample: sums of different windows are independent, so the CPU can compute them in parallel.
     """
     low = np.empty(count, dtype=np.int64)
     high = np.empty(count, dtype=np.int64)

@@ -1,4 +1,6 @@
-"""`rate`, `increase` and `delta`: the difference between the ends of a window, extrapolated to its bounds."""
+"""`rate`, `increase` and `delta`: the difference between the last and the first sample of a window, extrapolated to the
+window's bounds.
+"""
 
 import numpy as np
 from numba import njit
@@ -11,13 +13,15 @@ RATE, INCREASE, DELTA = 0, 1, 2
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _seconds(milliseconds):
-    """As Go converts a duration: rounding may differ from a plain division."""
+    """Go's conversion of a duration, whose rounding may differ from a plain division."""
     return milliseconds // 1000 + (milliseconds % 1000 * 1_000_000) / 1e9
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _find_resets(value, resets):
-    """Which samples are less than the one before. How many there are; mostly none, which is quick to see."""
+    """Write the positions of the samples that are below the previous one to `resets`. Returns their number. The first
+    loop, which vectorises, handles the common case without resets.
+    """
     falls = 0
     for at in range(len(value) - 1):
         falls += value[at + 1] < value[at]
@@ -32,7 +36,7 @@ def _find_resets(value, resets):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _add_resets(value, resets, begin, low, high, increase):
-    """A counter that fell has been at zero between: what it had before counts, too."""
+    """Add the value before each reset: the counter restarted at zero."""
     first = 0
     for at in range(len(low)):
         while first < len(resets) and begin + resets[first] <= low[at]:
@@ -47,8 +51,8 @@ def _add_resets(value, resets, begin, low, high, increase):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _extrapolate(to_start, to_end, covered, intervals, first_value, increase, is_counter, divisor):
-    """Scale each rise to its whole window. A bound that is 1.1 average intervals away or further is not reached: the
-    series is taken to begin or end half an interval from its sample. A counter begins no earlier than at zero.
+    """Scale each increase to the length of its window. If a bound is at least 1.1 average intervals away from the
+    sample, the series is assumed to start or end half an interval from it. A counter is not extrapolated below zero.
     """
     for at in range(len(increase)):
         seconds = covered[at] / 1000
@@ -68,8 +72,8 @@ def _extrapolate(to_start, to_end, covered, intervals, first_value, increase, is
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extrapolated(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: RATE, INCREASE, DELTA. Resets are found once a series; a window adds up its
-    own. The extrapolation has no dependencies between windows, so it is computed for several at a time.
+    """A window kernel with the variants RATE, INCREASE and DELTA. Resets are found once per series, and each window
+    adds its own. Windows are extrapolated in a separate loop without dependencies, which vectorises.
     """
     is_counter = variant != DELTA
     divisor = _seconds(length) if variant == RATE else 1.0

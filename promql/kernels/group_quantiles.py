@@ -1,6 +1,6 @@
-"""The aggregation `quantile`: of the values of each group and step, by selection and not by sorting.
+"""The aggregation `quantile` for each group and step, by selection (quickselect) instead of sorting.
 
-"No sample" is told by its bits.
+"No sample" is recognised by its bits.
 """
 
 import numpy as np
@@ -15,8 +15,9 @@ U64 = np.uint64
 
 @njit(cache=True, nogil=True)
 def _select(values, first, behind, wanted, state):
-    """Move the values so that the one at `wanted` is where a sort would put it, with none above it before and none
-    below it behind. Pivots are drawn at random, so that no order of values is slow. Gives the state of the draw.
+    """Quickselect: move the values so that the one at `wanted` is the same as after sorting, with no larger value
+    before it and no smaller one after it. Pivots are random, so that no order of values is slow. Returns the state of
+    the random generator.
     """
     while behind - first > 1:
         state ^= state << U64(13)
@@ -44,7 +45,7 @@ def _select(values, first, behind, wanted, state):
 
 @njit(cache=True, nogil=True)
 def _quantile(values, count, nans, quantile, state):
-    """The quantile of values of which the first `nans` are NaN, which is below all numbers."""
+    """The quantile of values, of which the first `nans` are NaN. NaN is below all numbers."""
     if np.isnan(quantile):
         return np.nan, state
     if quantile < 0.0:

@@ -1,4 +1,4 @@
-"""What an instant selector sees at each step: the latest sample, unless it is too old or a stale marker."""
+"""Instant selectors: the latest sample at each step, unless it is outside of the lookback delta or a staleness marker."""
 
 import numpy as np
 from numba import njit
@@ -11,7 +11,7 @@ VALUE, TIME = 0, 1
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def latest(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """As a window kernel, but for samples with stale markers. Variants: VALUE; TIME, in seconds."""
+    """Like a window kernel, but for samples with staleness markers. Variants: VALUE; TIME, in seconds."""
     bits = value.view(np.int64)
     for series in range(len(first_sample) - 1):
         begin = high = first_sample[series]

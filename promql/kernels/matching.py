@@ -1,4 +1,4 @@
-"""Which rows of two matrices meet, and at which steps several rows of one group have samples."""
+"""Vector matching: pairs of matching rows, and steps at which several rows of one group have samples."""
 
 import numpy as np
 from numba import njit
@@ -29,9 +29,9 @@ def _overlap(one, other):
 
 @njit(cache=True, nogil=True)
 def pair_rows(many_bits, many_group, one_bits, members, first_member, many_rows, one_rows):
-    """Pairs of a row of the "many" side and one of the "one" side in the same group; gives how many. Group g of the
-    "one" side are the rows `members[first_member[g] : first_member[g + 1]]`. Where it has several, as when a label has
-    changed its value, a pair counts only if both have a sample at the same step.
+    """Find the pairs of a row of the "many" side and a row of the "one" side in the same group. Returns their number.
+    Group g of the "one" side consists of the rows `members[first_member[g] : first_member[g + 1]]`. If it has several,
+    for example after a label's value changed, a pair is only included if both rows have a sample at the same step.
     """
     count = 0
     for row in range(len(many_group)):
@@ -46,12 +46,12 @@ def pair_rows(many_bits, many_group, one_bits, members, first_member, many_rows,
 
 @njit(cache=True, nogil=True)
 def first_conflict(members, first_member, left_bits, left_rows, right_bits, right_rows, counts):
-    """The first step, of those that count, at which two members of a group have a sample, and the group: -1 and -1 if
-    there is none. Member i has a sample where rows `left_rows[i]` and `right_rows[i]` both have one.
+    """The first step at which two members of a group have a sample, and the group; -1 and -1 if there is none. Only
+    steps in `counts` are checked. Member i has a sample where rows `left_rows[i]` and `right_rows[i]` both have one.
     """
     steps = left_bits.shape[1]
     seen_by = np.full(steps, -1, dtype=np.int64)
-    # Only steps before the first that was found are of interest.
+    # Only steps before the first conflict so far are checked.
     behind, found = steps, -1
     for group in range(len(first_member) - 1):
         start, end = first_member[group], first_member[group + 1]
@@ -70,7 +70,7 @@ def first_conflict(members, first_member, left_bits, left_rows, right_bits, righ
 
 @njit(cache=True, nogil=True)
 def merge_rows(bits, target_of, out):
-    """Put the samples of each row into row `target_of[row]` of `out`, which has none yet."""
+    """Copy the samples of each row to row `target_of[row]` of `out`, which is initially without samples."""
     for row in range(bits.shape[0]):
         target = target_of[row]
         for step in range(bits.shape[1]):
@@ -90,8 +90,8 @@ def mark_present(bits, group_of, present):
 
 @njit(cache=True, nogil=True)
 def filter_rows(bits, group_of, present, is_wanted, out, has_samples):
-    """Keep the samples of rows whose group is present at their step or, unless `is_wanted`, is not. Which rows have a
-    sample left is noted.
+    """Keep the samples of rows whose group is present at their step or, without `is_wanted`, is not. `has_samples` gets
+    whether a row has any sample left.
     """
     for row in range(bits.shape[0]):
         group = group_of[row]

@@ -11,7 +11,7 @@ from strandline.promql.values import NO_SAMPLE
 
 @njit(cache=True, nogil=True)
 def _lower_bound(ordered, count, number):
-    """The first place whose number is not less."""
+    """The first position whose number is not less than `number`."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -39,8 +39,8 @@ def _remove(ordered, count, number):
 
 @njit(cache=True, nogil=True)
 def _sort(numbers, count):
-    """Shell's algorithm with Knuth's gaps: as fast as others for some thousand numbers, and compiled in a tenth of the
-    time that numpy's takes.
+    """Shellsort with Knuth's gaps: as fast as other algorithms for a few thousand numbers, and compiled in a tenth of
+    the time of numpy's sort.
     """
     gap = 1
     while gap < count:
@@ -58,7 +58,7 @@ def _sort(numbers, count):
 
 @njit(cache=True, nogil=True)
 def _sorted_window(value, low, high, ordered):
-    """Sort the window's numbers into `ordered`. How many there are without NaN."""
+    """Sort the numbers of a window into `ordered`, without NaNs. Returns their number."""
     count = 0
     for at in range(low, high):
         ordered[count] = value[at]
@@ -69,7 +69,7 @@ def _sorted_window(value, low, high, ordered):
 
 @njit(cache=True, nogil=True)
 def _replace(ordered, count, old, new):
-    """Take one out and put the other in: what lies between them moves by one."""
+    """Remove `old` and insert `new`. The numbers between them move by one position."""
     place = _lower_bound(ordered, count, old)
     while place + 1 < count and ordered[place + 1] < new:
         ordered[place] = ordered[place + 1]
@@ -89,7 +89,7 @@ def _skip_nans(value, at, end):
 
 @njit(cache=True, nogil=True)
 def _slide_window(value, old_low, old_high, low, high, ordered, count):
-    """Make the sorted numbers of one window those of the next. How many they are."""
+    """Update the sorted numbers of one window to those of the next one. Returns their number."""
     removed = _skip_nans(value, old_low, low)
     added = _skip_nans(value, old_high, high)
     while removed < low and added < high:
@@ -109,8 +109,8 @@ def _slide_window(value, old_low, old_high, low, high, ordered, count):
 
 @njit(cache=True, nogil=True)
 def quantile_of_sorted(quantile, ordered, numbers, count):
-    """The quantile of `count` values of which the greatest are the first `numbers` of `ordered`, and all others NaN:
-    NaN sorts first. Between two values it is interpolated.
+    """The quantile of `count` values with linear interpolation. The first `numbers` of `ordered` are the values that
+    are not NaN. NaNs sort first.
     """
     if quantile != quantile:  # noqa: PLR0124 - NaN differs from itself
         return np.nan
@@ -130,8 +130,8 @@ def quantile_of_sorted(quantile, ordered, numbers, count):
 
 @njit(cache=True, nogil=True)
 def quantiles(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel; its parameter is the quantile. Where windows overlap much, the sorted numbers of one become
-    those of the next.
+    """A window kernel; its parameter is the quantile. If windows overlap by half or more, the sorted numbers of one
+    window are updated for the next.
     """
     ordered = np.empty(max_samples(first_sample), dtype=np.float64)
     for series in range(len(first_sample) - 1):

@@ -1,7 +1,7 @@
-"""`topk` and `bottomk`: the best values of each group and step, in heaps. Of equal values the earlier row is better: an
-order of all rows, so that the best of several parts' best are the best of all.
+"""`topk` and `bottomk`: the best values of each group and step, found with heaps. Of equal values, the earlier row is
+better. This is a total order of rows, so the best rows of all blocks are among the best rows of each block.
 
-"No sample" is told by its bits.
+"No sample" is recognised by its bits.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ NO_VALUE = np.float64(NO_SAMPLE)
 
 @njit(cache=True, nogil=True, inline="always")
 def _is_worse(value, place, other, other_place, sign):
-    """Whether a value has to go before another: a lower one, NaN before numbers, and of equal ones the later."""
+    """Whether a value is dropped before another: a lower one, NaN before numbers, of equal ones the later."""
     if value == other:
         return place > other_place
     if np.isnan(value):
@@ -50,11 +50,12 @@ def _sift_down(heap, positions, size, sign):
 
 @njit(cache=True, nogil=True)
 def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, order):
-    """Put the `limits[step]` best of each group and step into `out`, and mark the rows that have one. Best is greatest,
-    or with `sign` -1 least; NaN is worst. Of equal values those that come first in `by_group` are better.
+    """Write the `limits[step]` best values of each group and step to `out`, and mark their rows in `is_chosen`. The
+    best value is the largest, or with `sign` -1 the smallest; NaN is the worst. Of equal values, those that come first
+    in `by_group` are better.
 
-    `order` gets the rows of the first step, group by group, in no order within a group. Gives their number, and whether
-    at any step a value was left out that is equal to one that stayed.
+    `order` gets the chosen rows of the first step, group by group, unordered within a group. Returns their number, and
+    whether at any step a value was dropped that is equal to a chosen one.
     """
     steps = values.shape[1]
     ordered = 0

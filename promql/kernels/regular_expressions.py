@@ -1,7 +1,8 @@
-"""Running the program of a regular expression: all ways through it at once, a character at a time.
+"""Runs the program of a regular expression on texts. This is a Pike VM: it advances all threads (paths through the
+program) by one character at a time.
 
-The ways are kept in the order in which a search that tries one after the other would come to them, and the first that
-matches wins over those behind it, as Go and Perl have it. Time is the text's length times the program's at most.
+Threads are kept in the order in which backtracking would try them. The first thread that matches has priority over
+those after it, as in Go and Perl. The time is at most the length of the text times the length of the program.
 """
 
 import numpy as np
@@ -18,7 +19,7 @@ def _is_word(code):
 
 @njit(cache=True, nogil=True)
 def _assertion_holds(assertion, text, at):
-    """Whether a condition on a place between characters holds."""
+    """Whether a zero-width assertion holds at a position."""
     if assertion == 0:
         return at == 0
     if assertion == 1:
@@ -45,8 +46,9 @@ def _in_ranges(ranges, first, behind, code):
 
 @njit(cache=True, nogil=True)
 def _add_threads(start, code, text, at, current, visited, generation, threads, captures, count, stack):
-    """Add the ways that go on from an instruction without a character, best first, behind the `count` that are there.
-    One that another way has come to before is left out. `current` are the places that this way has saved.
+    """Follow an instruction without consuming a character, and add the threads that it leads to after the existing
+    `count`, in order of priority. An instruction that another thread has already reached is skipped. `current` are the
+    captures of the thread. Returns the number of threads.
     """
     stack[0, 0], stack[0, 1] = start, -1
     depth = 1
@@ -54,7 +56,7 @@ def _add_threads(start, code, text, at, current, visited, generation, threads, c
         depth -= 1
         step, saved = stack[depth, 0], stack[depth, 1]
         if step < 0:
-            # Take back a saved place: the ways behind have not gone there.
+            # Restore a capture: threads of lower priority have not passed it.
             current[-step - 1] = saved
             continue
         if visited[step] == generation:
@@ -87,7 +89,7 @@ def _add_threads(start, code, text, at, current, visited, generation, threads, c
 
 @njit(cache=True, nogil=True)
 def find_matches(code_points, offsets, code, ranges, found):
-    """Write the places of the first match of each text `code_points[offsets[i] : offsets[i + 1]]` into its row."""
+    """Write the captures of the first match in each text `code_points[offsets[i] : offsets[i + 1]]` to row i."""
     size, width = len(code), found.shape[1]
     visited = np.zeros(size, dtype=np.int64)
     threads, next_threads = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
@@ -102,7 +104,7 @@ def find_matches(code_points, offsets, code, ranges, found):
         is_found = False
         for at in range(len(text) + 1):
             if not is_found:
-                # A match that begins here is worse than any that began before.
+                # A match that starts here has lower priority than those that started earlier.
                 for slot in range(width):
                     current[slot] = -1
                 count = _add_threads(0, code, text, at, current, visited, generation, threads, captures, count, stack)

@@ -1,4 +1,4 @@
-"""Functions that need no arithmetic: the first and the last sample of a window, their number, and whether any is."""
+"""Window functions without arithmetic: the first and the last sample of a window, their number, and presence."""
 
 from numba import njit
 
@@ -10,7 +10,7 @@ FIRST, LAST, COUNT, PRESENT = 0, 1, 2, 3
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def selected(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: FIRST, LAST, COUNT, PRESENT."""
+    """A window kernel with the variants FIRST, LAST, COUNT and PRESENT."""
     for series in range(len(first_sample) - 1):
         low = high = first_sample[series]
         end = first_sample[series + 1]

@@ -8,7 +8,7 @@ from strandline.promql.kernels.window import after, max_samples
 from strandline.promql.values import NO_SAMPLE
 
 SUM, AVG = 0, 1
-# Up to here sums of whole numbers are exact, in any order.
+# Sums of integers are exact up to this limit, in any order.
 MAX_EXACT = 9007199254740992.0
 
 
@@ -22,7 +22,7 @@ def _sum(value, low, high):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _incremental_mean(value, low, at, high, total, compensation):
-    """The mean, where the sum of the samples up to `at` is known and that with the next one overflows."""
+    """The mean of a window whose sum overflows with the sample `at`; `total` is the sum of the samples before."""
     mean, compensation = total / (at - low), compensation / (at - low)
     for place in range(at, high):
         count = float(place - low + 1)
@@ -45,7 +45,7 @@ def _mean(value, low, high):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _exact_prefix_sums(value, begin, end, prefix_sums):
-    """Sums of the first samples, if they and all differences between them are exact: whether they are."""
+    """Compute the prefix sums of a series. Returns whether they and their differences are exact."""
     total = size = 0.0
     prefix_sums[0] = 0.0
     for at in range(begin, end):
@@ -60,9 +60,8 @@ def _exact_prefix_sums(value, begin, end, prefix_sums):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sums(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: SUM, AVG. Each window is summed by itself, for what one adds and another takes
-    away would leave NaN, Inf and rounding behind. Whole numbers do not, and sums of them are differences where windows
-    overlap.
+    """A window kernel with the variants SUM and AVG. Each window is summed separately: with differences of prefix sums,
+    NaN, Inf and rounding errors would remain. If windows overlap, differences are used for integers, which are exact.
     """
     overlap = count > 1 and length > step
     prefix_sums = np.empty(max_samples(first_sample) + 1 if overlap else 0, dtype=np.float64)

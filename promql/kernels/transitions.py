@@ -1,4 +1,4 @@
-"""`resets` and `changes`: how often a sample differs from the one before, in each window."""
+"""`resets` and `changes`: the number of samples in a window that are below, or differ from, the previous one."""
 
 import numpy as np
 from numba import njit
@@ -11,13 +11,13 @@ RESETS, CHANGES = 0, 1
 
 @njit(cache=True, nogil=True)
 def _is_change(before, now):
-    """NaN after NaN is none."""
+    """Whether the value changed. NaN after NaN is no change."""
     return now != before and not (now != now and before != before)  # noqa: PLR0124 - NaN differs from itself
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def transitions(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: RESETS, CHANGES. Counted once a series: whole numbers can be subtracted."""
+    """A window kernel with the variants RESETS and CHANGES. Each window is a difference of a series' prefix counts."""
     prefix_counts = np.zeros(max_samples(first_sample) + 1, dtype=np.int64)
     for series in range(len(first_sample) - 1):
         begin = low = high = first_sample[series]

@@ -1,11 +1,11 @@
-"""Where windows begin and end among the samples of a series."""
+"""Finds the samples of windows in a series."""
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
 def after(time, at, end, timestamp):
-    """The first sample from `at` on that is later than `timestamp`; `end` if none is."""
+    """The first sample from `at` on that is later than `timestamp`; `end` if there is none."""
     while at < end and time[at] <= timestamp:
         at += 1
     return at
@@ -13,7 +13,7 @@ def after(time, at, end, timestamp):
 
 @njit(cache=True, nogil=True)
 def find_windows(time, begin, end, start, step, length, low, high):
-    """Which samples of a series are in which window: from `low[j]` up to, not including, `high[j]`."""
+    """Find the samples of each window: from `low[j]` up to, not including, `high[j]`."""
     to = at = begin
     for window in range(len(low)):
         timestamp = start + window * step
@@ -24,7 +24,7 @@ def find_windows(time, begin, end, start, step, length, low, high):
 
 @njit(cache=True, nogil=True)
 def max_samples(first_sample):
-    """The most samples that a series has."""
+    """The maximum number of samples in a series."""
     maximum = 0
     for series in range(len(first_sample) - 1):
         maximum = max(maximum, first_sample[series + 1] - first_sample[series])
