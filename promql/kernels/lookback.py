@@ -1,4 +1,4 @@
-"""Instant selectors: the latest sample at each step, unless it is outside of the lookback delta or a staleness marker."""
+"""Instant selectors: the latest sample at each step, unless it is a staleness marker or out of the lookback delta."""
 
 import numpy as np
 from numba import njit
