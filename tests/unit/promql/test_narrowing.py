@@ -137,7 +137,7 @@ WORDS = Vocabulary(
     metrics=("requests_total", "latency_bucket", "temperature"),
     labels={"job": ("a", "b"), "instance": ("1", "2", "3", ""), "le": ("0.5", "1", "+Inf")},
     durations=("1m", "5m", "7m30s", "20m"),
-    timestamps=(str(START / 1000), "start()", "end()"),
+    moments=(str(START / 1000), "start()", "end()"),
 )
 
 

@@ -19,7 +19,7 @@ WORDS = Vocabulary(
     metrics=("requests_total", "latency_bucket", "temperature"),
     labels={"job": ("a", "b"), "instance": ("1", "2", "3"), "le": ("0.5", "1", "+Inf")},
     durations=("1m", "5m", "7m30s", "20m"),
-    timestamps=("1700001200", "start()", "end()"),
+    moments=("1700001200", "start()", "end()"),
 )
 EXPRESSIONS = 400
 
