@@ -236,7 +236,7 @@ def test_a_parameter_may_change_from_step_to_step() -> None:
 
 
 def test_a_function_with_the_wrong_number_of_parameters_is_refused() -> None:
-    with pytest.raises(ValueError, match="quantile_over_time takes 1 parameters beside its range, not 0"):
+    with pytest.raises(ValueError, match="quantile_over_time takes 1 parameters besides its range, not 0"):
         evaluate_window("quantile_over_time", samples([]), Grid(0, 1, 1), MINUTE)
 
 
