@@ -62,8 +62,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--simulation",
         default=os.environ.get("STRANDLINE_SIMULATION", f"{sys.executable} tests/strandline-sim --jobs 1"),
         metavar="COMMAND",
-        help="the command of the seeded simulation, run in the copy with `--seeds N` for the faults that name seeds; exit"
-        " code 1 means a broken property (default: $STRANDLINE_SIMULATION, else tests/strandline-sim; '' for none)",
+        help="the command of the seeded simulation, run in the copy with `--seeds N` for the faults that name seeds;"
+        " exit code 1 is a broken property (default: $STRANDLINE_SIMULATION, else tests/strandline-sim; '' for none)",
     )
     return parser.parse_args(arguments)
 
