@@ -102,7 +102,7 @@ class _Histograms:
 def _histograms(buckets: Vector) -> _Histograms:
     texts = label_values(buckets.keys, BUCKET_LABEL)
     number_of, first_of = distinct_texts(texts)
-    names = [texts.text(place).decode() for place in first_of.tolist()]
+    names = [texts.text(position).decode() for position in first_of.tolist()]
     parsed = [parse_bound(name) for name in names]
     is_sound = np.array([bound is not None for bound in parsed], dtype=np.bool_)[number_of]
     rows = np.flatnonzero(is_sound)

@@ -29,7 +29,7 @@ _UNITS = {
     "s": _NANOSECONDS,
     "ms": _NANOSECONDS // 1000,
 }
-_ORDER = {unit: place for place, unit in enumerate(_UNITS)}
+_ORDER = {unit: index for index, unit in enumerate(_UNITS)}
 _MAX_NANOSECONDS = (1 << 63) - 1
 _MAX_SECONDS = (1 << 63) / _NANOSECONDS
 

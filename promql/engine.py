@@ -105,12 +105,12 @@ def evaluate(
 def _in_order(samples: Samples) -> Points:
     """The series that have samples, in the order of their labels."""
     counts = np.diff(samples.first_sample)
-    places = np.flatnonzero(counts)
-    keys = take_keys(samples.keys, places)
+    indices = np.flatnonzero(counts)
+    keys = take_keys(samples.keys, indices)
     order = label_order(keys)
-    places = places[order]
-    starts, counts = samples.first_sample[places], counts[places]
-    first = np.zeros(len(places) + 1, dtype=np.int64)
+    indices = indices[order]
+    starts, counts = samples.first_sample[indices], counts[indices]
+    first = np.zeros(len(indices) + 1, dtype=np.int64)
     np.cumsum(counts, out=first[1:])
     rows = np.repeat(starts - first[:-1], counts) + np.arange(int(first[-1]))
     return Points(take_keys(keys, order), first, samples.time[rows], samples.value[rows])

@@ -39,5 +39,5 @@ def parse_error(query: str, span: Span, fault: str) -> ParseError:
     """The error for a part of a query, with Prometheus' message."""
     line = query.count("\n", 0, span.start) + 1
     column = span.start - query.rfind("\n", 0, span.start)
-    place = f"{line}:{column}" if query else "unknown position"
-    return ParseError(f"{place}: parse error: {fault}", span, line, column)
+    position = f"{line}:{column}" if query else "unknown position"
+    return ParseError(f"{position}: parse error: {fault}", span, line, column)

@@ -137,7 +137,7 @@ def _check_one_side(many: Vector, one: Vector, ones: Members, signature_keys: Ke
 
 
 def _refuse_duplicates(keys: KeyBytes, signature: bytes, side: str) -> NoReturn:
-    some = [_shown_labels(keys.key(place)) for place in label_order(keys)[:2]]
+    some = [_shown_labels(keys.key(position)) for position in label_order(keys)[:2]]
     raise EvaluationError(
         f"found duplicate series for the match group {_shown_labels(signature)} on the {side} hand-side"
         f" of the operation: [{', '.join(sorted(some))}]"

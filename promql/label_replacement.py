@@ -26,11 +26,13 @@ def label_replace(keys: KeyBytes, target: str, replacement: str, source: str, ex
         raise EvaluationError(f"invalid destination label name in label_replace(): {target}")
     values = label_values(keys, source)
     number_of, first_of = distinct_texts(values)
-    texts = [values.text(place).decode() for place in first_of.tolist()]
+    texts = [values.text(position).decode() for position in first_of.tolist()]
     found = program.find(texts)
     template = parse_template(replacement, program.names)
     results = [
-        _expanded(template, text, places) for text, places in zip(texts, found.tolist(), strict=True) if places[0] >= 0
+        _expanded(template, text, positions)
+        for text, positions in zip(texts, found.tolist(), strict=True)
+        if positions[0] >= 0
     ]
     is_match = found[:, 0] >= 0
     result_of = np.where(is_match, np.cumsum(is_match) - 1, -1)
@@ -71,7 +73,7 @@ def parse_template(text: str, names: tuple[str, ...]) -> Template:
             continue
         text = rest
         number = _number(name)
-        named = tuple(place for place, other in enumerate(names) if other == name)
+        named = tuple(index for index, other in enumerate(names) if other == name)
         parts.append(named if number is None else (number,) if number < len(names) else ())
     return tuple(part for part in parts if part)
 
@@ -80,7 +82,7 @@ def _take_name(text: str) -> tuple[str, str]:
     """The name after a dollar, or the empty text if there is none, and the rest."""
     in_braces = text.startswith("{")
     body = text[1:] if in_braces else text
-    end = next((place for place, character in enumerate(body) if not _is_in_names(character)), len(body))
+    end = next((index for index, character in enumerate(body) if not _is_in_names(character)), len(body))
     if not in_braces:
         return body[:end], body[end:]
     return (body[:end], body[end + 1 :]) if body.startswith("}", end) else ("", text)
@@ -96,9 +98,9 @@ def _number(name: str) -> int | None:
     return int(name) if is_number and len(name) <= len(str(_MAX_GROUP_NUMBER)) else None
 
 
-def _expanded(template: Template, text: str, places: list[int]) -> str:
-    return "".join(part if isinstance(part, str) else _group(part, text, places) for part in template)
+def _expanded(template: Template, text: str, positions: list[int]) -> str:
+    return "".join(part if isinstance(part, str) else _group(part, text, positions) for part in template)
 
 
-def _group(numbers: tuple[int, ...], text: str, places: list[int]) -> str:
-    return next((text[places[2 * n] : places[2 * n + 1]] for n in numbers if places[2 * n] >= 0), "")
+def _group(numbers: tuple[int, ...], text: str, positions: list[int]) -> str:
+    return next((text[positions[2 * n] : positions[2 * n + 1]] for n in numbers if positions[2 * n] >= 0), "")

@@ -43,9 +43,9 @@ class Texts:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def text(self, place: int) -> bytes:
+    def text(self, position: int) -> bytes:
         """The text at a position."""
-        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
+        return self.data[self.offsets[position] : self.offsets[position + 1]].tobytes()
 
     @classmethod
     def of(cls, texts: Iterable[bytes]) -> "Texts":

@@ -48,16 +48,16 @@ class MemoryShard:
     def select(self, matchers: Sequence[Matcher], first: int, last: int) -> Samples:
         """The samples of the series that all matchers match, from `first` to `last`."""
         is_wanted = matched_by(matchers)
-        places = [place for place, labels in enumerate(self._labels) if is_wanted(labels)]
+        indices = [index for index, labels in enumerate(self._labels) if is_wanted(labels)]
         starts, ends = list[int](), list[int]()
-        for place in places:
-            own = self._time[self._first[place] : self._first[place + 1]]
+        for index in indices:
+            own = self._time[self._first[index] : self._first[index + 1]]
             begin, end = np.searchsorted(own, (first, last + 1))
-            starts.append(int(self._first[place] + begin))
-            ends.append(int(self._first[place] + end))
+            starts.append(int(self._first[index] + begin))
+            ends.append(int(self._first[index] + end))
         rows = np.concatenate([np.arange(0), *(np.arange(*bounds) for bounds in zip(starts, ends, strict=True))])
         counts = np.array([0, *(end - start for start, end in zip(starts, ends, strict=True))], dtype=np.int64)
-        keys = take_keys(self._keys, np.array(places, dtype=np.int64))
+        keys = take_keys(self._keys, np.array(indices, dtype=np.int64))
         return Samples(keys, np.cumsum(counts), self._time[rows], self._value[rows])
 
 

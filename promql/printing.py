@@ -51,8 +51,8 @@ def print_expression(expression: Expression) -> str:  # noqa: PLR0911 - one for 
         case VectorSelector():
             return _selector(expression) + _at_and_offset(expression.at, expression.offset)
         case MatrixSelector(selector=selector):
-            behind = _at_and_offset(selector.at, selector.offset)
-            return f"{_selector(selector)}[{_range(expression.range)}]{behind}"
+            suffix = _at_and_offset(selector.at, selector.offset)
+            return f"{_selector(selector)}[{_range(expression.range)}]{suffix}"
         case Subquery(inner=inner):
             return print_expression(inner) + _subquery_suffix(expression)
         case Call(function=function, arguments=arguments):

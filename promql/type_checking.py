@@ -55,9 +55,9 @@ class _Check:
                 self._subquery(expression)
             case Call():
                 self._count_arguments(expression)
-                for place, argument in enumerate(expression.arguments):
+                for index, argument in enumerate(expression.arguments):
                     self.check(argument)
-                    self._argument(expression, place)
+                    self._argument(expression, index)
             case Aggregation(inner=inner, parameter=parameter):
                 self.check(inner)
                 self._expect(inner, ValueType.VECTOR, "aggregation expression")
@@ -96,20 +96,20 @@ class _Check:
         elif given > parameters and not function.is_variadic:
             raise self._error(call.span, f"expected at most {parameters} {called}")
 
-    def _argument(self, call: Call, place: int) -> None:
+    def _argument(self, call: Call, index: int) -> None:
         function = call.function
-        wanted = function.parameters[min(place, len(function.parameters) - 1)]
-        self._expect(call.arguments[place], wanted, f"call to function {quoted(function.name)}")
+        wanted = function.parameters[min(index, len(function.parameters) - 1)]
+        self._expect(call.arguments[index], wanted, f"call to function {quoted(function.name)}")
 
     def _parameter(self, aggregator: Aggregator, parameter: Expression) -> None:
         wanted = ValueType.STRING if aggregator is Aggregator.COUNT_VALUES else ValueType.SCALAR
         self._expect(parameter, wanted, "aggregation parameter")
 
-    def _expect(self, expression: Expression, wanted: ValueType, place: str) -> None:
+    def _expect(self, expression: Expression, wanted: ValueType, context: str) -> None:
         given = type_of(expression)
         if given is not wanted:
             raise self._error(
-                expression.span, f"expected type {wanted.display_name} in {place}, got {given.display_name}"
+                expression.span, f"expected type {wanted.display_name} in {context}, got {given.display_name}"
             )
 
     def _binary(self, binary: Binary) -> None:

@@ -99,10 +99,10 @@ class FoldingAccumulator:
     def _reserve(self, groups: int) -> None:
         held = len(self._columns[0])
         if groups > held:
-            for place, initial in enumerate(INITIAL[self._aggregator]):
+            for index, initial in enumerate(INITIAL[self._aggregator]):
                 larger = np.full((max(groups, 2 * held), self._steps), initial)
-                larger[: self._groups] = self._columns[place][: self._groups]
-                self._columns[place] = larger
+                larger[: self._groups] = self._columns[index][: self._groups]
+                self._columns[index] = larger
         self._groups = max(self._groups, groups)
 
 

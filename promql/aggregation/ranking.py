@@ -23,7 +23,7 @@ class RankedState:
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    places: Rows
+    rows: Rows
     values: F64Matrix
     first_step: Rows
     """The rows that were chosen at the first step, group by group."""
@@ -75,15 +75,15 @@ class RankingAccumulator:
     def add(self, values: F64Matrix, group_of: Rows, _groups: int, keys: KeyBytes) -> None:
         """Add a block of series."""
         found = _ranked(self._spec.aggregator, keys, values, group_of, self._limits)
-        better = Vector(take_keys(keys, found.places), found.values[found.places])
+        better = Vector(take_keys(keys, found.rows), found.values[found.rows])
         if not len(self._group_of):
-            self._candidates, self._group_of = better, group_of[found.places]
+            self._candidates, self._group_of = better, group_of[found.rows]
             return
         both = _concatenated(self._candidates, better)
-        groups = np.concatenate((self._group_of, group_of[found.places]))
+        groups = np.concatenate((self._group_of, group_of[found.rows]))
         kept = _ranked(self._spec.aggregator, both.keys, both.values, groups, self._limits)
-        self._candidates = Vector(take_keys(both.keys, kept.places), kept.values[kept.places])
-        self._group_of = groups[kept.places]
+        self._candidates = Vector(take_keys(both.keys, kept.rows), kept.values[kept.rows])
+        self._group_of = groups[kept.rows]
 
     def merge_state(self, state: RankedState, group_of: Rows, groups: int) -> None:
         """Merge a state. `group_of` maps its groups to the groups of this accumulator."""

@@ -41,7 +41,7 @@ class AnnotationCollector:
             self._checks_names = False
         elif keys is not None:
             names = label_values(take_keys(keys, rows), METRIC_NAME)
-            found = [names.text(place).decode() for place in distinct_texts(names)[1].tolist()]
+            found = [names.text(position).decode() for position in distinct_texts(names)[1].tolist()]
             self._names |= dict.fromkeys(name for name in found if not annotations.is_counter_name(name))
 
     def annotations(self) -> Annotations:

@@ -185,9 +185,9 @@ class _RowUnion:
 def _positions_in_groups(group_of: Rows, groups: int) -> Rows:
     """The position of each row among the rows of its group."""
     by_group, starts = rows_by_group(group_of, groups)
-    places = np.empty(len(group_of), dtype=np.int64)
-    places[by_group] = np.arange(len(group_of)) - starts[group_of[by_group]]
-    return places
+    positions = np.empty(len(group_of), dtype=np.int64)
+    positions[by_group] = np.arange(len(group_of)) - starts[group_of[by_group]]
+    return positions
 
 
 def _initial(fragment: Fragment) -> tuple[float, ...]:

@@ -43,10 +43,10 @@ def without_names(vector: Vector, *, may_merge: bool = True) -> Vector:
 
 def with_samples(vector: Vector) -> Vector:
     """The vector without the series that have no sample at any step."""
-    places = np.flatnonzero(sample_counts(vector.values))
-    if len(places) == len(vector.keys):
+    rows = np.flatnonzero(sample_counts(vector.values))
+    if len(rows) == len(vector.keys):
         return vector
-    return Vector(take_keys(vector.keys, places), vector.values[places])
+    return Vector(take_keys(vector.keys, rows), vector.values[rows])
 
 
 def points(vector: Vector, grid: Grid, *, in_label_order: bool) -> Points:

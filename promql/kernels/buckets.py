@@ -22,14 +22,14 @@ def _gather(bits, values, rows, bounds, start, end, step, upper, counts):
     number.
     """
     found = 0
-    for place in range(start, end):
-        row = rows[place]
+    for position in range(start, end):
+        row = rows[position]
         if bits[row, step] == NO_SAMPLE_BITS:
             continue
-        if found and upper[found - 1] == bounds[place]:
+        if found and upper[found - 1] == bounds[position]:
             counts[found - 1] += values[row, step]
         else:
-            upper[found] = bounds[place]
+            upper[found] = bounds[position]
             counts[found] = values[row, step]
             found += 1
     return found

@@ -60,8 +60,8 @@ def _copy_labels(at, end, names, name_offsets, is_without, target):
                 return _copy(run, end - run, target)
             break
         length = _length(at)
-        behind = at + 2 + length
-        behind += 2 + _length(behind)
+        label_end = at + 2 + length
+        label_end += 2 + _length(label_end)
         order = -1
         while name < count:
             order = compare_texts(
@@ -72,8 +72,8 @@ def _copy_labels(at, end, names, name_offsets, is_without, target):
             name += 1
         if (order == 0) == is_without:
             target = _copy(run, at - run, target)
-            run = behind
-        at = behind
+            run = label_end
+        at = label_end
     return _copy(run, at - run, target) if run < at else target
 
 
@@ -96,12 +96,12 @@ def _find_text(slots, mask, hashes, word, texts, begins, ends, start, length):
     """
     slot = np.int64(word) & mask
     while True:
-        place = 8 * (np.int64(load_u64(slots + 8 * slot)) - 1)
-        if place < 0:
+        entry = 8 * (np.int64(load_u64(slots + 8 * slot)) - 1)
+        if entry < 0:
             return slot
-        if load_u64(hashes + place) == word:
-            begin = np.int64(load_u64(begins + place))
-            if np.int64(load_u64(ends + place)) - begin == length and _same(texts + begin, start, length):
+        if load_u64(hashes + entry) == word:
+            begin = np.int64(load_u64(begins + entry))
+            if np.int64(load_u64(ends + entry)) - begin == length and _same(texts + begin, start, length):
                 return slot
         slot = (slot + 1) & mask
 
@@ -174,13 +174,13 @@ def find_values(data, offsets, name, starts, ends):
         while at < end:
             length = _length(at)
             value = at + 2 + length
-            behind = value + 2 + _length(value)
+            label_end = value + 2 + _length(value)
             order = compare_texts(at + 2, length, name_at, len(name))
             if order == 0:
-                starts[key], ends[key] = value + 2 - base, behind - base
+                starts[key], ends[key] = value + 2 - base, label_end - base
             if order >= 0:
                 break
-            at = behind
+            at = label_end
 
 
 @njit(cache=True, nogil=True)
@@ -205,25 +205,25 @@ def set_label(data, offsets, name, values, value_offsets, value_of, out, out_off
             target = _copy(start, end - start, target)
             out_offsets[key + 1] = target - out_start
             continue
-        # The label is, or has to be inserted, from `at` up to `behind`.
-        at = behind = start
+        # The label is, or has to be inserted, from `at` up to `label_end`.
+        at = label_end = start
         while at < end:
             length = _length(at)
-            behind = at + 2 + length
-            behind += 2 + _length(behind)
+            label_end = at + 2 + length
+            label_end += 2 + _length(label_end)
             order = compare_texts(at + 2, length, name_at, len(name))
             if order == 0:
                 break
             if order > 0:
-                behind = at
+                label_end = at
                 break
-            at = behind
+            at = label_end
         target = _copy(start, at - start, target)
         value_length = value_offsets[value + 1] - value_offsets[value]
         if value_length:
             target = _put_text(name_at, len(name), target)
             target = _put_text(values_at + value_offsets[value], value_length, target)
-        target = _copy(behind, end - behind, target)
+        target = _copy(label_end, end - label_end, target)
         out_offsets[key + 1] = target - out_start
 
 

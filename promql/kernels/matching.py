@@ -36,10 +36,10 @@ def pair_rows(many_bits, many_group, one_bits, members, first_member, many_rows,
     count = 0
     for row in range(len(many_group)):
         start, end = first_member[many_group[row]], first_member[many_group[row] + 1]
-        for place in range(start, end):
-            if end - start == 1 or _overlap(many_bits[row], one_bits[members[place]]):
+        for position in range(start, end):
+            if end - start == 1 or _overlap(many_bits[row], one_bits[members[position]]):
                 many_rows[count] = row
-                one_rows[count] = members[place]
+                one_rows[count] = members[position]
                 count += 1
     return count
 
@@ -52,20 +52,20 @@ def first_conflict(members, first_member, left_bits, left_rows, right_bits, righ
     steps = left_bits.shape[1]
     seen_by = np.full(steps, -1, dtype=np.int64)
     # Only steps before the first conflict so far are checked.
-    behind, found = steps, -1
+    limit, found = steps, -1
     for group in range(len(first_member) - 1):
         start, end = first_member[group], first_member[group + 1]
         if end - start < 2:
             continue
-        for place in range(start, end):
-            left, right = left_bits[left_rows[members[place]]], right_bits[right_rows[members[place]]]
-            for step in range(behind):
+        for position in range(start, end):
+            left, right = left_bits[left_rows[members[position]]], right_bits[right_rows[members[position]]]
+            for step in range(limit):
                 if counts[step] and left[step] != NO_SAMPLE_BITS and right[step] != NO_SAMPLE_BITS:
                     if seen_by[step] == group:
-                        behind, found = step, group
+                        limit, found = step, group
                         break
                     seen_by[step] = group
-    return (behind, found) if found >= 0 else (-1, -1)
+    return (limit, found) if found >= 0 else (-1, -1)
 
 
 @njit(cache=True, nogil=True)

@@ -24,17 +24,17 @@ def _lower_bound(ordered, count, number):
 
 @njit(cache=True, nogil=True)
 def _insert(ordered, count, number):
-    place = count
-    while place > 0 and ordered[place - 1] > number:
-        ordered[place] = ordered[place - 1]
-        place -= 1
-    ordered[place] = number
+    position = count
+    while position > 0 and ordered[position - 1] > number:
+        ordered[position] = ordered[position - 1]
+        position -= 1
+    ordered[position] = number
 
 
 @njit(cache=True, nogil=True)
 def _remove(ordered, count, number):
-    for place in range(_lower_bound(ordered, count, number), count - 1):
-        ordered[place] = ordered[place + 1]
+    for position in range(_lower_bound(ordered, count, number), count - 1):
+        ordered[position] = ordered[position + 1]
 
 
 @njit(cache=True, nogil=True)
@@ -49,11 +49,11 @@ def _sort(numbers, count):
         gap //= 3
         for at in range(gap, count):
             number = numbers[at]
-            place = at
-            while place >= gap and numbers[place - gap] > number:
-                numbers[place] = numbers[place - gap]
-                place -= gap
-            numbers[place] = number
+            position = at
+            while position >= gap and numbers[position - gap] > number:
+                numbers[position] = numbers[position - gap]
+                position -= gap
+            numbers[position] = number
 
 
 @njit(cache=True, nogil=True)
@@ -70,14 +70,14 @@ def _sorted_window(value, low, high, ordered):
 @njit(cache=True, nogil=True)
 def _replace(ordered, count, old, new):
     """Remove `old` and insert `new`. The numbers between them move by one position."""
-    place = _lower_bound(ordered, count, old)
-    while place + 1 < count and ordered[place + 1] < new:
-        ordered[place] = ordered[place + 1]
-        place += 1
-    while place > 0 and ordered[place - 1] > new:
-        ordered[place] = ordered[place - 1]
-        place -= 1
-    ordered[place] = new
+    position = _lower_bound(ordered, count, old)
+    while position + 1 < count and ordered[position + 1] < new:
+        ordered[position] = ordered[position + 1]
+        position += 1
+    while position > 0 and ordered[position - 1] > new:
+        ordered[position] = ordered[position - 1]
+        position -= 1
+    ordered[position] = new
 
 
 @njit(cache=True, nogil=True)

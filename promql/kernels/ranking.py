@@ -14,12 +14,12 @@ NO_VALUE = np.float64(NO_SAMPLE)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _is_worse(value, place, other, other_place, sign):
+def _is_worse(value, position, other, other_position, sign):
     """Whether a value is dropped before another: a lower one, NaN before numbers, of equal ones the later."""
     if value == other:
-        return place > other_place
+        return position > other_position
     if np.isnan(value):
-        return not np.isnan(other) or place > other_place
+        return not np.isnan(other) or position > other_position
     return sign * value < sign * other
 
 
@@ -61,31 +61,31 @@ def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, o
     ordered = 0
     has_ties = False
     for group in range(len(first_of_group) - 1):
-        first, behind = first_of_group[group], first_of_group[group + 1]
+        first, end = first_of_group[group], first_of_group[group + 1]
         max_limit = 0
         for step in range(steps):
-            max_limit = max(max_limit, min(limits[step], behind - first))
+            max_limit = max(max_limit, min(limits[step], end - first))
         if max_limit < 1:
             continue
         heaps, positions = np.empty((steps, max_limit), dtype=np.float64), np.empty((steps, max_limit), dtype=np.int64)
         sizes, best_lost = np.zeros(steps, dtype=np.int64), np.full(steps, NO_VALUE)
         has_lost = np.zeros(steps, dtype=np.bool_)
-        for place in range(first, behind):
-            row = by_group[place]
+        for position in range(first, end):
+            row = by_group[position]
             value, bit = values[row], bits[row]
             for step in range(steps):
                 if bit[step] == NONE:
                     continue
                 size, limit = sizes[step], limits[step]
                 if size < limit:
-                    heaps[step, size], positions[step, size] = value[step], place
+                    heaps[step, size], positions[step, size] = value[step], position
                     sizes[step] += 1
                     _sift_up(heaps[step], positions[step], size, sign)
                 elif limit > 0:
                     new, worst = value[step], heaps[step, 0]
                     if sign * worst < sign * new or (np.isnan(worst) and not np.isnan(new)):
                         best_lost[step], has_lost[step] = worst, True
-                        heaps[step, 0], positions[step, 0] = new, place
+                        heaps[step, 0], positions[step, 0] = new, position
                         _sift_down(heaps[step], positions[step], size, sign)
                     elif new == worst or np.isnan(worst):
                         best_lost[step], has_lost[step] = worst, True
@@ -93,11 +93,11 @@ def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, o
             if has_lost[step]:
                 worst, lost = heaps[step, 0], best_lost[step]
                 has_ties |= worst == lost or (np.isnan(worst) and np.isnan(lost))
-            for place in range(sizes[step]):
-                row = by_group[positions[step, place]]
-                out[row, step] = heaps[step, place]
+            for position in range(sizes[step]):
+                row = by_group[positions[step, position]]
+                out[row, step] = heaps[step, position]
                 is_chosen[row] = True
-        for place in range(sizes[0]):
-            order[ordered] = by_group[positions[0, place]]
+        for position in range(sizes[0]):
+            order[ordered] = by_group[positions[0, position]]
             ordered += 1
     return ordered, has_ties

@@ -33,14 +33,14 @@ def _assertion_holds(assertion, text, at):
 
 
 @njit(cache=True, nogil=True)
-def _in_ranges(ranges, first, behind, code):
-    end = behind
-    while first < behind:
-        middle = (first + behind) >> 1
+def _in_ranges(ranges, first, high, code):
+    end = high
+    while first < high:
+        middle = (first + high) >> 1
         if ranges[middle, 1] < code:
             first = middle + 1
         else:
-            behind = middle
+            high = middle
     return first < end and ranges[first, 0] <= code
 
 

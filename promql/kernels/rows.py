@@ -23,8 +23,8 @@ def compact(bits, rows, start, step, time, value):
     """Copy the samples of some rows, row by row, with the times of their steps."""
     at = 0
     for row in rows:
-        for place in range(bits.shape[1]):
-            if bits[row, place] != _NONE:
-                time[at] = start + place * step
-                value[at] = bits[row, place]
+        for column in range(bits.shape[1]):
+            if bits[row, column] != _NONE:
+                time[at] = start + column * step
+                value[at] = bits[row, column]
                 at += 1

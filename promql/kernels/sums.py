@@ -24,10 +24,10 @@ def _sum(value, low, high):
 def _incremental_mean(value, low, at, high, total, compensation):
     """The mean of a window whose sum overflows with the sample `at`; `total` is the sum of the samples before."""
     mean, compensation = total / (at - low), compensation / (at - low)
-    for place in range(at, high):
-        count = float(place - low + 1)
+    for index in range(at, high):
+        count = float(index - low + 1)
         kept = (count - 1) / count
-        mean, compensation = add(value[place] / count, kept * mean, kept * compensation)
+        mean, compensation = add(value[index] / count, kept * mean, kept * compensation)
     return mean + compensation
 
 

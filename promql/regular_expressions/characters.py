@@ -49,7 +49,7 @@ def negated(ranges: Ranges) -> Ranges:
     """All other code points."""
     bounds = [0, *(bound for first, last in ranges for bound in (first, last + 1)), LAST + 1]
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
-    return tuple((first, behind - 1) for first, behind in pairs if first < behind)
+    return tuple((first, end - 1) for first, end in pairs if first < end)
 
 
 def in_any_case(ranges: Ranges) -> Ranges:

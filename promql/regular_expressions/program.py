@@ -81,9 +81,9 @@ class _Compiler:
         self.code.append((operation, first, second))
         return len(self.code) - 1
 
-    def _split(self, here: int, inside: int, behind: int, *, is_greedy: bool) -> None:
+    def _split(self, here: int, inside: int, after: int, *, is_greedy: bool) -> None:
         """Make the instruction at `here` a split, whose first branch has priority."""
-        self.code[here] = (Operation.SPLIT, *((inside, behind) if is_greedy else (behind, inside)))
+        self.code[here] = (Operation.SPLIT, *((inside, after) if is_greedy else (after, inside)))
 
     def _add(self, node: Node) -> None:
         match node:

@@ -47,12 +47,11 @@ def vector_difference(expected: Expected, found: Sequence[tuple[LabelKey, Points
     wanted = {_key(one.labels): one for one in expected.series}
     if why := _series_difference(wanted, found):
         return why
-    for place, (key, points) in enumerate(found):
+    for position, (key, points) in enumerate(found):
         value = wanted[key].values[0]
-        if expected.is_ordered and _key(expected.series[place].labels) != key:
-            return (
-                f"expected {shown_labels(expected.series[place].labels)} at position {place + 1}, got {_shown_key(key)}"
-            )
+        if expected.is_ordered and _key(expected.series[position].labels) != key:
+            wanted_labels = shown_labels(expected.series[position].labels)
+            return f"expected {wanted_labels} at position {position + 1}, got {_shown_key(key)}"
         if value is None or not is_close(value, points[0][1]):
             return f"expected {_shown(value)} for {_shown_key(key)}, got {_shown(points[0][1])}"
     return ""
@@ -127,8 +126,8 @@ def series_of(result: Result) -> list[tuple[LabelKey, Points]]:
         return []
     times, values, first = points.time.tolist(), points.value.tolist(), points.first_point.tolist()
     return [
-        (_key(decode_part_key(points.keys.key(place))), list(zip(times[begin:end], values[begin:end], strict=True)))
-        for place, (begin, end) in enumerate(pairwise(first))
+        (_key(decode_part_key(points.keys.key(position))), list(zip(times[begin:end], values[begin:end], strict=True)))
+        for position, (begin, end) in enumerate(pairwise(first))
     ]
 
 

@@ -48,19 +48,19 @@ def parse_script(text: str) -> tuple[Command, ...]:
     """The commands of a script, in order."""
     lines = [line.strip() for line in text.split("\n")]
     lines = ["" if line.startswith("#") else line for line in lines]
-    commands, place = list[Command](), 0
-    while place < len(lines):
-        if not lines[place]:
-            place += 1
+    commands, start = list[Command](), 0
+    while start < len(lines):
+        if not lines[start]:
+            start += 1
             continue
-        end = place + 1
+        end = start + 1
         # A command ends at the next empty line or comment; `clear` has one line.
-        word = lines[place].split(maxsplit=1)[0].lower()
+        word = lines[start].split(maxsplit=1)[0].lower()
         if word != "clear":
             while end < len(lines) and lines[end]:
                 end += 1
-        commands.append(_command(word, lines[place:end], place + 1))
-        place = end
+        commands.append(_command(word, lines[start:end], start + 1))
+        start = end
     return tuple(commands)
 
 

@@ -1,4 +1,4 @@
-"""The deliberate faults of `make mutants` fit the sources, and the harness tells a caught one from others."""
+"""The deliberate faults of `make mutants` can be applied, and the harness recognises a caught fault."""
 
 from pathlib import Path
 

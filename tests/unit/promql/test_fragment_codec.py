@@ -1,4 +1,4 @@
-"""A fragment that another program has written is what was meant, or it is refused: it may be of another version."""
+"""A fragment from another process, which may have another version, is decoded correctly or rejected."""
 
 import json
 from collections.abc import Callable
@@ -51,9 +51,9 @@ def as_sent(fragment: Fragment) -> dict[str, Any]:
         "max(m)",
     ],
 )
-def test_a_fragment_comes_out_as_it_went_in(text: str) -> None:
+def test_encoding_and_decoding_preserves_a_fragment(text: str) -> None:
     sent = as_sent(fragment_of(text))
-    # NaN, which a parameter may be, is not equal to itself; as it is sent it is bits.
+    # A parameter may be NaN, which is not equal to itself; in the encoding, it is compared by its bits.
     assert fragment_to_json(fragment_of_json(sent)) == sent
     if "NaN" not in text:
         assert fragment_of_json(sent) == fragment_of(text)

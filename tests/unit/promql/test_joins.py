@@ -1,4 +1,4 @@
-"""Vector matching against a model that goes step by step, as Prometheus does, over label sets in dictionaries."""
+"""Vector matching, compared with a model over dictionaries that works step by step like Prometheus."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def vector(series: Series) -> Vector:
 
 
 def series_of(found: Vector) -> dict[Labels, list[float | None]]:
-    """Those that have any sample."""
+    """The series that have any sample."""
     gaps = missing(found.values)
     out: dict[Labels, list[float | None]] = {}
     for row in np.flatnonzero(~gaps.all(axis=1)).tolist():

@@ -1,4 +1,4 @@
-"""Random expressions give the same answers however series are split over shards."""
+"""Random expressions have the same answers for any number of shards."""
 
 from random import Random
 
@@ -25,7 +25,7 @@ EXPRESSIONS = 400
 
 
 def engines() -> dict[int, LocalEngine]:
-    """Whole numbers, so that sums are exact in any order."""
+    """Integers, so that sums are exact in any order."""
     random = Random(7)  # noqa: S311 - the same each time
     series = []
     for metric in WORDS.metrics:

@@ -1,4 +1,4 @@
-"""What becomes of the evaluations of a test script."""
+"""The findings for the evaluations of a test script."""
 
 from collections import Counter
 from pathlib import Path
@@ -27,7 +27,7 @@ def only(evaluation: str, *, loaded: str = LOADED) -> Finding:
     return found
 
 
-def test_our_own_script_passes() -> None:
+def test_the_example_script_passes() -> None:
     findings = list(run(parse_script(SCRIPT.read_text(encoding="utf-8"))))
     assert [(one.line, one.reason, one.variant) for one in findings if one.outcome is Outcome.FAILED] == []
     skipped = {one.query: one.reason for one in findings if one.outcome is Outcome.SKIPPED}
@@ -69,7 +69,7 @@ def test_our_own_script_passes() -> None:
         ("eval instant at 2m rate(g[2m])\n expect info msg: x\n {} 0.0166667", "expected info 'x', got PromQL info"),
     ],
 )
-def test_what_differs_is_told(evaluation: str, reason: str) -> None:
+def test_differences_are_reported(evaluation: str, reason: str) -> None:
     found = only(evaluation)
     assert found.outcome is Outcome.FAILED
     assert found.reason.startswith(reason)
@@ -85,7 +85,7 @@ def test_values_may_differ_by_a_millionth_of_their_sum() -> None:
     assert not is_close(float("nan"), float(STALE))
 
 
-def test_an_evaluation_that_needs_a_feature_flag_is_skipped_even_if_it_shall_fail() -> None:
+def test_an_evaluation_that_needs_a_feature_flag_is_skipped_even_if_it_expects_a_failure() -> None:
     for expected in ("{} 1", "expect fail"):
         found = only(f"eval instant at 2m mad_over_time(g[2m])\n {expected}")
         assert (found.outcome, found.reason) == (Outcome.SKIPPED, FEATURE_FLAG)
@@ -93,7 +93,7 @@ def test_an_evaluation_that_needs_a_feature_flag_is_skipped_even_if_it_shall_fai
     assert refused.outcome is Outcome.PASSED, "the script asks for the refusal"
 
 
-def test_histograms_matter_only_to_what_reads_them() -> None:
+def test_only_evaluations_that_read_native_histograms_are_skipped() -> None:
     loaded = "load 5m\n m 1 2 _ _ {{count:1}}\n\n"
     for evaluation, outcome in (
         ("eval instant at 5m m\n m 2", Outcome.PASSED),

@@ -1,4 +1,4 @@
-"""What test scripts may say, and what is wrong with others."""
+"""The format of test scripts, and errors in scripts."""
 
 import math
 
@@ -61,7 +61,7 @@ def test_labels_of_a_series_are_those_of_a_selector(written: str, labels: dict[s
     assert parse_series(written) == SeriesLine(labels, (1.0,))
 
 
-def test_histograms_keep_their_places_and_are_marked() -> None:
+def test_positions_of_native_histograms_are_recorded() -> None:
     found = parse_series("h 1 {{schema:1 sum:3 buckets:[5 10]}}x2 {{count:1}}+{{count:2}}x1 2")
     assert found == SeriesLine({"__name__": "h"}, (1, None, None, None, None, None, 2), (1, 2, 3, 4, 5))
 
@@ -81,13 +81,13 @@ def test_a_script_is_a_list_of_commands() -> None:
     assert list(ranged.points or ()) == [0, 20_000, 40_000, 60_000]
 
 
-def test_of_two_lines_for_a_series_in_a_load_the_last_counts() -> None:
+def test_of_two_lines_for_a_series_in_a_load_the_last_is_used() -> None:
     [load] = parse_script('load 1m\n a{x="1",y="2"} 1\n a{y="2",x="1"} 2')
     assert isinstance(load, Load)
     assert [one.values for one in load.series] == [(2,)]
 
 
-def test_what_strandline_lacks_is_noted_with_its_series() -> None:
+def test_unsupported_samples_are_recorded_with_their_series() -> None:
     [load] = parse_script('load_with_nhcb 1m\n s_bucket{le="1", a="b"} 1 2\n h 1 _ {{count:1}}\n c@st -1m\n c 1')
     assert isinstance(load, Load)
     assert load.unsupported == (
@@ -140,7 +140,7 @@ def test_expectations_are_read() -> None:
         ("eval range from 0 to 0 step 1m a\n expect range vector from 0 to 1m step 1m", 2, "belongs to eval instant"),
     ],
 )
-def test_a_fault_is_told_with_its_line(script: str, line: int, fault: str) -> None:
+def test_errors_have_a_line_number(script: str, line: int, fault: str) -> None:
     with pytest.raises(ScriptError, match=fault) as caught:
         parse_script(script)
     assert caught.value.line == line
