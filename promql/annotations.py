@@ -60,7 +60,7 @@ class Annotation:
         """The text in an answer to this query."""
         text = f"{self.level.value}: {self.text}"
         if self.forced is not None:
-            text += _figures(self.forced)
+            text += _forced_text(self.forced)
         return text if self.span is None else f"{text} ({_position(query, self.span.start)})"
 
 
@@ -175,7 +175,7 @@ def _for_metric(metric: str) -> str:
     return f" for metric name {quoted(metric)}" if metric else ""
 
 
-def _figures(forced: ForcedMonotonicity) -> str:
+def _forced_text(forced: ForcedMonotonicity) -> str:
     buckets = f"from buckets {short_number(forced.min_bucket)} to {short_number(forced.max_bucket)}"
     difference = f"with a max diff of {forced.max_difference:.2g}"
     times = f"from {_format_time(forced.min_time)} to {_format_time(forced.max_time)}"

@@ -42,7 +42,7 @@ def drops_name(operator: Operator, *, returns_bool: bool = False) -> bool:
     return returns_bool or not (operator.is_comparison or operator.is_set)
 
 
-def is_of_histograms(operator: Operator) -> bool:
+def is_histogram_operator(operator: Operator) -> bool:
     """Whether it is an operator for native histograms, whose result for floats is empty."""
     return operator in (Operator.TRIM_UPPER, Operator.TRIM_LOWER)
 
@@ -101,7 +101,7 @@ def _combined(
     operator: Operator, left: F64Matrix, left_rows: Rows, right: F64Matrix, right_rows: Rows, *, result_kind: int
 ) -> F64Matrix:
     shape = len(left_rows), left.shape[1]
-    if is_of_histograms(operator):
+    if is_histogram_operator(operator):
         return np.full(shape, NO_SAMPLE)
     out = np.empty(shape, dtype=np.float64)
     operators.combine_rows(

@@ -18,14 +18,14 @@ SAME_LABELS = "vector cannot contain metrics with the same labelset"
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class GroupMembers:
     """Rows by group: those of group g are `rows[first[g]:first[g + 1]]`, in ascending order."""
 
     rows: Rows
     first: Rows
 
     @classmethod
-    def of(cls, group_of: Rows, groups: int) -> "Members":
+    def of(cls, group_of: Rows, groups: int) -> "GroupMembers":
         """Build from the group of each row."""
         first = np.zeros(groups + 1, dtype=np.int64)
         np.cumsum(np.bincount(group_of, minlength=groups), out=first[1:])
@@ -43,7 +43,7 @@ def merge_equal(keys: KeyBytes, values: F64Matrix) -> Vector:
     if len(first_of) == len(keys):
         return Vector(keys, values)
     bits, every = bits_for_reading(values), np.arange(len(keys), dtype=np.int64)
-    members = Members.of(number_of, len(first_of))
+    members = GroupMembers.of(number_of, len(first_of))
     all_steps = np.ones(values.shape[1], dtype=np.bool_)
     if first_conflict(members.rows, members.first, bits, every, bits, every, all_steps)[0] >= 0:
         raise EvaluationError(SAME_LABELS)

@@ -78,8 +78,8 @@ class DurationParser:
             operator = self._tokens.take()
             right = self._sum(precedence + (operator.kind is not Kind.POWER))
             if isinstance(right, DurationNumber) and right.seconds == 0:
-                self._refuse_zero(operator)
-            height = self._higher(height)
+                self._check_not_zero(operator)
+            height = self._height_above(height)
             left = DurationArithmetic(
                 DurationOperator(operator.text), left, right, Span(left.span.start, right.span.end)
             )
@@ -110,7 +110,7 @@ class DurationParser:
         if isinstance(inner, DurationParentheses):
             inner = inner.inner
         else:
-            self._height = self._higher(0)
+            self._height = self._height_above(0)
         return DurationParentheses(inner, Span(opening.start, closing.end))
 
     def _call(self) -> Duration:
@@ -126,7 +126,7 @@ class DurationParser:
         self._expect(Kind.COMMA)
         right = self._sum(_LOWEST)
         closing = self._expect(Kind.RIGHT_PARENTHESIS)
-        self._height = self._higher(height)
+        self._height = self._height_above(height)
         return DurationArithmetic(DurationOperator(name.kind.value), left, right, Span(name.start, closing.end))
 
     def _signed(self, sign: Token, duration: Duration) -> Duration:
@@ -136,16 +136,16 @@ class DurationParser:
             return DurationNumber(seconds, Span(sign.start, duration.span.end), is_duration=duration.is_duration)
         if sign.kind is Kind.ADD:
             return duration
-        self._height = self._higher(0)
+        self._height = self._height_above(0)
         return DurationNegation(duration, Span(sign.start, duration.span.end))
 
-    def _refuse_zero(self, operator: Token) -> None:
+    def _check_not_zero(self, operator: Token) -> None:
         if operator.kind is Kind.DIVIDE:
             raise self._tokens.error(operator.span, "division by zero")
         if operator.kind is Kind.MODULO:
             raise self._tokens.error(operator.span, "modulo by zero")
 
-    def _higher(self, other: int) -> int:
+    def _height_above(self, other: int) -> int:
         """The height of a node above the last tree and one of height `other`."""
         height = 1 + max(other, self._height)
         self._tokens.check_height(height)

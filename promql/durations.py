@@ -80,7 +80,7 @@ def printed_milliseconds(milliseconds: int) -> str:
 
 def literal_milliseconds(duration: DurationNumber) -> int:
     """The value of a literal in a selector: rounded to nanoseconds, then truncated to milliseconds."""
-    return _cut_to_milliseconds(literal_nanoseconds(duration))
+    return _truncate_nanoseconds(literal_nanoseconds(duration))
 
 
 def literal_nanoseconds(duration: DurationNumber) -> int:
@@ -172,10 +172,10 @@ def round_half_away(value: float) -> int:
 
 
 def _truncated_milliseconds(seconds: float) -> int:
-    return _cut_to_milliseconds(int(seconds * _NANOSECONDS))
+    return _truncate_nanoseconds(int(seconds * _NANOSECONDS))
 
 
-def _cut_to_milliseconds(nanoseconds: int) -> int:
+def _truncate_nanoseconds(nanoseconds: int) -> int:
     """Towards zero."""
     cut = abs(nanoseconds) // 1_000_000
     return cut if nanoseconds >= 0 else -cut

@@ -15,8 +15,8 @@ import numpy as np
 from strandline.arrays import Bools, Rows
 from strandline.index.documents import decode_part_key
 from strandline.index.key_bytes import KeyBytes, label_order, take_keys
-from strandline.promql.arithmetic import drops_name, is_of_histograms, missing, vector_with_vector
-from strandline.promql.duplicates import Members, merge_equal
+from strandline.promql.arithmetic import drops_name, is_histogram_operator, missing, vector_with_vector
+from strandline.promql.duplicates import GroupMembers, merge_equal
 from strandline.promql.errors import EvaluationError
 from strandline.promql.expressions import Cardinality, Matching, Operator
 from strandline.promql.go_text import quoted
@@ -62,7 +62,7 @@ class _Pairs:
         """The first step at which two pairs of a group have samples; -1 if there is none."""
         if not len(group_of) or np.bincount(group_of).max() < 2:
             return -1
-        members = Members.of(group_of, groups)
+        members = GroupMembers.of(group_of, groups)
         many, one = bits_for_reading(self.many.values), bits_for_reading(self.one.values)
         every_step = np.ones(many.shape[1], dtype=np.bool_)
         step, _ = first_conflict(members.rows, members.first, many, self.many_rows, one, self.one_rows, every_step)
@@ -75,11 +75,11 @@ def _combined(operator: Operator, left: Vector, right: Vector, matching: Matchin
     (many_signature, one_signature), signature_keys = signatures(
         [many.keys, one.keys], matching.labels, is_on=matching.is_on
     )
-    ones = Members.of(one_signature, len(signature_keys))
+    ones = GroupMembers.of(one_signature, len(signature_keys))
     _check_one_side(many, one, ones, signature_keys, "left" if is_swapped else "right")
     pairs = _pairs(many, many_signature, one, ones)
     keys = _result_keys(pairs, matching, is_nameless=drops_name(operator, returns_bool=returns_bool))
-    if not is_of_histograms(operator):
+    if not is_histogram_operator(operator):
         _check_many_side(pairs, keys, matching, len(signature_keys))
     if is_swapped:
         sides = one.values, pairs.one_rows, many.values, pairs.many_rows
@@ -88,7 +88,7 @@ def _combined(operator: Operator, left: Vector, right: Vector, matching: Matchin
     return merge_equal(keys, vector_with_vector(operator, *sides, returns_bool=returns_bool))
 
 
-def _pairs(many: Vector, many_signature: Rows, one: Vector, ones: Members) -> _Pairs:
+def _pairs(many: Vector, many_signature: Rows, one: Vector, ones: GroupMembers) -> _Pairs:
     max_pairs = int(np.diff(ones.first)[many_signature].sum())
     many_rows, one_rows = np.empty(max_pairs, dtype=np.int64), np.empty(max_pairs, dtype=np.int64)
     count = pair_rows(
@@ -121,7 +121,7 @@ def _result_keys(pairs: _Pairs, matching: Matching, *, is_nameless: bool) -> Key
     return keys
 
 
-def _check_one_side(many: Vector, one: Vector, ones: Members, signature_keys: KeyBytes, side: str) -> None:
+def _check_one_side(many: Vector, one: Vector, ones: GroupMembers, signature_keys: KeyBytes, side: str) -> None:
     """Check that no signature has two samples on the "one" side, at steps where the "many" side has any sample."""
     if ones.are_single:
         return
@@ -131,12 +131,12 @@ def _check_one_side(many: Vector, one: Vector, ones: Members, signature_keys: Ke
     step, signature = first_conflict(ones.rows, ones.first, bits, every, bits, every, counts)
     if step >= 0:
         rows = ones.rows[ones.first[signature] : ones.first[signature + 1]]
-        _refuse_duplicates(
+        _raise_duplicates(
             take_keys(one.keys, rows[~missing(one.values[rows, step])]), signature_keys.key(signature), side
         )
 
 
-def _refuse_duplicates(keys: KeyBytes, signature: bytes, side: str) -> NoReturn:
+def _raise_duplicates(keys: KeyBytes, signature: bytes, side: str) -> NoReturn:
     some = [_shown_labels(keys.key(position)) for position in label_order(keys)[:2]]
     raise EvaluationError(
         f"found duplicate series for the match group {_shown_labels(signature)} on the {side} hand-side"

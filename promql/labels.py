@@ -228,7 +228,7 @@ def check_distinct(keys: KeyBytes) -> None:
 
 def label_values(keys: KeyBytes, name: str) -> Texts:
     """The value of a label in each key; empty where the key lacks it."""
-    starts, ends = _value_places(keys, name)
+    starts, ends = _value_bounds(keys, name)
     offsets = np.zeros(len(keys) + 1, dtype=np.int64)
     np.cumsum(ends - starts, out=offsets[1:])
     data = np.empty(int(offsets[-1]), dtype=np.uint8)
@@ -236,7 +236,7 @@ def label_values(keys: KeyBytes, name: str) -> Texts:
     return Texts(offsets, data)
 
 
-def _value_places(keys: KeyBytes, name: str) -> tuple[I64s, I64s]:
+def _value_bounds(keys: KeyBytes, name: str) -> tuple[I64s, I64s]:
     starts, ends = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
     find_values(keys.data, keys.offsets, _bytes_of(name.encode()), starts, ends)
     return starts, ends
@@ -271,7 +271,7 @@ def label_join(keys: KeyBytes, target: str, separator: str, sources: Sequence[st
     starts = np.empty((len(sources), len(keys)), dtype=np.int64)
     ends = np.empty_like(starts)
     for row, source in enumerate(sources):
-        starts[row], ends[row] = _value_places(keys, source)
+        starts[row], ends[row] = _value_bounds(keys, source)
     between = _bytes_of(separator.encode())
     size = int((ends - starts).sum()) + max(len(sources) - 1, 0) * len(between) * len(keys)
     joined = Texts(np.empty(len(keys) + 1, dtype=np.int64), np.empty(size, dtype=np.uint8))

@@ -159,7 +159,7 @@ class Lexer:
         if self._in_braces:
             if character in "\"'`":
                 return self._string(start)
-            self._refuse_in_braces(character, following, start)
+            self._raise_in_braces(character, following, start)
         if self._in_duration:
             token = self._number_or_duration(start) if is_number else self._call_in_duration(start)
             if token is None:
@@ -173,7 +173,7 @@ class Lexer:
             raise self._error(f"unexpected character after '{character}': {quoted_character(following)}", start)
         raise self._error(f"unexpected character: {quoted_character(character)}", start)
 
-    def _refuse_in_braces(self, character: str, following: str, start: int) -> NoReturn:
+    def _raise_in_braces(self, character: str, following: str, start: int) -> NoReturn:
         if character == "!":
             shown = quoted_character(following)
             raise self._error(f"unexpected character after '!' inside braces: {shown}", start)
@@ -203,7 +203,7 @@ class Lexer:
             if quote != "`" and character == "\\":
                 escape = escape_at(text, position, quote)
                 if escape is None:
-                    self._refuse_escape(position, start)
+                    self._raise_invalid_escape(position, start)
                 position = escape[1]
                 continue
             if not character or (character == "\n" and quote != "`"):
@@ -214,7 +214,7 @@ class Lexer:
         self._position = position + 1
         return Token(Kind.STRING, text[start : self._position], start)
 
-    def _refuse_escape(self, position: int, start: int) -> NoReturn:
+    def _raise_invalid_escape(self, position: int, start: int) -> NoReturn:
         """Raise the error for the invalid escape at a backslash."""
         letter = self.text[position + 1 : position + 2]
         if letter and letter in "01234567xuU" and not NUMBERED_ESCAPE.match(self.text, position):

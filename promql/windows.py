@@ -155,7 +155,7 @@ def samples_of(vector: Vector, grid: Grid) -> Samples:
     first_sample = np.empty(len(values) + 1, dtype=np.int64)
     time = np.empty(values.size, dtype=np.int64)
     value = np.empty(values.size, dtype=np.float64)
-    found = cells.gather_cells(values, grid.start, grid.step, first_sample, time, value)
+    found = cells.cells_to_samples(values, grid.start, grid.step, first_sample, time, value)
     return Samples(vector.keys, first_sample, time[:found], value[:found])
 
 

@@ -17,7 +17,7 @@ TOLERANCE = 1e-12
 
 
 @njit(cache=True, nogil=True)
-def _gather(bits, values, rows, bounds, start, end, step, upper, counts):
+def _collect_buckets(bits, values, rows, bounds, start, end, step, upper, counts):
     """Collect bounds and counts of the buckets that have a sample. Buckets with equal bounds are added. Returns their
     number.
     """
@@ -46,7 +46,7 @@ def _almost_equal(one, other):
 
 
 @njit(cache=True, nogil=True)
-def _force_rising(upper, counts, found, figures):
+def _force_monotonic(upper, counts, found, figures):
     """Make counts monotonic: raise counts that are below the previous one, and set almost equal ones to it. Returns
     whether any difference was larger than rounding; `figures` gets the lowest and the highest bucket concerned, and the
     largest difference.
@@ -110,7 +110,7 @@ def quantile_rows(bits, values, rows, bounds, first_bucket, quantiles, out, figu
     for group in range(out.shape[0]):
         start, end = first_bucket[group], first_bucket[group + 1]
         for step in range(out.shape[1]):
-            found = _gather(bits, values, rows, bounds, start, end, step, upper, counts)
+            found = _collect_buckets(bits, values, rows, bounds, start, end, step, upper, counts)
             quantile = quantiles[step]
             if found == 0:
                 out_bits[group, step] = NO_SAMPLE_BITS
@@ -123,7 +123,7 @@ def quantile_rows(bits, values, rows, bounds, first_bucket, quantiles, out, figu
             elif upper[found - 1] != np.inf:
                 out[group, step] = np.nan
             else:
-                if _force_rising(upper, counts, found, figures):
+                if _force_monotonic(upper, counts, found, figures):
                     forced_steps[step] += 1
                 out[group, step] = np.nan if found < 2 else _quantile(quantile, upper, counts, found)
 
@@ -171,7 +171,7 @@ def fraction_rows(bits, values, rows, bounds, first_bucket, lower, upper_bound, 
     for group in range(out.shape[0]):
         start, end = first_bucket[group], first_bucket[group + 1]
         for step in range(out.shape[1]):
-            found = _gather(bits, values, rows, bounds, start, end, step, upper, counts)
+            found = _collect_buckets(bits, values, rows, bounds, start, end, step, upper, counts)
             if found == 0:
                 out_bits[group, step] = NO_SAMPLE_BITS
             else:

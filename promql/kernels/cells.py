@@ -56,7 +56,7 @@ def make_canonical(value):
 
 
 @njit(cache=True, nogil=True)
-def gather_cells(values, start, step, first_sample, time, value):
+def cells_to_samples(values, start, step, first_sample, time, value):
     """Write the cells of a matrix that have a sample to `time` and `value`, which are large enough for all cells.
     Returns their number.
     """

@@ -9,7 +9,7 @@ from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _smaller(one, other):
+def _go_min(one, other):
     """Go's `math.Min`: -Inf has priority over NaN, and -0 is below 0."""
     if one == -np.inf or other == -np.inf:
         return -np.inf
@@ -29,5 +29,5 @@ def clamp_rows(values, low, high, out):
             if bits[row, step] == NO_SAMPLE_BITS or high[step] < low[step]:
                 out_bits[row, step] = NO_SAMPLE_BITS
             else:
-                lowered = _smaller(high[step], values[row, step])
-                out[row, step] = -_smaller(-low[step], -lowered)
+                lowered = _go_min(high[step], values[row, step])
+                out[row, step] = -_go_min(-low[step], -lowered)

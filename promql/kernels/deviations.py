@@ -13,15 +13,15 @@ STDDEV, STDVAR = 0, 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _include(number, count, mean, mean_lost, squares, squares_lost):
+def _add_sample(number, count, mean, mean_compensation, squares, squares_compensation):
     """Welford's algorithm with compensated sums: add a sample to each of several windows."""
     for window in range(len(count)):
         count[window] += 1
-        distance = number - (mean[window] + mean_lost[window])
-        new, lost = add(distance / count[window], mean[window], mean_lost[window])
-        mean[window], mean_lost[window] = new, lost
+        distance = number - (mean[window] + mean_compensation[window])
+        new, lost = add(distance / count[window], mean[window], mean_compensation[window])
+        mean[window], mean_compensation[window] = new, lost
         product = distance * (number - (new + lost))
-        squares[window], squares_lost[window] = add(product, squares[window], squares_lost[window])
+        squares[window], squares_compensation[window] = add(product, squares[window], squares_compensation[window])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -43,7 +43,7 @@ def deviations(first_sample, time, value, start, step, count, length, parameters
                 past += 1
             if first < past:
                 those = state[:, first:past]
-                _include(value[sample], those[0], those[1], those[2], those[3], those[4])
+                _add_sample(value[sample], those[0], those[1], those[2], those[3], those[4])
         for at in range(count):
             if low[at] == high[at]:
                 out[series, at] = NO_SAMPLE

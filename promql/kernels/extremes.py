@@ -12,7 +12,7 @@ STEPS_IN_WINDOW = 12
 
 
 @njit(cache=True, nogil=True)
-def _greatest(value, low, high, sign):
+def _signed_max(value, low, high, sign):
     """The maximum of `sign` times the samples; NaN only if all are NaN."""
     best = sign * value[low]
     for at in range(low + 1, high):
@@ -31,7 +31,7 @@ def _by_window(first_sample, time, value, start, step, count, length, sign, out)
             timestamp = start + at * step
             high = after(time, high, end, timestamp)
             low = after(time, low, high, timestamp - length)
-            out[series, at] = sign * _greatest(value, low, high, sign) if low < high else NO_SAMPLE
+            out[series, at] = sign * _signed_max(value, low, high, sign) if low < high else NO_SAMPLE
 
 
 @njit(cache=True, nogil=True)
@@ -53,7 +53,7 @@ def _by_queue(first_sample, time, value, start, step, count, length, sign, out):
                 while bound < count and low[bound] <= sample:
                     bound += 1
                 until = min(high[at], low[bound]) if bound < count else high[at]
-                candidate = _greatest(value, sample, until, sign)
+                candidate = _signed_max(value, sample, until, sign)
                 if candidate == candidate:  # noqa: PLR0124 - NaN differs from itself
                     while back > front and queue[back - 1] < candidate:
                         back -= 1

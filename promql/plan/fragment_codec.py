@@ -71,7 +71,7 @@ def fragment_of_json(data: Any) -> Fragment:
         tuple(Matcher(_text(label), MatchOp(op), _text(value)) for label, op, value in data["matchers"]),
         function,
         ends,
-        _whole(data["window"]),
+        _integer(data["window"]),
         times,
         parameters,
         tuple(_link(one, ends.count) for one in data["chain"]),
@@ -84,7 +84,7 @@ def _grid_to_json(grid: Grid) -> list[int]:
 
 
 def _grid(data: Any) -> Grid:
-    start, step, count = map(_whole, data)
+    start, step, count = map(_integer, data)
     if step < 0 or not 0 <= count <= MAX_STEPS:
         raise ValueError(f"invalid grid: {count} steps of {step} ms")
     return Grid(start, step, count)
@@ -168,7 +168,7 @@ def _text(data: Any) -> str:
     return data
 
 
-def _whole(data: Any) -> int:
+def _integer(data: Any) -> int:
     if type(data) is not int or not -(1 << 62) < data < 1 << 62:
         raise ValueError(f"{data!r} is not a valid number of milliseconds")
     return data
