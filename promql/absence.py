@@ -14,8 +14,8 @@ from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 
 
 def absent(labels: Mapping[str, str], values: F64Matrix) -> Vector:
-    """One series with these labels: 1 at each step at which no row has a sample. For `absent_over_time` the values are
-    those of `present_over_time`.
+    """One series with these labels: 1 at each step where no row has a sample. For `absent_over_time`, pass the values
+    of `present_over_time`.
     """
     is_present = (~missing(values)).any(axis=0)
     key = encode_part_key(labels)
@@ -24,8 +24,8 @@ def absent(labels: Mapping[str, str], values: F64Matrix) -> Vector:
 
 
 def absent_labels(argument: Expression) -> dict[str, str]:
-    """The labels that a selector gives one value: by an equality matcher, and no other matcher for the same label.
-    Other expressions give none.
+    """The labels that a selector fixes: those with an equality matcher and no other matcher. Empty for other
+    expressions.
     """
     match argument:
         case Parentheses(inner=inner):
@@ -46,6 +46,6 @@ def _labels_of(matchers: Iterable[Matcher]) -> dict[str, str]:
             labels[matcher.label] = matcher.value
             had_equality.add(matcher.label)
         else:
-            # A second equality matcher removes the label too, whatever its value is: Prometheus does so.
+            # A second equality matcher also removes the label, even with the same value, as in Prometheus.
             labels.pop(matcher.label, None)
     return labels

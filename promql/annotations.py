@@ -1,7 +1,7 @@
-"""What an answer says beside its values: warnings and infos, with Prometheus' texts.
+"""Annotations of a result: warnings and infos, with Prometheus' texts.
 
-A text is said once, however many series and steps give rise to it. Where it stands in the query is added when it is
-shown, so that shards need not know the query.
+Each text occurs once, no matter how many series and steps cause it. The position in the query is added when an
+annotation is displayed, so that shards need not know the query.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from strandline.promql.values import NO_SAMPLE_BITS, F64Matrix
 
 
 class Level(StrEnum):
-    """How an annotation's text begins."""
+    """The level of an annotation. The value is the prefix of its text."""
 
     WARNING = "PromQL warning"
     INFO = "PromQL info"
@@ -26,30 +26,30 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForcedMonotonicity:
-    """How far buckets of histograms were from rising: figures over all of the query. Times are milliseconds."""
+    """By how much bucket counts had to be changed to be monotonic, over the whole query. Times are milliseconds."""
 
-    least_time: int
-    greatest_time: int
-    least_bucket: float
-    greatest_bucket: float
-    greatest_difference: float
+    min_time: int
+    max_time: int
+    min_bucket: float
+    max_bucket: float
+    max_difference: float
     count: int = 1
 
     def merged(self, other: "ForcedMonotonicity") -> "ForcedMonotonicity":
-        """The figures of both."""
+        """Combine with the values of another one."""
         return ForcedMonotonicity(
-            min(self.least_time, other.least_time),
-            max(self.greatest_time, other.greatest_time),
-            min(self.least_bucket, other.least_bucket),
-            max(self.greatest_bucket, other.greatest_bucket),
-            max(self.greatest_difference, other.greatest_difference),
+            min(self.min_time, other.min_time),
+            max(self.max_time, other.max_time),
+            min(self.min_bucket, other.min_bucket),
+            max(self.max_bucket, other.max_bucket),
+            max(self.max_difference, other.max_difference),
             self.count + other.count,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A warning or an info. `span` is the part of the query that it is about, if that is known."""
+    """A warning or an info. `span` is the part of the query that it concerns, if known."""
 
     level: Level
     text: str
@@ -57,16 +57,16 @@ class Annotation:
     forced: ForcedMonotonicity | None = None
 
     def shown(self, query: str) -> str:
-        """As an answer has it."""
+        """The text in an answer to this query."""
         text = f"{self.level.value}: {self.text}"
         if self.forced is not None:
-            text += _figures(self.forced)
+            text += _forced_text(self.forced)
         return text if self.span is None else f"{text} ({_position(query, self.span.start)})"
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Annotations:
-    """Annotations, each text once: the last one with a text stands for all. Not changed in place; `|` merges."""
+    """Annotations, each text once: of several with the same text, the last one is kept. Immutable; `|` merges."""
 
     items: tuple[Annotation, ...]
 
@@ -92,15 +92,15 @@ class Annotations:
         return iter(self.items)
 
     def at(self, span: Span) -> "Annotations":
-        """The same, about a part of the query."""
+        """The same annotations, for this part of the query."""
         return Annotations(replace(item, span=span) for item in self.items) if self.items else self
 
     def warnings(self, query: str, limit: int = 0) -> list[str]:
-        """The warnings as an answer has them; at most `limit`, unless that is 0, and how many more there are."""
+        """The texts of the warnings. Above `limit` (0: no limit), the last line is the number of omitted ones."""
         return self._shown(Level.WARNING, "warning", query, limit)
 
     def infos(self, query: str, limit: int = 0) -> list[str]:
-        """The infos, likewise."""
+        """The texts of the infos, limited like `warnings`."""
         return self._shown(Level.INFO, "info", query, limit)
 
     def _shown(self, level: Level, word: str, query: str, limit: int) -> list[str]:
@@ -125,7 +125,7 @@ def invalid_ratio(ratio: float, used: float, span: Span | None = None) -> Annota
 
 
 def bad_bucket_label(label: str, metric: str = "", span: Span | None = None) -> Annotation:
-    """A bucket's `le` is missing or is no number."""
+    """The label `le` of a bucket is missing or is not a number."""
     text = f'bucket label "le" is missing or has a malformed value of {quoted(label)}'
     return Annotation(Level.WARNING, text + _for_metric(metric), span)
 
@@ -137,24 +137,24 @@ def sort_in_range_query(span: Span | None = None) -> Annotation:
 
 
 def possible_non_counter(metric: str, span: Span | None = None) -> Annotation:
-    """`rate` or `increase` of a metric whose name is not a counter's."""
+    """`rate` or `increase` of a metric whose name does not end like a counter's."""
     text = f"metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {quoted(metric)}"
     return Annotation(Level.INFO, text, span)
 
 
 def incompatible_types(operator: str, span: Span | None = None) -> Annotation:
-    """An operator of native histograms between floats."""
+    """An operator for native histograms between floats."""
     text = f'incompatible sample types encountered for binary operator "{operator}": float {operator} float'
     return Annotation(Level.INFO, text, span)
 
 
 def is_counter_name(metric: str) -> bool:
-    """Whether a metric's name has an ending of counters. None at all is not held against it."""
+    """Whether a metric's name ends like a counter's. True for an empty name."""
     return not metric or metric.endswith(("_total", "_sum", "_count", "_bucket"))
 
 
 def forced_monotonicity(forced: ForcedMonotonicity, metric: str = "", span: Span | None = None) -> Annotation:
-    """`histogram_quantile` of buckets that do not rise."""
+    """`histogram_quantile` of buckets whose counts are not monotonic."""
     text = (
         "input to histogram_quantile needed to be fixed for monotonicity"
         " (see https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile)"
@@ -163,7 +163,7 @@ def forced_monotonicity(forced: ForcedMonotonicity, metric: str = "", span: Span
 
 
 def invalid_quantiles(quantiles: F64s, values: F64Matrix, span: Span | None = None) -> Annotations:
-    """What the parameter of a quantile gives rise to: only steps at which there is a value count."""
+    """Warnings about the parameter of a quantile, for the steps at which any series has a value."""
     invalid = np.isnan(quantiles) | (quantiles < 0) | (quantiles > 1)
     if not invalid.any():
         return NONE
@@ -175,19 +175,19 @@ def _for_metric(metric: str) -> str:
     return f" for metric name {quoted(metric)}" if metric else ""
 
 
-def _figures(forced: ForcedMonotonicity) -> str:
-    buckets = f"from buckets {short_number(forced.least_bucket)} to {short_number(forced.greatest_bucket)}"
-    difference = f"with a max diff of {forced.greatest_difference:.2g}"
-    times = f"from {_moment(forced.least_time)} to {_moment(forced.greatest_time)}"
+def _forced_text(forced: ForcedMonotonicity) -> str:
+    buckets = f"from buckets {short_number(forced.min_bucket)} to {short_number(forced.max_bucket)}"
+    difference = f"with a max diff of {forced.max_difference:.2g}"
+    times = f"from {_format_time(forced.min_time)} to {_format_time(forced.max_time)}"
     return f", {buckets}, {difference}, over {forced.count} samples {times}"
 
 
-def _moment(milliseconds: int) -> str:
+def _format_time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _position(query: str, start: int) -> str:
-    """Line and column, which Prometheus counts in bytes."""
+    """Line and column. Prometheus counts columns in bytes."""
     before = query[:start].encode()
     line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
     return f"{line}:{column}"

@@ -1,5 +1,5 @@
-"""Binary operators and the sign, over matrices whose rows are aligned. Which rows meet is `strandline.promql.joins`'
-to say, and which labels results have: here are only values.
+"""Binary operators and negation, over the values of aligned rows. Vector matching and the labels of results are in
+`strandline.promql.joins`.
 """
 
 from types import MappingProxyType
@@ -38,12 +38,12 @@ def missing(values: F64Matrix) -> Bools:
 
 
 def drops_name(operator: Operator, *, returns_bool: bool = False) -> bool:
-    """Whether results are no longer samples of the metric: all but those of filters and set operators."""
+    """Whether results lose the metric name: those of all operators except filters and set operators."""
     return returns_bool or not (operator.is_comparison or operator.is_set)
 
 
-def is_of_histograms(operator: Operator) -> bool:
-    """Whether it is an operator of native histograms, which gives nothing for floats."""
+def is_histogram_operator(operator: Operator) -> bool:
+    """Whether it is an operator for native histograms, whose result for floats is empty."""
     return operator in (Operator.TRIM_UPPER, Operator.TRIM_LOWER)
 
 
@@ -56,36 +56,38 @@ def vector_with_vector(
     *,
     returns_bool: bool = False,
 ) -> F64Matrix:
-    """Row `left_rows[i]` of one side with row `right_rows[i]` of the other. A comparison keeps the left value where it
-    holds; with `returns_bool` it gives 0 and 1.
+    """Combine row `left_rows[i]` of the left side with row `right_rows[i]` of the right side. A comparison keeps the
+    left value where it is true, or returns 0 and 1 with `returns_bool`.
     """
-    kept = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
-    return _combined(operator, left, left_rows, right, right_rows, kept=kept)
+    result_kind = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
+    return _combined(operator, left, left_rows, right, right_rows, result_kind=result_kind)
 
 
 def vector_with_scalar(operator: Operator, left: F64Matrix, right: F64s, *, returns_bool: bool = False) -> F64Matrix:
-    """Each row with the scalar's value at the same step."""
+    """Combine each row with the scalar's value at the same step."""
     every, first = _every_row(left)
-    kept = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
-    return _combined(operator, left, every, right.reshape(1, -1), first, kept=kept)
+    result_kind = operators.AS_BOOL if returns_bool else operators.KEEP_LEFT
+    return _combined(operator, left, every, right.reshape(1, -1), first, result_kind=result_kind)
 
 
 def scalar_with_vector(operator: Operator, left: F64s, right: F64Matrix, *, returns_bool: bool = False) -> F64Matrix:
-    """The scalar's value with each row at the same step. A comparison keeps the vector's value here, too."""
+    """Combine the scalar's value with each row at the same step. A comparison keeps the vector's value here, too."""
     every, first = _every_row(right)
-    kept = operators.AS_BOOL if returns_bool else operators.KEEP_RIGHT
-    return _combined(operator, left.reshape(1, -1), first, right, every, kept=kept)
+    result_kind = operators.AS_BOOL if returns_bool else operators.KEEP_RIGHT
+    return _combined(operator, left.reshape(1, -1), first, right, every, result_kind=result_kind)
 
 
 def scalar_with_scalar(operator: Operator, left: F64s, right: F64s) -> F64s:
-    """Step by step. Comparisons give 0 and 1."""
+    """Combine two scalars step by step. Comparisons return 0 and 1."""
     row = np.zeros(1, dtype=np.int64)
-    out: F64s = _combined(operator, left.reshape(1, -1), row, right.reshape(1, -1), row, kept=operators.AS_BOOL)[0]
+    out: F64s = _combined(operator, left.reshape(1, -1), row, right.reshape(1, -1), row, result_kind=operators.AS_BOOL)[
+        0
+    ]
     return out
 
 
 def negated(values: F64Matrix) -> F64Matrix:
-    """With the sign turned."""
+    """The negated values."""
     out: F64Matrix = np.negative(values)
     out[missing(values)] = NO_SAMPLE
     return out
@@ -96,10 +98,10 @@ def _every_row(vector: F64Matrix) -> tuple[Rows, Rows]:
 
 
 def _combined(
-    operator: Operator, left: F64Matrix, left_rows: Rows, right: F64Matrix, right_rows: Rows, *, kept: int
+    operator: Operator, left: F64Matrix, left_rows: Rows, right: F64Matrix, right_rows: Rows, *, result_kind: int
 ) -> F64Matrix:
     shape = len(left_rows), left.shape[1]
-    if is_of_histograms(operator):
+    if is_histogram_operator(operator):
         return np.full(shape, NO_SAMPLE)
     out = np.empty(shape, dtype=np.float64)
     operators.combine_rows(
@@ -108,7 +110,7 @@ def _combined(
         for_reading(left_rows),
         for_reading(right),
         for_reading(right_rows),
-        kept,
+        result_kind,
         out,
     )
     return out

@@ -43,7 +43,7 @@ def histogram_quantile(
     quantile_span: Span | None = None,
     bucket_span: Span | None = None,
 ) -> tuple[Vector, Annotations]:
-    """The quantile of each histogram, with one quantile asked for at each step."""
+    """The quantile of each histogram. `quantiles` has one value for each step."""
     histograms = _histograms(buckets)
     values = np.empty((len(histograms.keys), grid.count), dtype=np.float64)
     figures = np.array([np.inf, -np.inf, 0.0])
@@ -60,7 +60,9 @@ def histogram_quantile(
 def histogram_fraction(
     lower: F64s, upper: F64s, buckets: Vector, *, bucket_span: Span | None = None
 ) -> tuple[Vector, Annotations]:
-    """The part of the observations of each histogram that lies between two bounds, which each step has its own of."""
+    """The fraction of each histogram's observations between two bounds. `lower` and `upper` have one value for each
+    step.
+    """
     histograms = _histograms(buckets)
     values = np.empty((len(histograms.keys), buckets.values.shape[1]), dtype=np.float64)
     fraction_rows(*_columns(buckets.values, histograms), for_reading(lower), for_reading(upper), values)
@@ -68,7 +70,7 @@ def histogram_fraction(
 
 
 def parse_bound(text: str) -> float | None:
-    """A bucket's bound as Go parses numbers; None where it does not, as for one that is too large."""
+    """The bound of a bucket, parsed as Go parses numbers. None if Go rejects it, for example if it is too large."""
     if _NOT_FINITE.fullmatch(text):
         return float(text)
     digits = text.replace("_", "")
@@ -86,8 +88,8 @@ def parse_bound(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Histograms:
-    """Buckets by histogram: those of histogram h are the series `rows[first[h]:first[h + 1]]`, by rising bounds. `keys`
-    are the labels without `le`, with the metric's name. `malformed` are values of `le` that are no numbers.
+    """Buckets by histogram: those of histogram h are the series `rows[first[h]:first[h + 1]]`, by ascending bounds.
+    `keys` are the labels without `le`, including the metric name. `malformed` are values of `le` that are not numbers.
     """
 
     keys: KeyBytes
@@ -100,13 +102,13 @@ class _Histograms:
 def _histograms(buckets: Vector) -> _Histograms:
     texts = label_values(buckets.keys, BUCKET_LABEL)
     number_of, first_of = distinct_texts(texts)
-    names = [texts.text(place).decode() for place in first_of.tolist()]
+    names = [texts.text(position).decode() for position in first_of.tolist()]
     parsed = [parse_bound(name) for name in names]
     is_sound = np.array([bound is not None for bound in parsed], dtype=np.bool_)[number_of]
     rows = np.flatnonzero(is_sound)
     malformed: tuple[str, ...] = ()
     if len(rows) < len(number_of):
-        # Only samples are warned of, not series.
+        # Only series that have a sample cause a warning.
         others = np.flatnonzero(~is_sound)
         seen = others[~missing(buckets.values[others]).all(axis=1)]
         malformed = tuple(names[number] for number in np.unique(number_of[seen]).tolist())
@@ -128,6 +130,6 @@ def _malformed(histograms: _Histograms, span: Span | None) -> list[Annotation]:
 
 
 def _forced(forced_steps: I64s, figures: F64s, grid: Grid) -> ForcedMonotonicity:
-    times = grid.moments()[forced_steps > 0]
+    times = grid.timestamps()[forced_steps > 0]
     least, greatest, difference = figures.tolist()
     return ForcedMonotonicity(int(times[0]), int(times[-1]), least, greatest, difference, count=int(forced_steps.sum()))

@@ -1,4 +1,4 @@
-"""Between scalars and vectors: `time`, `vector` and `scalar`."""
+"""Conversions between scalars and vectors: `time`, `vector` and `scalar`."""
 
 import numpy as np
 
@@ -14,8 +14,8 @@ def constant(value: float, grid: Grid) -> Scalar:
 
 
 def time(grid: Grid) -> Scalar:
-    """The moment of each step, in seconds."""
-    return Scalar(grid.moments() / 1000)
+    """The evaluation timestamp of each step, in seconds."""
+    return Scalar(grid.timestamps() / 1000)
 
 
 def vector(scalar: Scalar) -> Vector:
@@ -24,7 +24,7 @@ def vector(scalar: Scalar) -> Vector:
 
 
 def scalar(vector: Vector) -> Scalar:
-    """The value of the one series that has a sample at a step; NaN where none has, or several have."""
+    """The value of the only series that has a sample at a step; NaN where none or several have one."""
     steps = vector.values.shape[1]
     out: F64s = np.full(steps, NAN_BITS, dtype=np.uint64).view(np.float64)
     if len(vector.values):

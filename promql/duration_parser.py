@@ -1,4 +1,4 @@
-"""Durations in brackets and behind `offset`, with their arithmetic."""
+"""The parser for durations in brackets and after `offset`, with arithmetic."""
 
 from strandline.promql.durations import is_out_of_range
 from strandline.promql.expressions import (
@@ -12,7 +12,7 @@ from strandline.promql.expressions import (
     DurationStep,
     Span,
 )
-from strandline.promql.literals import LITERALS, number_of
+from strandline.promql.literals import LITERALS, literal_number
 from strandline.promql.token_stream import TokenStream
 from strandline.promql.tokens import CALLS_IN_DURATIONS, Kind, Token
 
@@ -31,7 +31,7 @@ _SIGNS = frozenset({Kind.ADD, Kind.SUBTRACT})
 
 
 class DurationParser:
-    """Reads durations off a stream. `context` and `expected` are what error messages say of the place."""
+    """Parses durations from a stream. `context` and `expected` are parts of error messages."""
 
     def __init__(self, tokens: TokenStream, context: str, expected: str) -> None:
         self._tokens = tokens
@@ -40,16 +40,16 @@ class DurationParser:
         self._height = 0
 
     def positive(self) -> Duration:
-        """In brackets: any arithmetic, and no literal that is not positive."""
+        """A duration in brackets: any arithmetic. A literal has to be positive."""
         duration = self._sum(_LOWEST)
         if isinstance(duration, DurationNumber) and duration.seconds <= 0:
             raise self._tokens.error(duration.span, "duration must be greater than 0")
         return duration
 
     def offset(self) -> Duration:
-        """Behind `offset`, where arithmetic that follows is the expression's: a offset 5m * 2 is (a offset 5m) * 2.
-
-        Only what starts with parentheses, or with two signs, goes on, as in Prometheus.
+        """A duration after `offset`. An operator that follows belongs to the expression: a offset 5m * 2 is
+        (a offset 5m) * 2. As in Prometheus, only an offset that starts with parentheses or two signs may continue with
+        operators.
         """
         if self._tokens.peek().kind in _SIGNS:
             sign = self._tokens.take()
@@ -60,26 +60,26 @@ class DurationParser:
             return self._sum(_LOWEST)
         return self._single()
 
-    def _sum(self, least: int) -> Duration:
-        """Operators that bind at least so much."""
+    def _sum(self, min_precedence: int) -> Duration:
+        """Operands, and operators with at least this precedence."""
         self._tokens.enter()
         if self._tokens.peek().kind in _SIGNS:
             sign = self._tokens.take()
             duration = self._signed(sign, self._sum(_POWER))
         else:
             duration = self._single()
-        duration = self._continued(duration, least)
+        duration = self._continued(duration, min_precedence)
         self._tokens.leave()
         return duration
 
-    def _continued(self, left: Duration, least: int) -> Duration:
+    def _continued(self, left: Duration, min_precedence: int) -> Duration:
         height = self._height
-        while (precedence := _PRECEDENCE.get(self._tokens.peek().kind, 0)) >= least:
+        while (precedence := _PRECEDENCE.get(self._tokens.peek().kind, 0)) >= min_precedence:
             operator = self._tokens.take()
             right = self._sum(precedence + (operator.kind is not Kind.POWER))
             if isinstance(right, DurationNumber) and right.seconds == 0:
-                self._refuse_zero(operator)
-            height = self._higher(height)
+                self._check_not_zero(operator)
+            height = self._height_above(height)
             left = DurationArithmetic(
                 DurationOperator(operator.text), left, right, Span(left.span.start, right.span.end)
             )
@@ -97,7 +97,7 @@ class DurationParser:
         raise self._unexpected()
 
     def _literal(self, token: Token) -> Duration:
-        seconds = number_of(self._tokens.query, token)
+        seconds = literal_number(self._tokens.query, token)
         if is_out_of_range(seconds):
             raise self._tokens.error(token.span, "duration out of range")
         self._height = 1
@@ -110,7 +110,7 @@ class DurationParser:
         if isinstance(inner, DurationParentheses):
             inner = inner.inner
         else:
-            self._height = self._higher(0)
+            self._height = self._height_above(0)
         return DurationParentheses(inner, Span(opening.start, closing.end))
 
     def _call(self) -> Duration:
@@ -126,27 +126,27 @@ class DurationParser:
         self._expect(Kind.COMMA)
         right = self._sum(_LOWEST)
         closing = self._expect(Kind.RIGHT_PARENTHESIS)
-        self._height = self._higher(height)
+        self._height = self._height_above(height)
         return DurationArithmetic(DurationOperator(name.kind.value), left, right, Span(name.start, closing.end))
 
     def _signed(self, sign: Token, duration: Duration) -> Duration:
-        """A literal takes the sign into itself; a plus before anything else is dropped."""
+        """The sign of a literal becomes part of it. A plus before anything else is dropped."""
         if isinstance(duration, DurationNumber):
             seconds = -duration.seconds if sign.kind is Kind.SUBTRACT else duration.seconds
             return DurationNumber(seconds, Span(sign.start, duration.span.end), is_duration=duration.is_duration)
         if sign.kind is Kind.ADD:
             return duration
-        self._height = self._higher(0)
+        self._height = self._height_above(0)
         return DurationNegation(duration, Span(sign.start, duration.span.end))
 
-    def _refuse_zero(self, operator: Token) -> None:
+    def _check_not_zero(self, operator: Token) -> None:
         if operator.kind is Kind.DIVIDE:
             raise self._tokens.error(operator.span, "division by zero")
         if operator.kind is Kind.MODULO:
             raise self._tokens.error(operator.span, "modulo by zero")
 
-    def _higher(self, other: int) -> int:
-        """The height of a tree with one of this height and the last one below."""
+    def _height_above(self, other: int) -> int:
+        """The height of a node above the last tree and one of height `other`."""
         height = 1 + max(other, self._height)
         self._tokens.check_height(height)
         return height

@@ -1,4 +1,4 @@
-"""Durations: what a literal is worth, how one is printed, and what arithmetic with them comes to for a query."""
+"""Durations: the values of literals, formatting, and the evaluation of duration arithmetic for a query."""
 
 import math
 import re
@@ -19,7 +19,7 @@ from strandline.promql.go_text import quoted
 
 _NANOSECONDS = 1_000_000_000
 _PART = re.compile(r"([0-9]+)([^0-9]+)")
-# From large to small, the order in which they have to stand.
+# In descending order, which literals have to follow.
 _UNITS = {
     "y": 365 * 86400 * _NANOSECONDS,
     "w": 7 * 86400 * _NANOSECONDS,
@@ -29,13 +29,13 @@ _UNITS = {
     "s": _NANOSECONDS,
     "ms": _NANOSECONDS // 1000,
 }
-_ORDER = {unit: place for place, unit in enumerate(_UNITS)}
-_MOST = (1 << 63) - 1
-_MOST_SECONDS = (1 << 63) / _NANOSECONDS
+_ORDER = {unit: index for index, unit in enumerate(_UNITS)}
+_MAX_NANOSECONDS = (1 << 63) - 1
+_MAX_SECONDS = (1 << 63) / _NANOSECONDS
 
 
 def duration_seconds(text: str) -> float:
-    """Seconds of a literal as 1h30m. Raises `ValueError` with what is wrong with it, in Prometheus' words."""
+    """The seconds of a literal such as 1h30m. Raises `ValueError` with Prometheus' message."""
     total, position, last = 0, 0, -1
     while position < len(text):
         part = _PART.match(text, position)
@@ -50,23 +50,23 @@ def duration_seconds(text: str) -> float:
             raise ValueError(f"not a valid duration string: {quoted(text)}")
         last, position = _ORDER[unit], part.end()
         total += int(count) * _UNITS[unit]
-        if total > _MOST:
+        if total > _MAX_NANOSECONDS:
             raise ValueError("duration out of range")
     return total // _NANOSECONDS + (total % _NANOSECONDS) / _NANOSECONDS
 
 
 def is_out_of_range(seconds: float) -> bool:
-    """Whether Prometheus, which counts 64-bit nanoseconds, cannot have so many seconds."""
-    return not -_MOST_SECONDS <= seconds <= _MOST_SECONDS
+    """Whether the seconds overflow Prometheus' 64-bit nanoseconds."""
+    return not -_MAX_SECONDS <= seconds <= _MAX_SECONDS
 
 
 def printed(seconds: float) -> str:
-    """As a literal, in milliseconds at the finest: 90m is 1h30m."""
+    """As a literal with a resolution of milliseconds: 90m is 1h30m."""
     return printed_milliseconds(_truncated_milliseconds(seconds))
 
 
 def printed_milliseconds(milliseconds: int) -> str:
-    """As a literal. Years and weeks are used only where nothing is left over: 90d, not 12w6d."""
+    """As a literal. Years and weeks are used only for exact multiples: 90d, not 12w6d."""
     if milliseconds == 0:
         return "0s"
     rest, parts = abs(milliseconds), []
@@ -79,20 +79,20 @@ def printed_milliseconds(milliseconds: int) -> str:
 
 
 def literal_milliseconds(duration: DurationNumber) -> int:
-    """What a literal is in a selector: rounded to nanoseconds, and cut to milliseconds."""
-    return _cut_to_milliseconds(literal_nanoseconds(duration))
+    """The value of a literal in a selector: rounded to nanoseconds, then truncated to milliseconds."""
+    return _truncate_nanoseconds(literal_nanoseconds(duration))
 
 
 def literal_nanoseconds(duration: DurationNumber) -> int:
-    """What a literal is in a selector before it is cut to milliseconds."""
+    """The value of a literal in a selector before it is truncated to milliseconds."""
     return round_half_away(duration.seconds * _NANOSECONDS)
 
 
 def milliseconds(duration: Duration, *, query: str, step_ms: int, range_ms: int, may_be_negative: bool = False) -> int:
-    """What a duration comes to in a query of this step and range (0 and 0 for an instant query).
+    """The value of a duration in a query with this step and range (both 0 for an instant query).
 
-    `query` is the text that the duration stands in. Raises `ParseError` for one that is not finite, too large, or not
-    positive although it has to be: ranges and steps have to be, offsets need not.
+    `query` is the text of the query. Raises `ParseError` if the duration is not finite, out of range, or not positive;
+    an offset `may_be_negative`.
     """
     if isinstance(duration, DurationNumber):
         return literal_milliseconds(duration)
@@ -155,7 +155,7 @@ class _Evaluation:
 
 
 def _power(base: float, exponent: float) -> float:
-    """As IEEE has it: no exceptions, and NaN for a fractional power of a negative number."""
+    """IEEE 754 power: no exceptions, and NaN for a fractional power of a negative number."""
     try:
         return math.pow(base, exponent)
     except OverflowError:
@@ -165,17 +165,17 @@ def _power(base: float, exponent: float) -> float:
 
 
 def round_half_away(value: float) -> int:
-    """To the nearest integer, halves away from zero, as Go rounds."""
+    """To the nearest integer, with halves away from zero, like Go's `math.Round`."""
     fraction, whole = math.modf(abs(value))
     rounded = int(whole) + (fraction >= 0.5)
     return rounded if value >= 0 else -rounded
 
 
 def _truncated_milliseconds(seconds: float) -> int:
-    return _cut_to_milliseconds(int(seconds * _NANOSECONDS))
+    return _truncate_nanoseconds(int(seconds * _NANOSECONDS))
 
 
-def _cut_to_milliseconds(nanoseconds: int) -> int:
+def _truncate_nanoseconds(nanoseconds: int) -> int:
     """Towards zero."""
     cut = abs(nanoseconds) // 1_000_000
     return cut if nanoseconds >= 0 else -cut

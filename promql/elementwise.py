@@ -1,7 +1,7 @@
-"""Functions of single values, in a table by the name that PromQL gives them.
+"""Functions of single values, by their PromQL names.
 
-All of them drop the metric name: results are no longer samples of the metric. Labels are the caller's to change. A
-result's NaN may have any bits but those of "no sample".
+All of them drop the metric name; the caller changes the labels. NaN in a result may have any bits except those of
+"no sample".
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from strandline.promql.kernels import calendar
 from strandline.promql.kernels.clamping import clamp_rows
 from strandline.promql.values import NO_SAMPLE, F64Matrix, Grid, for_reading
 
-# Go has the logarithm to the base 10 from the natural one, and so log10(1e15) below 15: `floor` shows it.
+# Go computes log10 from the natural logarithm, so log10(1e15) is below 15, which `floor` makes visible.
 _LOG10_OF_E: Final = 0.43429448190325182765112891891660508229439700580367
 _LOG2_OF_E: Final = 1.44269504088896340735992468100189214
 
@@ -27,8 +27,8 @@ Compute = Callable[[F64Matrix, tuple[F64s, ...], Grid], F64Matrix]
 
 @dataclass(frozen=True, slots=True)
 class ElementwiseFunction:
-    """How a function is computed, from values, parameters of each step and the grid. `optional` are the values of
-    parameters that were left out: as many as there are, the last ones.
+    """How a function is computed from values, parameters for each step, and the grid. `optional` are the defaults of
+    the last parameters.
     """
 
     compute: Compute
@@ -38,7 +38,7 @@ class ElementwiseFunction:
 
 
 def evaluate_elementwise(name: str, values: F64Matrix, parameters: tuple[F64s, ...], grid: Grid) -> F64Matrix:
-    """A function by its name, with its scalar parameters in the order in which PromQL has them."""
+    """Evaluate a function by its name, with its scalar parameters in the order of PromQL."""
     function = ELEMENTWISE[name]
     given = parameters + tuple(np.full(grid.count, value) for value in function.optional[len(parameters) :])
     return function.compute(values, given, grid)
@@ -58,7 +58,7 @@ def _with_gaps_of(values: F64Matrix, out: F64Matrix) -> F64Matrix:
 
 
 def _sign(values: F64Matrix) -> F64Matrix:
-    """Zeros and NaN are their own sign."""
+    """Zeros and NaN are returned unchanged."""
     return np.where(values < 0, -1.0, np.where(values > 0, 1.0, values))
 
 
@@ -83,7 +83,7 @@ def _radians(values: F64Matrix) -> F64Matrix:
 
 
 def _round(values: F64Matrix, parameters: tuple[F64s, ...], _grid: Grid) -> F64Matrix:
-    """To the nearest multiple, and halves up."""
+    """To the nearest multiple; halves are rounded up."""
     with np.errstate(all="ignore"):
         inverse = 1.0 / parameters[0]
         return _with_gaps_of(values, np.floor(values * inverse + 0.5) / inverse)
@@ -105,8 +105,8 @@ def _clamp_max(values: F64Matrix, parameters: tuple[F64s, ...], grid: Grid) -> F
 
 
 def _timestamp(values: F64Matrix, _parameters: tuple[F64s, ...], grid: Grid) -> F64Matrix:
-    """Of what an expression gives: the step. Samples of a selector have times of their own."""
-    return np.where(missing(values), NO_SAMPLE, grid.moments() / 1000)
+    """The evaluation timestamp, for any argument except a selector, whose samples have their own timestamps."""
+    return np.where(missing(values), NO_SAMPLE, grid.timestamps() / 1000)
 
 
 def _calendar(part: int, values: F64Matrix, _parameters: tuple[F64s, ...], _grid: Grid) -> F64Matrix:
@@ -116,7 +116,7 @@ def _calendar(part: int, values: F64Matrix, _parameters: tuple[F64s, ...], _grid
 
 
 def _of_histogram(values: F64Matrix, _parameters: tuple[F64s, ...], _grid: Grid) -> F64Matrix:
-    """Nothing: all samples are floats."""
+    """No samples: native histograms are not stored."""
     return np.full_like(values, NO_SAMPLE)
 
 

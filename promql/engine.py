@@ -1,4 +1,4 @@
-"""A query from its text to its result, but for the reading of samples: fragments are evaluated by whoever has them.
+"""Evaluates a query from its text to its result, except for reading samples: the caller evaluates the fragments.
 
 prepared = prepare(text, times)
 fetched = {fragment: ... for fragment in prepared.fragments}
@@ -24,20 +24,20 @@ from strandline.promql.parser import parse
 from strandline.promql.plan import nodes
 from strandline.promql.plan.fragment_codec import MAX_STEPS
 from strandline.promql.plan.fragments import AnyFragment
-from strandline.promql.plan.narrowing import cut_narrowed
+from strandline.promql.plan.narrowing import split_narrowed
 from strandline.promql.plan.nodes import steps
 from strandline.promql.plan.planning import plan
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.value_types import ValueType
 from strandline.promql.values import Samples, Scalar, Text, Vector
 
-# Of all parts of a query together, as a multiple of what one part may have.
-_STEPS_OF_ALL = 16
+# The limit for the steps of all parts of a query together, as a multiple of the limit for one part.
+_MAX_TOTAL_STEPS_FACTOR = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A query that is ready to be evaluated once its fragments are."""
+    """A parsed and planned query. It can be evaluated when the results of its fragments are known."""
 
     text: str
     expression: Expression
@@ -53,29 +53,29 @@ def prepare(
     expression = parser(text)
     kind = type_of(expression)
     if not times.is_instant and kind not in (ValueType.SCALAR, ValueType.VECTOR):
-        fault = f'invalid expression type "{kind.in_words}" for range query, must be Scalar or instant Vector'
+        fault = f'invalid expression type "{kind.display_name}" for range query, must be Scalar or instant Vector'
         raise parse_error(text, expression.span, fault)
-    whole = plan(expression, times, query=text)
-    # Before it is cut: constants are computed for each step then.
-    counts = list(steps(whole))
-    if max(counts) > max_steps or sum(counts) > _STEPS_OF_ALL * max_steps:
+    root = plan(expression, times, query=text)
+    # Before the plan is split, because splitting computes constants for each step.
+    counts = list(steps(root))
+    if max(counts) > max_steps or sum(counts) > _MAX_TOTAL_STEPS_FACTOR * max_steps:
         raise TooManyStepsError(max(counts), sum(counts), max_steps)
-    parts = cut_narrowed(whole)
-    return Prepared(text, expression, times, parts.fragments, parts.rest)
+    split = split_narrowed(root)
+    return Prepared(text, expression, times, split.fragments, split.rest)
 
 
 def evaluate(
     prepared: Prepared,
     fetched: Mapping[AnyFragment, FragmentValue],
-    told: Annotations = NONE,
+    annotations: Annotations = NONE,
     check: Callable[[], None] = lambda: None,
     budget: Budget | None = None,
 ) -> Result:
-    """The result, from what the fragments gave and told. `check` and `budget` end the evaluation by raising.
+    """The result, from the results and annotations of the fragments. `check` and `budget` raise to end the evaluation.
 
     Raises `EvaluationError`.
     """
-    evaluator = Evaluator(fetched, check, told, budget)
+    evaluator = Evaluator(fetched, check, annotations, budget)
     times, rest = prepared.times, prepared.rest
     match rest:
         case nodes.Samples():
@@ -103,14 +103,14 @@ def evaluate(
 
 
 def _in_order(samples: Samples) -> Points:
-    """Series that have samples, in the order of their labels."""
+    """The series that have samples, in the order of their labels."""
     counts = np.diff(samples.first_sample)
-    places = np.flatnonzero(counts)
-    keys = take_keys(samples.keys, places)
+    indices = np.flatnonzero(counts)
+    keys = take_keys(samples.keys, indices)
     order = label_order(keys)
-    places = places[order]
-    starts, counts = samples.first_sample[places], counts[places]
-    first = np.zeros(len(places) + 1, dtype=np.int64)
+    indices = indices[order]
+    starts, counts = samples.first_sample[indices], counts[indices]
+    first = np.zeros(len(indices) + 1, dtype=np.int64)
     np.cumsum(counts, out=first[1:])
     rows = np.repeat(starts - first[:-1], counts) + np.arange(int(first[-1]))
     return Points(take_keys(keys, order), first, samples.time[rows], samples.value[rows])

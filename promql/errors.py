@@ -1,13 +1,13 @@
-"""What is wrong with an expression, or went wrong while it was evaluated."""
+"""Errors of parsing and of evaluating a query."""
 
 from strandline.errors import ExitCode, Fatal
 from strandline.promql.expressions import Span
 
 
 class ParseError(Fatal):
-    """Text that is not an expression of PromQL, or one whose types do not fit. Over HTTP it is 400, "bad_data".
+    """The query has a syntax error or a type error. HTTP answers 400, "bad_data".
 
-    `fault` is what is wrong without the place. `line` and `column` count from 1, columns in code points.
+    `fault` is the message without the position. `line` and `column` count from 1, columns in code points.
     """
 
     exit_code = ExitCode.USAGE
@@ -21,23 +21,23 @@ class ParseError(Fatal):
 
 
 class EvaluationError(Fatal):
-    """An expression that has no answer over the data that it met. Over HTTP it is 422, "execution"."""
+    """The expression can't be evaluated over the selected data. HTTP answers 422, "execution"."""
 
 
 class TooManyStepsError(EvaluationError):
-    """A query, mostly by its subqueries, with more steps than may be evaluated."""
+    """The query has more steps than the limit, usually because of its subqueries."""
 
-    def __init__(self, most_of_one: int, of_all: int, allowed: int) -> None:
+    def __init__(self, max_steps: int, total_steps: int, limit: int) -> None:
         super().__init__(
-            "query processing would load too many samples into memory in query execution: a part of it has "
-            f"{most_of_one:,} steps, and all parts have {of_all:,}; {allowed:,} are allowed for one",
+            "query processing would load too many samples into memory in query execution: one part has "
+            f"{max_steps:,} steps, and all parts together have {total_steps:,}; the limit for one part is {limit:,}",
             remedy="Choose longer steps or shorter ranges for subqueries",
         )
 
 
 def parse_error(query: str, span: Span, fault: str) -> ParseError:
-    """The error for a part of a query, in Prometheus' words."""
+    """The error for a part of a query, with Prometheus' message."""
     line = query.count("\n", 0, span.start) + 1
     column = span.start - query.rfind("\n", 0, span.start)
-    place = f"{line}:{column}" if query else "unknown position"
-    return ParseError(f"{place}: parse error: {fault}", span, line, column)
+    position = f"{line}:{column}" if query else "unknown position"
+    return ParseError(f"{position}: parse error: {fault}", span, line, column)

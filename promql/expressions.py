@@ -1,4 +1,4 @@
-"""The tree of an expression. Every node knows which part of the text it was written as."""
+"""The syntax tree of an expression. Every node has its position in the text."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,14 +10,14 @@ from strandline.promql.value_types import ValueType
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From `start` up to, not including, `end`: places in the text, counted in code points from 0."""
+    """From `start` up to, not including, `end`: positions in the text in code points, from 0."""
 
     start: int
     end: int
 
 
 class Operator(StrEnum):
-    """Binary operators, as they are written."""
+    """Binary operators. The value is the operator's text."""
 
     ADD = "+"
     SUBTRACT = "-"
@@ -40,12 +40,12 @@ class Operator(StrEnum):
 
     @property
     def is_set(self) -> bool:
-        """Whether it works on label sets, and never on values."""
+        """Whether it is a set operator, which ignores values."""
         return self in _SETS
 
     @property
     def is_comparison(self) -> bool:
-        """Whether it filters, or with `bool` gives 0 and 1."""
+        """Whether it is a comparison, which filters, or returns 0 and 1 with `bool`."""
         return self in _COMPARISONS
 
 
@@ -63,7 +63,7 @@ _COMPARISONS = frozenset(
 
 
 class Aggregator(StrEnum):
-    """Aggregations over series, as they are written."""
+    """Aggregations over series. The value is the aggregation's text."""
 
     SUM = "sum"
     AVG = "avg"
@@ -82,7 +82,7 @@ class Aggregator(StrEnum):
 
 
 class Cardinality(StrEnum):
-    """How many series of one side of an operator may meet one of the other."""
+    """How many series of one side of an operator may match a series of the other side."""
 
     ONE_TO_ONE = "one-to-one"
     MANY_TO_ONE = "many-to-one"
@@ -92,8 +92,8 @@ class Cardinality(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """By which labels series of two sides meet: those in `labels` with `is_on`, otherwise all but those. `include` are
-    the labels that `group_left` and `group_right` copy from the "one" side. Set operators are MANY_TO_MANY.
+    """Vector matching: by the labels in `labels` with `is_on`, otherwise by all other labels. `include` are the labels
+    that `group_left` and `group_right` copy from the "one" side. Set operators are MANY_TO_MANY.
     """
 
     cardinality: Cardinality = Cardinality.ONE_TO_ONE
@@ -103,7 +103,7 @@ class Matching:
 
 
 class DurationOperator(StrEnum):
-    """Arithmetic in durations."""
+    """Operators of duration arithmetic."""
 
     ADD = "+"
     SUBTRACT = "-"
@@ -117,7 +117,7 @@ class DurationOperator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DurationNumber:
-    """Seconds: written as a duration (5m) or as a number (300)."""
+    """Seconds, from a duration (5m) or a number (300)."""
 
     seconds: float
     span: Span
@@ -148,7 +148,7 @@ class DurationNegation:
 
 @dataclass(frozen=True, slots=True)
 class DurationArithmetic:
-    """Two durations and what is between them."""
+    """An operator between two durations."""
 
     operator: DurationOperator
     left: "Duration"
@@ -158,7 +158,7 @@ class DurationArithmetic:
 
 @dataclass(frozen=True, slots=True)
 class DurationParentheses:
-    """`(duration)`; several around the same are one."""
+    """`(duration)`. Nested parentheses are one node."""
 
     inner: "Duration"
     span: Span
@@ -168,14 +168,14 @@ Duration = DurationNumber | DurationStep | DurationRange | DurationNegation | Du
 
 
 class AtBound(StrEnum):
-    """A bound of the whole query, however deep `@` stands."""
+    """The start or end of the query, also within subqueries."""
 
     START = "start"
     END = "end"
 
 
 At = int | AtBound
-"""What `@` pins a selector to: milliseconds since the epoch, or a bound."""
+"""The evaluation timestamp that `@` sets: milliseconds since the epoch, or a bound of the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +189,8 @@ class NumberLiteral:
 
 @dataclass(frozen=True, slots=True)
 class StringLiteral:
-    """A string. Bytes of it that are not UTF-8 are lone surrogates, as `surrogateescape` makes them: labels can't have
-    them, and `go_text.as_utf8` replaces them for output.
+    """A string. Bytes that are not UTF-8 are lone surrogates (Python's `surrogateescape`). Labels can't contain them,
+    and `go_text.as_utf8` replaces them for output.
     """
 
     value: str
@@ -199,7 +199,9 @@ class StringLiteral:
 
 @dataclass(frozen=True, slots=True)
 class VectorSelector:
-    """A metric's name, matchers, or both. `matchers` has the name, too: as the last one, if it stood before braces."""
+    """An instant vector selector: a metric name, matchers, or both. `matchers` includes the name, as the last one if it
+    was before the braces.
+    """
 
     name: str
     matchers: tuple[Matcher, ...]
@@ -210,7 +212,7 @@ class VectorSelector:
 
 @dataclass(frozen=True, slots=True)
 class MatrixSelector:
-    """A selector with a range behind it. `offset` and `@` are the selector's."""
+    """A range vector selector. `offset` and `@` belong to `selector`."""
 
     selector: VectorSelector
     range: Duration
@@ -219,7 +221,7 @@ class MatrixSelector:
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """`inner[range:step]`; without a step the default interval."""
+    """`inner[range:step]`. Without a step, the default interval applies."""
 
     inner: "Expression"
     range: Duration
@@ -240,8 +242,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """`sum by (job) (...)`. `labels` are kept, or with `is_without` dropped; `parameter` is the first argument of those
-    that take two.
+    """`sum by (job) (...)`. The grouping labels in `labels` are kept, or dropped with `is_without`. `parameter` is the
+    first argument of aggregations with two arguments.
     """
 
     aggregator: Aggregator
@@ -254,7 +256,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Two sides and an operator. `matching` is None unless both are vectors."""
+    """An operator between two expressions. `matching` is None unless both are vectors."""
 
     operator: Operator
     left: "Expression"
@@ -266,7 +268,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """`-inner`, or with `is_plus` `+inner`."""
+    """`-inner`, or `+inner` with `is_plus`."""
 
     inner: "Expression"
     span: Span
@@ -296,7 +298,7 @@ Expression = (
 
 
 def type_of(expression: Expression) -> ValueType:  # noqa: PLR0911 - one for each kind
-    """What a checked expression gives."""
+    """The type of a checked expression."""
     match expression:
         case NumberLiteral():
             return ValueType.SCALAR
@@ -311,7 +313,7 @@ def type_of(expression: Expression) -> ValueType:  # noqa: PLR0911 - one for eac
         case Negation(inner=inner) | Parentheses(inner=inner):
             return type_of(inner)
         case Binary(left=left, right=right):
-            # The right side first: chains are deep on the left.
+            # The right side first: chains of operators are deep on the left side.
             if type_of(right) is not ValueType.SCALAR:
                 return ValueType.VECTOR
             return ValueType.SCALAR if type_of(left) is ValueType.SCALAR else ValueType.VECTOR

@@ -1,5 +1,5 @@
-"""The table of functions: names, types, and what documentation says of each. How each is evaluated is the evaluation's
-to know, by the same names.
+"""The table of functions: names, types and summaries for the documentation. The evaluation has tables of its own, with
+the same names as keys (`windows`, `elementwise`, `evaluation.calls`).
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from strandline.promql.value_types import ValueType
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of PromQL. The last `optional` parameters may be left out; with `is_variadic` the last parameter may
-    stand any number of times, and need not stand at all. `is_experimental` ones are refused by name.
+    """A function of PromQL. The last `optional` parameters may be left out. With `is_variadic`, the last parameter may
+    occur any number of times, including zero. The parser rejects functions that are `is_experimental`, by name.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Function:
     is_variadic: bool = False
     is_experimental: bool = False
     is_for_histograms: bool = False
-    """It gives nothing for floats: native histograms are not stored."""
+    """Only for native histograms, which are not stored: the result is always empty."""
 
 
 _S, _V, _M, _T = ValueType.SCALAR, ValueType.VECTOR, ValueType.MATRIX, ValueType.STRING
@@ -143,4 +143,4 @@ _TABLE = (
 )
 
 FUNCTIONS: Final = {function.name: function for function in _TABLE}
-"""All functions of Prometheus 3.15 by their names, which are case-sensitive."""
+"""All functions of Prometheus 3.15 by name. Names are case-sensitive."""

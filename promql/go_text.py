@@ -1,4 +1,4 @@
-"""Text and numbers as Go writes them: Prometheus' messages and printed queries have them in this form."""
+"""Text and numbers in Go's format, which Prometheus' messages and formatted queries use."""
 
 import math
 import re
@@ -10,34 +10,34 @@ _PLAIN = re.compile(r"[ !#-\[\]-~]*")
 
 
 def quoted(text: str) -> str:
-    """In double quotes, with Go's escapes for what does not print."""
+    """In double quotes, with Go's escapes for non-printable characters."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     return '"' + "".join([_escaped(character, '"') for character in text]) + '"'
 
 
 def quoted_character(character: str) -> str:
-    """In single quotes. The empty text stands for the end of the input, which Go shows as U+FFFD."""
+    """In single quotes. The empty text means the end of the input, which Go shows as U+FFFD."""
     return f"'{_escaped(character or chr(0xFFFD), chr(39))}'"
 
 
 def shortened(text: str) -> str:
-    """Quoted, and cut after ten characters."""
+    """Quoted and truncated after ten characters."""
     return f"{quoted(text[:10])}..." if len(text.encode(errors="surrogatepass")) > 10 else quoted(text)
 
 
 def as_utf8(text: str) -> str:
-    """With U+FFFD for each byte that is not UTF-8, as Go's JSON has it."""
+    """With U+FFFD in place of each byte that is not UTF-8, as in Go's JSON encoding."""
     return _SURROGATE.sub(chr(0xFFFD), text)
 
 
 def is_utf8(text: str) -> bool:
-    """Whether there are no bytes in it that are not UTF-8."""
+    """Whether it has no lone surrogates, which stand for bytes that are not UTF-8."""
     return _SURROGATE.search(text) is None
 
 
 def plain_number(value: float) -> str:
-    """All digits that are needed to read the same number again, without an exponent."""
+    """Go's format `f` with the fewest digits that parse back to the same number; never with an exponent."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -50,7 +50,7 @@ def plain_number(value: float) -> str:
 
 
 def short_number(value: float) -> str:
-    """Go's `%g`: the fewest digits, and an exponent from a million on."""
+    """Go's `%g`: the fewest digits that parse back to the same number, and an exponent from a million on."""
     if not math.isfinite(value) or not value:
         return plain_number(value)
     number = Decimal(repr(value)).normalize()

@@ -1,4 +1,6 @@
-"""Kernels are compiled, or read from numba's cache, when they are first called: better before a query waits."""
+"""Calls all kernels once. numba compiles a kernel, or loads it from its cache, at the first call; a query should not
+wait for that.
+"""
 
 import numpy as np
 
@@ -29,11 +31,11 @@ _QUERIES = (
 
 
 def load_kernels() -> None:
-    """Have the kernels of windows, operators, functions, joins and aggregations at hand. It may take seconds."""
+    """Call the kernels of windows, operators, functions, joins and aggregations. May take seconds."""
     windows.load_kernels()
     keys = [encode_part_key({"__name__": name, "le": "+Inf"}) for name in ("a", "b")]
     data = np.frombuffer(bytearray(b"".join(keys)), dtype=np.uint8)
-    # Two series that are one without their names, so that what merges them is called as well.
+    # Two series with equal label sets once their names are dropped, so that the kernels that merge them are called.
     vector = Vector(
         KeyBytes(np.array([0, len(keys[0]), len(data)]), data), np.array([[1.0, NO_SAMPLE], [NO_SAMPLE, 1.0]])
     )

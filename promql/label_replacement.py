@@ -1,4 +1,4 @@
-"""`label_replace`: a label set to what a regular expression finds in another."""
+"""`label_replace`: sets a label from a regular expression's match in another label."""
 
 import unicodedata
 from functools import lru_cache
@@ -11,26 +11,28 @@ from strandline.promql.labels import Texts, distinct_texts, is_valid_label_name,
 from strandline.promql.regular_expressions.program import Program, compile_expression
 from strandline.promql.regular_expressions.syntax import InvalidRegularExpression
 
-# More digits are a name, not a number.
-_GREATEST_NUMBER = 10**8
+# A reference with more digits is a group's name, not its number.
+_MAX_GROUP_NUMBER = 10**8
 
 _compiled = lru_cache(64)(compile_expression)
 
 
 def label_replace(keys: KeyBytes, target: str, replacement: str, source: str, expression: str) -> KeyBytes:
-    """The keys with a label set to the replacement wherever the whole value of another label matches; two may be equal
-    then. Values are looked at once, however many keys have them.
+    """The keys with a label set to the replacement, where the expression matches the full value of the source label.
+    The result may have equal keys. Each distinct value is matched once.
     """
     program = label_expression(expression)
     if not is_valid_label_name(target):
         raise EvaluationError(f"invalid destination label name in label_replace(): {target}")
     values = label_values(keys, source)
     number_of, first_of = distinct_texts(values)
-    texts = [values.text(place).decode() for place in first_of.tolist()]
+    texts = [values.text(position).decode() for position in first_of.tolist()]
     found = program.find(texts)
     template = parse_template(replacement, program.names)
     results = [
-        _expanded(template, text, places) for text, places in zip(texts, found.tolist(), strict=True) if places[0] >= 0
+        _expanded(template, text, positions)
+        for text, positions in zip(texts, found.tolist(), strict=True)
+        if positions[0] >= 0
     ]
     is_match = found[:, 0] >= 0
     result_of = np.where(is_match, np.cumsum(is_match) - 1, -1)
@@ -38,7 +40,7 @@ def label_replace(keys: KeyBytes, target: str, replacement: str, source: str, ex
 
 
 def label_expression(expression: str) -> Program:
-    """The program of an expression that has to match a whole value; a dot matches line feeds, too."""
+    """Compile an expression that has to match a full value. A dot also matches line feeds."""
     try:
         return _compiled(f"^(?s:{expression})$")
     except InvalidRegularExpression as error:
@@ -48,12 +50,12 @@ def label_expression(expression: str) -> Program:
 
 
 Template = tuple[str | tuple[int, ...], ...]
-"""Texts, and numbers of groups, of which the first that is part of the match counts."""
+"""Literal texts, and references to groups. Of several groups, the first that took part in the match is used."""
 
 
 def parse_template(text: str, names: tuple[str, ...]) -> Template:
-    """A replacement as Go reads it: `$1`, `$name`, `${name}` are groups, `$$` is a dollar. A name is as long as can be,
-    one that there is not is nothing, and a dollar before anything else is text.
+    """Parse a replacement as Go does: `$1`, `$name` and `${name}` are groups, `$$` is a dollar. A name is as long as
+    possible, an unknown group is empty, and any other dollar is literal.
     """
     parts: list[str | tuple[int, ...]] = []
     while text:
@@ -71,16 +73,16 @@ def parse_template(text: str, names: tuple[str, ...]) -> Template:
             continue
         text = rest
         number = _number(name)
-        named = tuple(place for place, other in enumerate(names) if other == name)
+        named = tuple(index for index, other in enumerate(names) if other == name)
         parts.append(named if number is None else (number,) if number < len(names) else ())
     return tuple(part for part in parts if part)
 
 
 def _take_name(text: str) -> tuple[str, str]:
-    """The name behind a dollar, and what follows; an empty one if there is none."""
+    """The name after a dollar, or the empty text if there is none, and the rest."""
     in_braces = text.startswith("{")
     body = text[1:] if in_braces else text
-    end = next((place for place, character in enumerate(body) if not _is_in_names(character)), len(body))
+    end = next((index for index, character in enumerate(body) if not _is_in_names(character)), len(body))
     if not in_braces:
         return body[:end], body[end:]
     return (body[:end], body[end + 1 :]) if body.startswith("}", end) else ("", text)
@@ -92,13 +94,13 @@ def _is_in_names(character: str) -> bool:
 
 def _number(name: str) -> int | None:
     is_number = name.isascii() and name.isdecimal() and (name == "0" or not name.startswith("0"))
-    # Numbers of this many digits are compared by their length: Python refuses to read thousands of digits.
-    return int(name) if is_number and len(name) <= len(str(_GREATEST_NUMBER)) else None
+    # The length is checked first: Python refuses to parse numbers with thousands of digits.
+    return int(name) if is_number and len(name) <= len(str(_MAX_GROUP_NUMBER)) else None
 
 
-def _expanded(template: Template, text: str, places: list[int]) -> str:
-    return "".join(part if isinstance(part, str) else _group(part, text, places) for part in template)
+def _expanded(template: Template, text: str, positions: list[int]) -> str:
+    return "".join(part if isinstance(part, str) else _group(part, text, positions) for part in template)
 
 
-def _group(numbers: tuple[int, ...], text: str, places: list[int]) -> str:
-    return next((text[places[2 * n] : places[2 * n + 1]] for n in numbers if places[2 * n] >= 0), "")
+def _group(numbers: tuple[int, ...], text: str, positions: list[int]) -> str:
+    return next((text[positions[2 * n] : positions[2 * n + 1]] for n in numbers if positions[2 * n] >= 0), "")

@@ -1,7 +1,7 @@
-"""Tokens, one at a time, so that the first fault in the text is the one that is reported.
+"""The lexer. It reads one token at a time, so that the first error in the text is the one that is reported.
 
-What is a token depends on where it stands: in braces there are no keywords, and in brackets hardly anything but
-durations. Faults are reported in Prometheus' words.
+Tokens depend on their context: braces contain no keywords, and brackets mostly durations. Error messages are those of
+Prometheus.
 """
 
 import re
@@ -12,15 +12,15 @@ from strandline.promql.errors import ParseError, parse_error
 from strandline.promql.expressions import Span
 from strandline.promql.go_text import quoted, quoted_character
 from strandline.promql.number_syntax import scan_number, scan_rest_of_duration
-from strandline.promql.tokens import CALLS_IN_DURATIONS, FILLS, KEYWORDS, SIGNS, Kind, Token
+from strandline.promql.tokens import CALLS_IN_DURATIONS, FILLS, KEYWORDS, PUNCTUATION, Kind, Token
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*+")
-# U+FFFD is refused in strings as Prometheus refuses it: to Go it is what stands for bytes that are not UTF-8.
+# Strings may not contain U+FFFD, as in Prometheus: Go uses it for bytes that are not UTF-8.
 _STRING = r"""(?P<string>"[^"\\\n\ufffd\ud800-\udfff]*+"|'[^'\\\n\ufffd\ud800-\udfff]*+'|`[^`\ufffd\ud800-\udfff]*+`)"""
 _NUMBER = r"(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![A-Za-z0-9_.]))"
 _DURATION = r"(?P<duration>[0-9]++(?:ms|[smhdwy])(?:[0-9]++(?:ms|[smhdw]))*+(?![A-Za-z0-9_]))"
-_USUAL = re.compile(
+_COMMON = re.compile(
     rf"(?P<word>[A-Za-z_:][A-Za-z0-9_:]*+)|{_NUMBER}|{_DURATION}|{_STRING}"
     r"|(?P<sign>==|!=|<[=/]|>[=/]|=(?!~)|[-+*/%^<>(){}\[\]@,])"
 )
@@ -34,7 +34,7 @@ _WORDS_IN_BRACKETS = {kind.value: kind for kind in CALLS_IN_DURATIONS}
 
 
 class Lexer:
-    """The tokens of a text. Raises `ParseError`."""
+    """Reads the tokens of a text. Raises `ParseError`."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -43,12 +43,12 @@ class Lexer:
         self._in_braces = False
         self._in_brackets = False
         self._in_duration = False
-        """Only durations are expected: from a bracket up to the first number in it."""
+        """Whether only durations are expected: from a bracket up to the first number in it."""
         self._had_colon = False
         self._had_duration = False
 
     def next(self) -> Token:
-        """The next token; at the end END, again and again."""
+        """The next token; END at the end, on every further call."""
         text = self.text
         blank = (_SPACE if self._in_duration else _BLANK).match(text, self._position)
         start = self._position = blank.end() if blank else self._position
@@ -59,22 +59,22 @@ class Lexer:
         elif self._in_duration:
             found = _IN_DURATION.match(text, start)
         else:
-            found = _USUAL.match(text, start)
+            found = _COMMON.match(text, start)
         if found is None:
-            return self._unusual(start)
+            return self._uncommon_token(start)
         self._position = found.end()
-        written = found.group()
+        lexeme = found.group()
         match found.lastgroup:
             case "word":
-                return self._word(written, start)
+                return self._word(lexeme, start)
             case "sign":
-                return self._sign(written, start)
+                return self._sign(lexeme, start)
             case "number" | "duration" as group:
                 self._had_duration |= self._in_duration
                 self._in_duration = False
-                return Token(_KINDS[group], written, start)
+                return Token(_KINDS[group], lexeme, start)
             case group:
-                return Token(_KINDS[group or "string"], written, start)
+                return Token(_KINDS[group or "string"], lexeme, start)
 
     def _end(self) -> Token:
         start = len(self.text)
@@ -88,15 +88,15 @@ class Lexer:
             raise self._error("unclosed left bracket", start)
         return Token(Kind.END, "", start)
 
-    def _word(self, written: str, start: int) -> Token:
+    def _word(self, lexeme: str, start: int) -> Token:
         if self._in_brackets:
-            return self._in_bracket_word(start)
-        kind = KEYWORDS.get(written.lower())
+            return self._word_in_brackets(start)
+        kind = KEYWORDS.get(lexeme.lower())
         if kind is None or (kind in FILLS and not _PARENTHESIS_FOLLOWS.match(self.text, self._position)):
-            kind = Kind.METRIC_IDENTIFIER if ":" in written else Kind.IDENTIFIER
-        return Token(kind, written, start)
+            kind = Kind.METRIC_IDENTIFIER if ":" in lexeme else Kind.IDENTIFIER
+        return Token(kind, lexeme, start)
 
-    def _in_bracket_word(self, start: int) -> Token:
+    def _word_in_brackets(self, start: int) -> Token:
         first = self.text[start]
         if first == ":":
             if self._had_colon:
@@ -104,12 +104,12 @@ class Lexer:
             self._position = start + 1
             self._had_colon = True
             return Token(Kind.COLON, first, start)
-        token = self._duration_word(start)
+        token = self._call_in_duration(start)
         if token is None:
             raise self._error(f"unexpected character: {quoted_character(first)}, expected ':'", start)
         return token
 
-    def _duration_word(self, start: int) -> Token | None:
+    def _call_in_duration(self, start: int) -> Token | None:
         letters = _LETTERS.match(self.text, start)
         kind = _WORDS_IN_BRACKETS.get(letters.group().lower()) if letters else None
         if letters is None or kind is None:
@@ -117,8 +117,8 @@ class Lexer:
         self._position = letters.end()
         return Token(kind, letters.group(), start)
 
-    def _sign(self, written: str, start: int) -> Token:
-        match written:
+    def _sign(self, lexeme: str, start: int) -> Token:
+        match lexeme:
             case "(":
                 self._parentheses += 1
             case ")":
@@ -142,7 +142,7 @@ class Lexer:
                 self._in_brackets = self._in_duration = False
             case ":":
                 self._colon_in_duration()
-        return Token(SIGNS[written], written, start)
+        return Token(PUNCTUATION[lexeme], lexeme, start)
 
     def _colon_in_duration(self) -> None:
         if not self._had_duration:
@@ -151,17 +151,17 @@ class Lexer:
             raise self._error("unexpected repeated colon in duration expression", self._position)
         self._had_colon = True
 
-    def _unusual(self, start: int) -> Token:
-        """What is rare: strings with escapes, odd numbers; and what is wrong."""
+    def _uncommon_token(self, start: int) -> Token:
+        """Tokens that no regular expression above matches: strings with escapes, unusual numbers, and errors."""
         character = self.text[start]
         following = self.text[start + 1 : start + 2]
         is_number = "0" <= character <= "9" or (character == "." and "0" <= following <= "9" and following != "")
         if self._in_braces:
             if character in "\"'`":
                 return self._string(start)
-            self._refuse_in_braces(character, following, start)
+            self._raise_in_braces(character, following, start)
         if self._in_duration:
-            token = self._number_or_duration(start) if is_number else self._duration_word(start)
+            token = self._number_or_duration(start) if is_number else self._call_in_duration(start)
             if token is None:
                 raise self._error(f"unexpected character in duration expression: {quoted_character(character)}", start)
             return token
@@ -173,7 +173,7 @@ class Lexer:
             raise self._error(f"unexpected character after '{character}': {quoted_character(following)}", start)
         raise self._error(f"unexpected character: {quoted_character(character)}", start)
 
-    def _refuse_in_braces(self, character: str, following: str, start: int) -> NoReturn:
+    def _raise_in_braces(self, character: str, following: str, start: int) -> NoReturn:
         if character == "!":
             shown = quoted_character(following)
             raise self._error(f"unexpected character after '!' inside braces: {shown}", start)
@@ -203,7 +203,7 @@ class Lexer:
             if quote != "`" and character == "\\":
                 escape = escape_at(text, position, quote)
                 if escape is None:
-                    self._refuse_escape(position, start)
+                    self._raise_invalid_escape(position, start)
                 position = escape[1]
                 continue
             if not character or (character == "\n" and quote != "`"):
@@ -214,8 +214,8 @@ class Lexer:
         self._position = position + 1
         return Token(Kind.STRING, text[start : self._position], start)
 
-    def _refuse_escape(self, position: int, start: int) -> NoReturn:
-        """Say what is wrong with the escape at the backslash."""
+    def _raise_invalid_escape(self, position: int, start: int) -> NoReturn:
+        """Raise the error for the invalid escape at a backslash."""
         letter = self.text[position + 1 : position + 2]
         if letter and letter in "01234567xuU" and not NUMBERED_ESCAPE.match(self.text, position):
             first = position + 1 if letter.isdigit() else position + 2

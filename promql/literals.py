@@ -1,4 +1,4 @@
-"""What the tokens of literals are worth."""
+"""Values of literal tokens: numbers, durations and strings."""
 
 from strandline.index.escapes import escape_at
 from strandline.promql.durations import duration_seconds
@@ -10,7 +10,7 @@ from strandline.promql.tokens import Kind, Token
 LITERALS = frozenset({Kind.NUMBER, Kind.DURATION})
 
 
-def number_of(query: str, token: Token) -> float:
+def literal_number(query: str, token: Token) -> float:
     """The value of a number, or the seconds of a duration. Raises `ParseError`."""
     try:
         if token.kind is Kind.DURATION:
@@ -23,8 +23,8 @@ def number_of(query: str, token: Token) -> float:
         raise parse_error(query, token.span, fault) from None
 
 
-def string_of(token: Token) -> str:
-    """What a string stands for. Escapes can give bytes that are not UTF-8, which are lone surrogates here."""
+def string_value(token: Token) -> str:
+    """The value of a string. Bytes that are not valid UTF-8, which escapes can produce, become lone surrogates."""
     quote, content = token.text[0], token.text[1:-1]
     if quote == "`" or "\\" not in content:
         return content
@@ -38,7 +38,7 @@ def _unescaped(content: str, quote: str) -> bytes:
         data += content[position:backslash].encode()
         escape = escape_at(content, backslash, quote)
         if escape is None:
-            raise AssertionError(f"the lexer let the escape at {backslash} of {content!r} pass")
+            raise AssertionError(f"the lexer accepted an invalid escape at {backslash} of {content!r}")
         written, position = escape
         data += written
     return bytes(data + content[position:].encode())

@@ -1,6 +1,6 @@
-"""Queries over series that are in memory, split over some shards as a node's series are: what `promql test` evaluates.
+"""An engine over series in memory, for `promql test`. The series are divided into shards like a node's series.
 
-Fragments go the same way as in a node, by partial results that are merged.
+As in a node, each shard evaluates the fragments, and the partial results are merged.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,10 +27,10 @@ SamplesOf = Sequence[tuple[int, float]]
 
 
 class MemoryShard:
-    """Some series and their samples."""
+    """A shard: series and their samples."""
 
     def __init__(self, series: Iterable[tuple[Labels, SamplesOf]]) -> None:
-        """Samples are given at rising times."""
+        """The times of a series' samples have to be ascending."""
         self._labels: list[Labels] = []
         keys, times, values, counts = list[bytes](), list[int](), list[float](), [0]
         for labels, samples in series:
@@ -48,36 +48,36 @@ class MemoryShard:
     def select(self, matchers: Sequence[Matcher], first: int, last: int) -> Samples:
         """The samples of the series that all matchers match, from `first` to `last`."""
         is_wanted = matched_by(matchers)
-        places = [place for place, labels in enumerate(self._labels) if is_wanted(labels)]
+        indices = [index for index, labels in enumerate(self._labels) if is_wanted(labels)]
         starts, ends = list[int](), list[int]()
-        for place in places:
-            own = self._time[self._first[place] : self._first[place + 1]]
+        for index in indices:
+            own = self._time[self._first[index] : self._first[index + 1]]
             begin, end = np.searchsorted(own, (first, last + 1))
-            starts.append(int(self._first[place] + begin))
-            ends.append(int(self._first[place] + end))
+            starts.append(int(self._first[index] + begin))
+            ends.append(int(self._first[index] + end))
         rows = np.concatenate([np.arange(0), *(np.arange(*bounds) for bounds in zip(starts, ends, strict=True))])
         counts = np.array([0, *(end - start for start, end in zip(starts, ends, strict=True))], dtype=np.int64)
-        keys = take_keys(self._keys, np.array(places, dtype=np.int64))
+        keys = take_keys(self._keys, np.array(indices, dtype=np.int64))
         return Samples(keys, np.cumsum(counts), self._time[rows], self._value[rows])
 
 
 class LocalEngine:
-    """Evaluates queries over shards in memory, none of which have a series in common."""
+    """Evaluates queries over shards in memory. Each series is in one shard."""
 
     def __init__(self, shards: Sequence[MemoryShard]) -> None:
         self._shards = shards
 
     def query(self, text: str, times: QueryTimes) -> Result:
-        """Raises `ParseError` and `EvaluationError`."""
+        """The result of a query. Raises `ParseError` and `EvaluationError`."""
         prepared = prepare(text, times)
-        fetched, told = dict[AnyFragment, FragmentValue](), NONE
+        fetched, annotations = dict[AnyFragment, FragmentValue](), NONE
         for fragment in prepared.fragments:
-            fetched[fragment], said = self.fetch(fragment)
-            told |= said
-        return evaluate(prepared, fetched, told)
+            fetched[fragment], found = self.fetch(fragment)
+            annotations |= found
+        return evaluate(prepared, fetched, annotations)
 
     def fetch(self, fragment: AnyFragment) -> tuple[FragmentValue, Annotations]:
-        """What a fragment gives over all shards."""
+        """The result of a fragment over all shards."""
         found = self._found(fragment)
         if isinstance(fragment, Fragment):
             return merged(fragment, [evaluate_partial(fragment, samples) for samples in found])
@@ -92,7 +92,7 @@ class LocalEngine:
 
 
 def split(series: Iterable[tuple[Labels, SamplesOf]], shards: int) -> list[MemoryShard]:
-    """Series split over shards, by their keys."""
+    """Divide series into shards, by the hash of their keys."""
     parts: list[list[tuple[Labels, SamplesOf]]] = [[] for _ in range(shards)]
     for labels, samples in series:
         parts[crc32(encode_part_key(labels)) % shards].append((labels, samples))
@@ -100,7 +100,7 @@ def split(series: Iterable[tuple[Labels, SamplesOf]], shards: int) -> list[Memor
 
 
 def matched_by(matchers: Sequence[Matcher]) -> Callable[[Labels], bool]:
-    """Whether all matchers match a label set."""
+    """A predicate: whether all matchers match a label set."""
     tests = [(one.label, _test(one)) for one in matchers]
     return lambda labels: all(test(labels.get(label, "")) for label, test in tests)
 
@@ -116,7 +116,7 @@ def _joined(parts: Sequence[Samples]) -> Samples:
 
 
 def _test(matcher: Matcher) -> Callable[[str], bool]:
-    """Whether a value passes."""
+    """A predicate: whether the matcher matches a value."""
     match matcher.op:
         case MatchOp.EQUAL:
             return lambda value: value == matcher.value

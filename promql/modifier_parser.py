@@ -1,4 +1,4 @@
-"""What stands behind an expression and changes which samples it reads: ranges, subqueries, offsets and moments."""
+"""The parser for modifiers that follow an expression: ranges, subqueries, `offset` and `@`."""
 
 import math
 
@@ -16,17 +16,17 @@ from strandline.promql.expressions import (
     Subquery,
     VectorSelector,
 )
-from strandline.promql.literals import LITERALS, number_of
+from strandline.promql.literals import LITERALS, literal_number
 from strandline.promql.token_stream import TokenStream
 from strandline.promql.tokens import Kind
 
 _SIGNS = frozenset({Kind.ADD, Kind.SUBTRACT})
 _DURATIONS = "number, duration, step(), or range()"
-_MOST_MILLISECONDS = (1 << 63) - 1
+_MAX_MILLISECONDS = (1 << 63) - 1
 
 
 def take_modifiers(tokens: TokenStream, expression: Expression, height: int) -> tuple[Expression, int]:
-    """The expression with its modifiers, and the levels of that tree; it had `height` levels."""
+    """The expression with its modifiers, and the number of levels of the new tree. `height` is that of the old one."""
     while True:
         match tokens.peek().kind:
             case Kind.LEFT_BRACKET:
@@ -113,12 +113,12 @@ def _at(tokens: TokenStream, before: Span) -> At:
         tokens.take()
     if tokens.peek().kind not in LITERALS:
         raise tokens.unexpected("@", "timestamp")
-    seconds = number_of(tokens.query, tokens.take())
+    seconds = literal_number(tokens.query, tokens.take())
     seconds = -seconds if is_negative else seconds
     if not -(2.0**63) < seconds < 2.0**63:
         shown = f"{seconds:+f}".title() if math.isinf(seconds) else f"{seconds:f}".replace("nan", "NaN")
         raise tokens.error(before, f"timestamp out of bounds for @ modifier: {shown}")
-    return max(-_MOST_MILLISECONDS, min(_MOST_MILLISECONDS, round_half_away(seconds * 1000)))
+    return max(-_MAX_MILLISECONDS, min(_MAX_MILLISECONDS, round_half_away(seconds * 1000)))
 
 
 def _misplaced(tokens: TokenStream, modifier: str, expression: Expression) -> ParseError:
@@ -133,5 +133,5 @@ def _selector(selector: VectorSelector, span: Span, offset: Duration | None, at:
 
 
 def _has_offset(offset: Duration | None) -> bool:
-    """Whether another one is one too many. A literal 0 counts as none, as in Prometheus."""
+    """Whether an offset is set. A literal 0 does not count, as in Prometheus."""
     return not (offset is None or (isinstance(offset, DurationNumber) and literal_nanoseconds(offset) == 0))

@@ -1,4 +1,4 @@
-"""Numbers as they may be written: which characters belong to one, and what it is worth."""
+"""The syntax of numbers: which characters belong to a number, and its value."""
 
 import math
 import re
@@ -12,9 +12,9 @@ _OCTAL = re.compile(r"0(?:_?[0-7])*")
 
 
 def scan_number(text: str, start: int) -> tuple[int, bool]:  # noqa: PLR0911, PLR0912 - one for each way to stop
-    """Where reading a number from `start` on stops, and whether it may be one.
+    """The position where a number that begins at `start` ends, and whether the scan succeeded.
 
-    This is as lenient as Prometheus' lexer, and as odd: in 0x1e5 the `e` counts as an exponent's, once.
+    This accepts what Prometheus' lexer accepts, including its oddities: in 0x1e5, `e` is taken for an exponent, once.
     """
     position, digits = start, _DECIMAL
     if text[position : position + 2] in ("0x", "0X"):
@@ -54,7 +54,7 @@ def scan_number(text: str, start: int) -> tuple[int, bool]:  # noqa: PLR0911, PL
 
 
 def scan_rest_of_duration(text: str, start: int) -> tuple[int, bool]:
-    """Where reading a duration stops whose first digits end at `start`, and whether it may be one."""
+    """The position where a duration ends whose first digits end at `start`, and whether the scan succeeded."""
     position = start
     if _at(text, position) not in "smhdwy":
         return position, False
@@ -73,7 +73,7 @@ def scan_rest_of_duration(text: str, start: int) -> tuple[int, bool]:
 
 
 def number_value(text: str) -> float:
-    """What a number is worth, hexadecimal and octal ones included. Raises `ValueError` with what is wrong with it."""
+    """The value of a decimal, hexadecimal or octal number. Raises `ValueError` with Go's message."""
     if text[:2] in ("0x", "0X"):
         return _hexadecimal(text)
     if len(text) > 1 and _OCTAL.fullmatch(text) and (octal := int(text, 8)) <= _LARGEST_INTEGER:
@@ -98,5 +98,5 @@ def _hexadecimal(text: str) -> float:
 
 
 def _at(text: str, position: int) -> str:
-    """The character there; at the end one that is none of any."""
+    """The character at a position; NUL, which is in no set of characters, at the end."""
     return text[position] if position < len(text) else "\0"

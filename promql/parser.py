@@ -1,6 +1,7 @@
-"""PromQL text to its tree, by precedence climbing. Faults are reported in Prometheus' words, at its places.
+"""The parser: from the text of a query to its tree, by precedence climbing.
 
-The first fault is the error. Types are checked once the whole text has been read.
+Error messages and their positions are those of Prometheus. The first error is reported. Types are checked after the
+complete text has been parsed.
 """
 
 from typing import Final
@@ -27,16 +28,16 @@ from strandline.promql.expressions import (
 )
 from strandline.promql.functions import FUNCTIONS
 from strandline.promql.go_text import quoted
-from strandline.promql.literals import LITERALS, number_of, string_of
+from strandline.promql.literals import LITERALS, literal_number, string_value
 from strandline.promql.modifier_parser import take_modifiers
 from strandline.promql.selector_parser import take_labels, take_matchers
 from strandline.promql.token_stream import TokenStream
-from strandline.promql.tokens import AGGREGATORS, CALLABLE_WORDS, FILLS, METRIC_NAMES, Kind, Token
+from strandline.promql.tokens import AGGREGATORS, CALLABLE_KEYWORDS, FILLS, METRIC_NAMES, Kind, Token
 from strandline.promql.type_checking import check_types
 from strandline.promql.value_types import ValueType
 
 MAX_LENGTH: Final = 64 * 1024
-"""Characters of a query."""
+"""The limit for the characters of a query."""
 
 _LOWEST = 1
 _POWER = 6
@@ -61,7 +62,7 @@ _PRECEDENCE: Final = {
     Kind.POWER: _POWER,
 }
 _SIGNS = frozenset({Kind.ADD, Kind.SUBTRACT})
-_CALLABLE = CALLABLE_WORDS | {Kind.IDENTIFIER}
+_CALLABLE = CALLABLE_KEYWORDS | {Kind.IDENTIFIER}
 _GROUPINGS = frozenset({Kind.BY, Kind.WITHOUT})
 _STARTS = METRIC_NAMES | LITERALS | _SIGNS | {Kind.STRING, Kind.LEFT_BRACE, Kind.LEFT_PARENTHESIS}
 _TWO_ARGUMENTS = frozenset(
@@ -75,12 +76,12 @@ _TWO_ARGUMENTS = frozenset(
     }
 )
 EXPERIMENTAL_AGGREGATORS: Final = frozenset({Aggregator.LIMITK, Aggregator.LIMIT_RATIO})
-"""They are refused by name, as in a Prometheus without its feature flag."""
+"""Rejected by name, as in a Prometheus without the feature flag."""
 _CARDINALITIES = {Kind.GROUP_LEFT: Cardinality.MANY_TO_ONE, Kind.GROUP_RIGHT: Cardinality.ONE_TO_MANY}
 
 
 def parse(text: str) -> Expression:
-    """The tree of a query, its types checked. Raises `ParseError`."""
+    """The type-checked tree of a query. Raises `ParseError`."""
     if len(text) > MAX_LENGTH:
         raise parse_error(
             text, Span(MAX_LENGTH, len(text)), f"query has {len(text)} characters, and at most {MAX_LENGTH} are allowed"
@@ -95,7 +96,7 @@ class _Parser:
         self._query = query
         self._tokens = TokenStream(query)
         self._height = 0
-        """Levels of the tree that was returned last."""
+        """The number of levels of the last tree that was returned."""
 
     def parse(self) -> Expression:
         if self._tokens.peek().kind is Kind.END:
@@ -104,13 +105,13 @@ class _Parser:
         self._tokens.expect(Kind.END)
         return expression
 
-    def _expression(self, least: int) -> Expression:
-        """Operands and the operators between them that bind at least so much."""
+    def _expression(self, min_precedence: int) -> Expression:
+        """Operands, and operators with at least this precedence."""
         tokens = self._tokens
         tokens.enter()
         left = self._operand()
         height = self._height
-        while (precedence := _PRECEDENCE.get(tokens.peek().kind, 0)) >= least:
+        while (precedence := _PRECEDENCE.get(tokens.peek().kind, 0)) >= min_precedence:
             operator = tokens.take()
             returns_bool = tokens.take_if(Kind.BOOL) is not None
             matching = self._matching()
@@ -129,7 +130,7 @@ class _Parser:
         return left
 
     def _operand(self) -> Expression:
-        """A single expression with the modifiers behind it."""
+        """A single expression and the modifiers that follow it."""
         tokens = self._tokens
         token = tokens.peek()
         kind = token.kind
@@ -139,7 +140,7 @@ class _Parser:
             expression = self._named(token)
         elif kind in LITERALS:
             tokens.take()
-            expression = NumberLiteral(number_of(self._query, token), token.span, kind is Kind.DURATION)
+            expression = NumberLiteral(literal_number(self._query, token), token.span, kind is Kind.DURATION)
         elif kind is Kind.LEFT_PARENTHESIS:
             tokens.take()
             inner = self._expression(_LOWEST)
@@ -151,14 +152,14 @@ class _Parser:
             return self._signed(token, self._expression(_POWER))
         elif kind is Kind.STRING:
             tokens.take()
-            expression = StringLiteral(string_of(token), token.span)
+            expression = StringLiteral(string_value(token), token.span)
         else:
             raise tokens.unexpected()
         expression, self._height = take_modifiers(tokens, expression, self._height)
         return expression
 
     def _signed(self, sign: Token, inner: Expression) -> Expression:
-        """A sign binds less than a power: -2^2 is -(2^2). A number takes it into itself."""
+        """A sign has a lower precedence than a power: -2^2 is -(2^2). The sign of a number becomes part of it."""
         span = Span(sign.start, inner.span.end)
         if isinstance(inner, NumberLiteral):
             value = -inner.value if sign.kind is Kind.SUBTRACT else inner.value
@@ -167,7 +168,7 @@ class _Parser:
         return Negation(inner, span, is_plus=sign.kind is Kind.ADD)
 
     def _named(self, token: Token) -> Expression:
-        """What starts with a name or a brace: an aggregation, a call, or a selector. Keywords may be names."""
+        """An expression that starts with a name or a brace: aggregation, call or selector. Keywords may be names."""
         tokens = self._tokens
         if token.kind is Kind.LEFT_BRACE:
             matchers = take_matchers(tokens)
@@ -194,7 +195,7 @@ class _Parser:
         return Call(function, tuple(arguments), Span(name.start, self._tokens.end))
 
     def _take_arguments(self, arguments: list[Expression]) -> int:
-        """Arguments in their parentheses; the levels of the highest of them."""
+        """Take arguments in parentheses. Returns the number of levels of the highest one."""
         tokens = self._tokens
         tokens.expect(Kind.LEFT_PARENTHESIS)
         height = 0
@@ -256,13 +257,13 @@ class _Parser:
             return Matching(labels=labels, is_on=is_on)
         tokens.take()
         follows = tokens.peek().kind
-        # What can't start the right side is taken for a list of labels gone wrong.
+        # A token that can't start the right operand is reported as an invalid list of labels.
         is_list = follows is Kind.LEFT_PARENTHESIS or follows not in _STARTS
         include = take_labels(tokens) if is_list else ()
         return Matching(cardinality, labels, is_on, include)
 
     def _skip_fill(self) -> bool:
-        """`fill`, `fill_left` and `fill_right`, which need a feature flag: whether there is one."""
+        """Skip `fill`, `fill_left` and `fill_right`, which need a feature flag. Returns whether there was one."""
         tokens = self._tokens
         taken = set[Kind]()
         while (kind := tokens.peek().kind) in FILLS and kind not in taken and Kind.FILL not in taken:
@@ -274,13 +275,13 @@ class _Parser:
                 tokens.take()
             if tokens.peek().kind not in LITERALS:
                 raise tokens.unexpected()
-            number_of(self._query, tokens.take())
+            literal_number(self._query, tokens.take())
             tokens.expect(Kind.RIGHT_PARENTHESIS)
         return bool(taken)
 
 
 def _kept_matching(operator: Operator, left: Expression, right: Expression, matching: Matching) -> Matching | None:
-    """Matching is kept between vectors; and where labels are given, for the type check to refuse."""
+    """The matching if both sides are vectors, or if it has labels, so that the type check can reject them."""
     if operator.is_set and matching.cardinality is Cardinality.ONE_TO_ONE:
         matching = Matching(Cardinality.MANY_TO_MANY, matching.labels, matching.is_on)
     between_vectors = type_of(left) is ValueType.VECTOR and type_of(right) is ValueType.VECTOR

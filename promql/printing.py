@@ -1,4 +1,4 @@
-"""Trees back to text: on one line, and broken into lines as Prometheus' `format_query` does it."""
+"""Formats expressions as text: on one line, or broken into lines like Prometheus' `format_query`."""
 
 import re
 from typing import Final
@@ -33,26 +33,26 @@ from strandline.promql.expressions import (
 from strandline.promql.go_text import plain_number, quoted
 
 LINE_LENGTH: Final = 100
-"""Bytes of UTF-8 from which an expression is broken into lines."""
+"""Expressions with more bytes of UTF-8 are broken into lines."""
 
 _INDENT = "  "
 _PLAIN_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEVER_PLAIN = frozenset({"without", "inf", "nan"})
-"""Words that the parser takes for something else even in a list of labels."""
+"""Words that are keywords or numbers even in a list of labels."""
 
 
 def print_expression(expression: Expression) -> str:  # noqa: PLR0911 - one for each kind
-    """On one line. Parsed again, it gives the same tree."""
+    """The expression on one line. Parsing it results in the same tree."""
     match expression:
         case NumberLiteral(value=value, is_duration=is_duration):
             return printed(value) if is_duration else plain_number(value)
         case StringLiteral(value=value):
             return _string(value)
         case VectorSelector():
-            return _selector(expression) + _moment(expression.at, expression.offset)
+            return _selector(expression) + _at_and_offset(expression.at, expression.offset)
         case MatrixSelector(selector=selector):
-            behind = _moment(selector.at, selector.offset)
-            return f"{_selector(selector)}[{_range(expression.range)}]{behind}"
+            suffix = _at_and_offset(selector.at, selector.offset)
+            return f"{_selector(selector)}[{_range(expression.range)}]{suffix}"
         case Subquery(inner=inner):
             return print_expression(inner) + _subquery_suffix(expression)
         case Call(function=function, arguments=arguments):
@@ -69,7 +69,7 @@ def print_expression(expression: Expression) -> str:  # noqa: PLR0911 - one for 
 
 
 def format_query(expression: Expression) -> str:
-    """As Prometheus formats it: what is longer than a line is broken, and what is in it is indented."""
+    """The expression as Prometheus formats it: one that exceeds a line is broken, and its parts are indented."""
     return _formatted(expression, 0)
 
 
@@ -101,7 +101,7 @@ def _formatted(expression: Expression, level: int) -> str:  # noqa: PLR0911 - on
 
 
 def _string(text: str) -> str:
-    # The lexer refuses U+FFFD as it stands.
+    # The lexer rejects U+FFFD unless it is escaped.
     return quoted(text).replace(chr(0xFFFD), r"\ufffd")
 
 
@@ -122,32 +122,32 @@ def print_matcher(matcher: Matcher) -> str:
     return f"{matcher.label if plain else _string(matcher.label)}{matcher.op}{_string(matcher.value)}"
 
 
-def _moment(at: At | None, offset: Duration | None) -> str:
-    """`@` and `offset`. A literal offset of 0 is left out."""
-    moment = ""
+def _at_and_offset(at: At | None, offset: Duration | None) -> str:
+    """`@` and `offset`. A literal offset of 0 is omitted."""
+    suffix = ""
     if isinstance(at, int):
-        moment = f" @ {at / 1000:.3f}"
+        suffix = f" @ {at / 1000:.3f}"
     elif at is not None:
-        moment = f" @ {at}()"
+        suffix = f" @ {at}()"
     if offset is None or (isinstance(offset, DurationNumber) and not literal_nanoseconds(offset)):
-        return moment
-    return f"{moment} offset {_range(offset)}"
+        return suffix
+    return f"{suffix} offset {_range(offset)}"
 
 
 def _subquery_suffix(subquery: Subquery) -> str:
     step = "" if subquery.step is None else _range(subquery.step)
-    return f"[{_range(subquery.range)}:{step}]{_moment(subquery.at, subquery.offset)}"
+    return f"[{_range(subquery.range)}:{step}]{_at_and_offset(subquery.at, subquery.offset)}"
 
 
 def _range(duration: Duration) -> str:
-    """A duration of a selector: a number alone is printed as a duration there, and nowhere deeper."""
+    """A duration in a selector. A number alone is printed as a duration; a number in arithmetic is not."""
     if isinstance(duration, DurationNumber):
         return printed_milliseconds(literal_milliseconds(duration))
     return print_duration(duration)
 
 
 def print_duration(duration: Duration) -> str:  # noqa: PLR0911 - one for each kind
-    """Arithmetic of durations."""
+    """Duration arithmetic as text."""
     match duration:
         case DurationNumber(seconds=seconds, is_duration=is_duration):
             return printed(seconds) if is_duration else plain_number(seconds)
@@ -182,13 +182,13 @@ def _matching(matching: Matching | None) -> str:
     if matching is None:
         return ""
     is_grouped = matching.cardinality in (Cardinality.MANY_TO_ONE, Cardinality.ONE_TO_MANY)
-    written = ""
+    text = ""
     if matching.labels or matching.is_on or is_grouped:
-        written = f" {'on' if matching.is_on else 'ignoring'} ({_labels(matching.labels)})"
+        text = f" {'on' if matching.is_on else 'ignoring'} ({_labels(matching.labels)})"
     if is_grouped:
         side = "left" if matching.cardinality is Cardinality.MANY_TO_ONE else "right"
-        written += f" group_{side} ({_labels(matching.include)})"
-    return written
+        text += f" group_{side} ({_labels(matching.include)})"
+    return text
 
 
 def _labels(labels: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Parsed queries, kept: a dashboard asks the same ones every few seconds."""
+"""A cache of parsed queries: a dashboard sends the same ones every few seconds."""
 
 from collections import OrderedDict
 from threading import Lock
@@ -9,13 +9,13 @@ from strandline.promql.parser import parse
 
 MAX_QUERIES: Final = 256
 MAX_CHARACTERS: Final = 256 * 1024
-"""Of the texts together. A tree takes some hundred bytes for a character at most."""
+"""Total length of the cached texts. A tree takes at most a few hundred bytes per character."""
 
 
 class QueryCache:
-    """The queries that were asked last, up to so many and up to so many characters. Threads may share it.
+    """The most recently used queries, limited in number and in total characters. Thread-safe.
 
-    Queries that do not parse are not kept.
+    Queries that do not parse are not cached.
     """
 
     def __init__(self, max_queries: int = MAX_QUERIES, max_characters: int = MAX_CHARACTERS) -> None:
@@ -35,7 +35,7 @@ class QueryCache:
             if known is not None:
                 self._parsed.move_to_end(text)
                 return known
-        # Outside the lock: two threads may parse the same query, and get equal trees.
+        # Outside the lock: two threads may parse the same query and get equal trees.
         expression = parse(text)
         with self._lock:
             self._keep(text, expression)

@@ -1,6 +1,6 @@
-"""The tables of aggregations and functions for docs/promql.md, made from the tables that the parser uses.
+"""Generates the tables of aggregations and functions in docs/promql.md from the tables that the parser uses.
 
-`python -m strandline.promql.reference` prints them; a test holds them beside the page.
+`python -m strandline.promql.reference` prints them. A test compares them with the page.
 """
 
 import sys

@@ -1,10 +1,10 @@
-"""Matchers in braces, and lists of labels in parentheses."""
+"""The parser for matchers in braces and lists of labels in parentheses."""
 
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp, matches_empty
 from strandline.index.selectors import METRIC_NAME
 from strandline.promql.expressions import Span
 from strandline.promql.go_text import as_utf8, is_utf8, quoted
-from strandline.promql.literals import string_of
+from strandline.promql.literals import string_value
 from strandline.promql.token_stream import TokenStream
 from strandline.promql.tokens import LABEL_NAMES, Kind, Token
 
@@ -19,7 +19,7 @@ _GROUPING = "grouping opts"
 
 
 def take_matchers(tokens: TokenStream) -> list[Matcher]:
-    """What stands in braces, both braces included. A string alone is a metric's name."""
+    """Take matchers, including both braces. A string alone is a metric name."""
     tokens.expect(Kind.LEFT_BRACE)
     matchers: list[Matcher] = []
     while tokens.take_if(Kind.RIGHT_BRACE) is None:
@@ -35,7 +35,7 @@ def _take_matcher(tokens: TokenStream) -> Matcher:
         raise tokens.unexpected(_MATCHING, 'identifier or "}"')
     tokens.take()
     is_string = token.kind is Kind.STRING
-    label = as_utf8(string_of(token)) if is_string else token.text
+    label = as_utf8(string_value(token)) if is_string else token.text
     op = _OPERATORS.get(tokens.peek().kind)
     if op is None:
         if is_string:
@@ -43,8 +43,8 @@ def _take_matcher(tokens: TokenStream) -> Matcher:
         raise tokens.unexpected(_MATCHING, "label matching operator")
     tokens.take()
     value = tokens.expect(Kind.STRING, _MATCHING, "string")
-    # No label has bytes that are not UTF-8: what replaces them matches as little.
-    matcher = Matcher(label, op, as_utf8(string_of(value)))
+    # No label contains bytes that are not UTF-8, so replacing them does not change what matches.
+    matcher = Matcher(label, op, as_utf8(string_value(value)))
     if op in (MatchOp.MATCH, MatchOp.NOT_MATCH):
         _check_expression(tokens, matcher, token, value)
     return matcher
@@ -58,7 +58,7 @@ def _check_expression(tokens: TokenStream, matcher: Matcher, label: Token, value
 
 
 def take_labels(tokens: TokenStream) -> tuple[str, ...]:
-    """A list of labels, both parentheses included."""
+    """Take a list of labels, including both parentheses."""
     tokens.expect(Kind.LEFT_PARENTHESIS, _GROUPING, '"("')
     labels: list[str] = []
     while tokens.take_if(Kind.RIGHT_PARENTHESIS) is None:
@@ -74,7 +74,7 @@ def _take_label(tokens: TokenStream) -> str:
         return tokens.take().text
     if token.kind is not Kind.STRING:
         raise tokens.unexpected(_GROUPING, "label")
-    label = string_of(tokens.take())
+    label = string_value(tokens.take())
     if not label or not is_utf8(label):
         raise tokens.error(token.span, f"invalid label name for grouping: {quoted(label)}")
     return label

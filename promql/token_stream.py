@@ -1,4 +1,4 @@
-"""Tokens with one of them looked at ahead, and the bound on nesting, for the parsers to share."""
+"""A stream of tokens with one token of lookahead, and the limits on nesting, shared by the parsers."""
 
 from typing import Final
 
@@ -8,43 +8,43 @@ from strandline.promql.lexer import Lexer
 from strandline.promql.tokens import Kind, Token
 
 MAX_NESTING: Final = 100
-"""How deep parentheses, calls and signs may be nested. The parser takes five of Python's 1,000 frames for one."""
+"""The limit for nested parentheses, calls and signs. The parser uses five of Python's 1,000 stack frames per level."""
 MAX_HEIGHT: Final = 200
-"""Levels of a tree; each operator of a chain is one. What works on trees is recursive, too."""
+"""The limit for the levels of a tree; each operator of a chain is a level. Functions over trees are recursive, too."""
 
 
 class TokenStream:
-    """The tokens of a query. A token is read only when it is needed, so that faults are found in their order."""
+    """The tokens of a query. A token is read only when it is needed, so that the first error is reported first."""
 
     def __init__(self, query: str) -> None:
         self.query = query
         self.end = 0
-        """Where the last token that was taken ends."""
+        """The end of the last token that was taken."""
         self.aggregations = 0
-        """How many aggregations enclose this place: messages say so."""
+        """The number of aggregations around the current position. Error messages mention the context."""
         self._lexer = Lexer(query)
         self._next: Token | None = None
         self._depth = 0
 
     def peek(self) -> Token:
-        """The next token, which stays the next one."""
+        """The next token, without taking it."""
         if self._next is None:
             self._next = self._lexer.next()
         return self._next
 
     def take(self) -> Token:
-        """The next token."""
+        """Take the next token."""
         token = self.peek()
         self._next = None
         self.end = token.end
         return token
 
     def take_if(self, kind: Kind) -> Token | None:
-        """The next token if it is of this kind."""
+        """Take the next token if it is of this kind."""
         return self.take() if self.peek().kind is kind else None
 
     def expect(self, kind: Kind, context: str = "", expected: str = "") -> Token:
-        """The next token, which has to be of this kind."""
+        """Take the next token, which has to be of this kind."""
         if self.peek().kind is not kind:
             raise self.unexpected(context, expected)
         return self.take()
@@ -59,21 +59,21 @@ class TokenStream:
         return parse_error(self.query, token.span, fault)
 
     def error(self, span: Span, fault: str) -> ParseError:
-        """An error at another place."""
+        """An error at another position."""
         return parse_error(self.query, span, fault)
 
     def enter(self) -> None:
-        """Begin a level."""
+        """Enter a level of nesting."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise self._too_deep(f"expression is nested more than {MAX_NESTING} levels deep")
 
     def leave(self) -> None:
-        """End a level."""
+        """Leave a level of nesting."""
         self._depth -= 1
 
     def check_height(self, height: int) -> None:
-        """Refuse a tree of too many levels."""
+        """Raise `ParseError` for a tree with too many levels."""
         if height > MAX_HEIGHT:
             raise self._too_deep(
                 f"expression has more than {MAX_HEIGHT} levels, of which each operator in a chain is one"

@@ -1,4 +1,4 @@
-"""Tokens of PromQL: the kinds there are, and how error messages show one."""
+"""The kinds of tokens in PromQL, and how error messages show a token."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ from strandline.promql.go_text import quoted, shortened
 
 
 class Kind(StrEnum):
-    """Kinds of tokens. The value is how the token is written, or what messages call it."""
+    """Kinds of tokens. The value is the text of the token, or its name in messages."""
 
     END = "end of input"
     IDENTIFIER = "identifier"
@@ -96,10 +96,10 @@ OPERATORS: Final = _from_to(Kind.ADD, Kind.AT)
 AGGREGATORS: Final = _from_to(Kind.SUM, Kind.LIMIT_RATIO)
 MODIFIERS: Final = _from_to(Kind.OFFSET, Kind.BOOL)
 CALLS_IN_DURATIONS: Final = _from_to(Kind.STEP, Kind.MIN_OF)
-CALLABLE_WORDS: Final = _from_to(Kind.START, Kind.MIN_OF)
+CALLABLE_KEYWORDS: Final = _from_to(Kind.START, Kind.MIN_OF)
 FILLS: Final = _from_to(Kind.FILL, Kind.FILL_RIGHT)
 
-SIGNS: Final = {kind.value: kind for kind in Kind if not kind.value[0].isalpha()}
+PUNCTUATION: Final = {kind.value: kind for kind in Kind if not kind.value[0].isalpha()}
 KEYWORDS: Final = {
     **{kind.value: kind for kind in _from_to(Kind.SUM, Kind.MIN_OF)},
     **{kind.value: kind for kind in (Kind.AND, Kind.OR, Kind.UNLESS, Kind.ATAN2)},
@@ -113,11 +113,11 @@ METRIC_NAMES: Final = (
     _NAMES
     | _SET_OPERATORS
     | AGGREGATORS
-    | CALLABLE_WORDS
+    | CALLABLE_KEYWORDS
     | FILLS
     | {Kind.BY, Kind.OFFSET, Kind.WITHOUT, Kind.ANCHORED, Kind.SMOOTHED}
 )
-"""What may stand where a metric's name is expected, though some of them are keywords elsewhere."""
+"""Tokens that are accepted as a metric name. Some of them are keywords in other places."""
 LABEL_NAMES: Final = (METRIC_NAMES - {Kind.WITHOUT}) | {
     Kind.ATAN2,
     Kind.BOOL,
@@ -126,14 +126,14 @@ LABEL_NAMES: Final = (METRIC_NAMES - {Kind.WITHOUT}) | {
     Kind.IGNORING,
     Kind.ON,
 }
-"""What may stand in a list of labels."""
+"""Tokens that are accepted in a list of labels."""
 
 _WITH_DESCRIPTION = frozenset({*_NAMES, Kind.STRING, Kind.NUMBER, Kind.DURATION})
 
 
 @dataclass(slots=True)
 class Token:
-    """A piece of the text. Not frozen: that doubles the cost of making one."""
+    """A token and its position in the text. Not frozen: `frozen=True` doubles the construction cost."""
 
     kind: Kind
     text: str
@@ -141,16 +141,16 @@ class Token:
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """The position after the last character."""
         return self.start + len(self.text)
 
     @property
     def span(self) -> Span:
-        """Where it stands."""
+        """The positions that it covers."""
         return Span(self.start, self.end)
 
     def described(self) -> str:
-        """As messages show it."""
+        """The token as error messages show it."""
         if self.kind in _NAMES:
             return f"{self.kind.value} {quoted(self.text)}"
         if self.kind in _WITH_DESCRIPTION:

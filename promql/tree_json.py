@@ -1,4 +1,4 @@
-"""The tree of an expression as `/api/v1/parse_query` gives it, which Prometheus' page draws."""
+"""The tree of an expression as JSON, as `/api/v1/parse_query` returns it for Prometheus' web UI."""
 
 from strandline.promql.durations import literal_milliseconds
 from strandline.promql.expressions import (
@@ -31,7 +31,7 @@ Json = dict[str, object]
 
 
 def tree_of(expression: Expression) -> Json:  # noqa: PLR0911 - one for each kind
-    """Values that `json.dumps` takes."""
+    """The tree as values for `json.dumps`."""
     match expression:
         case NumberLiteral(value=value):
             return {"type": "numberLiteral", "val": plain_number(value)}
@@ -116,7 +116,7 @@ def _matching(matching: Matching | None) -> Json | None:
 
 
 def _duration(name: str, duration: Duration | None) -> Json:
-    """Milliseconds of a literal under its name; arithmetic as a tree of its own, with 0 milliseconds."""
+    """The milliseconds of a literal; for arithmetic 0, and its tree."""
     if duration is None:
         return {name: 0, f"{name}Expr": None}
     if isinstance(duration, DurationNumber):

@@ -1,4 +1,4 @@
-"""Types: whether each part of an expression is given what it takes. Faults are reported in Prometheus' words."""
+"""The type check of an expression. Error messages are those of Prometheus."""
 
 from strandline.index.matchers import matches_empty
 from strandline.index.selectors import METRIC_NAME
@@ -55,9 +55,9 @@ class _Check:
                 self._subquery(expression)
             case Call():
                 self._count_arguments(expression)
-                for place, argument in enumerate(expression.arguments):
+                for index, argument in enumerate(expression.arguments):
                     self.check(argument)
-                    self._argument(expression, place)
+                    self._argument(expression, index)
             case Aggregation(inner=inner, parameter=parameter):
                 self.check(inner)
                 self._expect(inner, ValueType.VECTOR, "aggregation expression")
@@ -75,7 +75,7 @@ class _Check:
             raise self._error(
                 negation.span,
                 "unary expression only allowed on expressions of type scalar or instant vector,"
-                f" got {quoted(given.in_words)}",
+                f" got {quoted(given.display_name)}",
             )
 
     def _subquery(self, subquery: Subquery) -> None:
@@ -86,29 +86,31 @@ class _Check:
     def _count_arguments(self, call: Call) -> None:
         function, given = call.function, len(call.arguments)
         parameters = len(function.parameters)
-        least = parameters - (1 if function.is_variadic else function.optional)
+        minimum = parameters - (1 if function.is_variadic else function.optional)
         called = f"argument(s) in call to {quoted(function.name)}, got {given}"
         if not function.is_variadic and not function.optional:
             if given != parameters:
                 raise self._error(call.span, f"expected {parameters} {called}")
-        elif given < least:
-            raise self._error(call.span, f"expected at least {least} {called}")
+        elif given < minimum:
+            raise self._error(call.span, f"expected at least {minimum} {called}")
         elif given > parameters and not function.is_variadic:
             raise self._error(call.span, f"expected at most {parameters} {called}")
 
-    def _argument(self, call: Call, place: int) -> None:
+    def _argument(self, call: Call, index: int) -> None:
         function = call.function
-        wanted = function.parameters[min(place, len(function.parameters) - 1)]
-        self._expect(call.arguments[place], wanted, f"call to function {quoted(function.name)}")
+        wanted = function.parameters[min(index, len(function.parameters) - 1)]
+        self._expect(call.arguments[index], wanted, f"call to function {quoted(function.name)}")
 
     def _parameter(self, aggregator: Aggregator, parameter: Expression) -> None:
         wanted = ValueType.STRING if aggregator is Aggregator.COUNT_VALUES else ValueType.SCALAR
         self._expect(parameter, wanted, "aggregation parameter")
 
-    def _expect(self, expression: Expression, wanted: ValueType, place: str) -> None:
+    def _expect(self, expression: Expression, wanted: ValueType, context: str) -> None:
         given = type_of(expression)
         if given is not wanted:
-            raise self._error(expression.span, f"expected type {wanted.in_words} in {place}, got {given.in_words}")
+            raise self._error(
+                expression.span, f"expected type {wanted.display_name} in {context}, got {given.display_name}"
+            )
 
     def _binary(self, binary: Binary) -> None:
         left, right = type_of(binary.left), type_of(binary.right)
@@ -146,7 +148,7 @@ class _Check:
             raise self._error(selector.span, "vector selector must contain at least one non-empty matcher")
 
     def _at_operator(self, binary: Binary, fault: str) -> ParseError:
-        """The place of the operator and what belongs to it."""
+        """An error at the position of the operator and its modifiers."""
         start, end = binary.left.span.end, binary.right.span.start
         between = self._query[start:end]
         start += len(between) - len(between.lstrip(_SPACES))

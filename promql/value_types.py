@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class ValueType(StrEnum):
-    """What an expression gives, by the names that HTTP answers have. `in_words` is what error messages call it."""
+    """The type of an expression. The value is its name in HTTP answers, `display_name` its name in error messages."""
 
     SCALAR = "scalar"
     VECTOR = "vector"
@@ -12,6 +12,6 @@ class ValueType(StrEnum):
     STRING = "string"
 
     @property
-    def in_words(self) -> str:
-        """As in "expected type range vector"."""
+    def display_name(self) -> str:
+        """The name as in "expected type range vector"."""
         return {ValueType.VECTOR: "instant vector", ValueType.MATRIX: "range vector"}.get(self, self.value)

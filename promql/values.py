@@ -1,8 +1,8 @@
-"""What evaluation works on: grids of steps, samples as they were read, and matrices of series by steps.
+"""The values of an evaluation: grids of steps, samples as they were read, and matrices of series by steps.
 
-In a matrix "no sample" is a quiet NaN with a payload of our own, told by its bits: an ordinary NaN is a value, and the
-stale marker is a signalling NaN, which arithmetic would change. Arithmetic on "no sample" need not keep the payload, so
-whoever computes puts `NO_SAMPLE` back where an operand had none.
+In a matrix, "no sample" is a quiet NaN with its own payload. It is recognised by its bits, because an ordinary NaN is a
+value, and the staleness marker is a signalling NaN, which arithmetic would change. Arithmetic need not preserve the
+payload, so each operation writes `NO_SAMPLE` again where an operand has no sample.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ F64Matrix = npt.NDArray[np.float64]
 NO_SAMPLE_BITS: Final = 0x7FF8_5374_7261_6E64
 STALE_BITS: Final = 0x7FF0_0000_0000_0002
 NAN_BITS: Final = 0x7FF8_0000_0000_0001
-"""What every other NaN becomes when it is read: a client may have sent the bits of `NO_SAMPLE_BITS`."""
+"""Every NaN except the staleness marker becomes this one when it is read: a client may have sent `NO_SAMPLE_BITS`."""
 NO_SAMPLE: Final = np.uint64(NO_SAMPLE_BITS).view(np.float64)
 STALE: Final = np.uint64(STALE_BITS).view(np.float64)
 _Kind = TypeVar("_Kind", bound=np.generic)
@@ -27,7 +27,7 @@ _Kind = TypeVar("_Kind", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Moments in milliseconds: `count` of them, `step` apart, from `start` on."""
+    """`count` timestamps in milliseconds from `start` on, `step` apart."""
 
     start: int
     step: int
@@ -35,18 +35,18 @@ class Grid:
 
     @property
     def end(self) -> int:
-        """The last one."""
+        """The last timestamp."""
         return self.start + (self.count - 1) * self.step
 
-    def moments(self) -> I64s:
-        """All of them."""
+    def timestamps(self) -> I64s:
+        """All timestamps."""
         return self.start + self.step * np.arange(self.count, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Samples of series: series i has those from `first_sample[i]` up to, not including, `first_sample[i + 1]`, at
-    rising times, no time twice. NaNs are `NAN_BITS` or stale markers.
+    """Samples of series: series i has the samples from `first_sample[i]` up to, not including, `first_sample[i + 1]`.
+    Their times are strictly increasing. Each NaN is `NAN_BITS` or a staleness marker.
     """
 
     keys: KeyBytes
@@ -57,8 +57,8 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """An instant vector at each step of a grid: `values[i, j]` is series i at step j, or `NO_SAMPLE`. No key is there
-    twice. Series that have no sample at any step may be in it until the answer is written.
+    """An instant vector at each step of a grid: `values[i, j]` is series i at step j, or `NO_SAMPLE`. Keys are
+    distinct. Series without any sample may remain in it until the answer is written.
     """
 
     keys: KeyBytes
@@ -83,8 +83,8 @@ Value = Vector | Scalar | Text
 
 
 def for_reading(array: npt.NDArray[_Kind]) -> npt.NDArray[_Kind]:
-    """A view that is contiguous, aligned and read-only. Kernels are compiled anew for each kind of array, so they are
-    called with this one, whatever the array was cut from.
+    """A contiguous, aligned and read-only array with the same content. numba compiles a kernel once for each layout of
+    its arguments; with this one layout, it compiles each kernel only once.
     """
     view = np.require(array, requirements=["C", "A"]).view()
     view.flags.writeable = False
@@ -92,5 +92,5 @@ def for_reading(array: npt.NDArray[_Kind]) -> npt.NDArray[_Kind]:
 
 
 def bits_for_reading(values: F64Matrix) -> npt.NDArray[np.uint64]:
-    """The same, as words: "no sample" is told by its bits."""
+    """The same with the bits of the values, by which "no sample" is recognised."""
     return for_reading(np.require(values, requirements=["C", "A"]).view(np.uint64))

@@ -1,7 +1,8 @@
-"""Functions over ranges of samples, and the lookback of instant selectors: from samples to a matrix of series by steps.
+"""Functions over range vectors, and instant selectors with the lookback delta: from samples to a matrix of series by
+steps.
 
-The grid has the moments at which windows end, so offsets and `@` are in it already. A window is left-open: of a range
-of 5 m at 12:00 the sample at 11:55 is no part, and that at 12:00 is.
+The grid contains the timestamps at which windows end, after `offset` and `@`. A window is left-open: a range of 5m at
+12:00 excludes the sample at 11:55 and includes the one at 12:00.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,21 +30,21 @@ from strandline.promql.kernels import (
 from strandline.promql.values import NO_SAMPLE_BITS, STALE_BITS, F64Matrix, Grid, Samples, Vector, for_reading
 
 Kernel = Callable[..., None]
-"""With the signature that `strandline.promql.kernels` has."""
+"""A window kernel; `strandline.promql.kernels` describes the signature."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowFunction:
-    """How a function over ranges is evaluated. `parameters` counts the scalars that PromQL passes beside the range.
-    With `takes_moments` the kernel has the moments of the query's steps as one parameter more.
+    """How a function over a range vector is evaluated. `parameters` is the number of its scalar parameters. With
+    `takes_timestamps`, the kernel gets the evaluation timestamps as an additional parameter.
     """
 
     kernel: Kernel
     variant: int = 0
     parameters: int = 0
-    takes_moments: bool = False
+    takes_timestamps: bool = False
     keeps_name: bool = False
-    """Whether the metric's name stays in the result."""
+    """Whether the result keeps the metric name."""
 
 
 WINDOW_FUNCTIONS: Final[Mapping[str, WindowFunction]] = MappingProxyType(
@@ -55,7 +56,7 @@ WINDOW_FUNCTIONS: Final[Mapping[str, WindowFunction]] = MappingProxyType(
         "idelta": WindowFunction(instant.last_difference, instant.IDELTA),
         "deriv": WindowFunction(regression.regression, regression.DERIV),
         "predict_linear": WindowFunction(
-            regression.regression, regression.PREDICT_LINEAR, parameters=1, takes_moments=True
+            regression.regression, regression.PREDICT_LINEAR, parameters=1, takes_timestamps=True
         ),
         "resets": WindowFunction(transitions.transitions, transitions.RESETS),
         "changes": WindowFunction(transitions.transitions, transitions.CHANGES),
@@ -72,7 +73,7 @@ WINDOW_FUNCTIONS: Final[Mapping[str, WindowFunction]] = MappingProxyType(
         "quantile_over_time": WindowFunction(quantiles.quantiles, parameters=1),
     }
 )
-"""By the names that PromQL has. `absent_over_time` is made of `present_over_time`."""
+"""By PromQL name. `absent_over_time` is evaluated with `present_over_time`."""
 
 
 def evaluate_window(
@@ -82,13 +83,14 @@ def evaluate_window(
     range_ms: int,
     parameters: tuple[F64s, ...] = (),
     *,
-    moments: I64s | None = None,
+    timestamps: I64s | None = None,
 ) -> F64Matrix:
-    """A function over the windows of all series. The samples are `without_stale`; each parameter has a number for each
-    step. `moments` are those of the query's steps, where an offset or `@` has moved the grid away from them.
+    """Evaluate a function over the windows of all series. The samples are `without_stale`. Each parameter has one
+    number for each step. `timestamps` are the evaluation timestamps, if they differ from the grid due to `offset` or
+    `@`.
     """
     out = np.empty((len(samples.first_sample) - 1, grid.count), dtype=np.float64)
-    evaluate_window_into(name, samples, grid, range_ms, parameters, moments=moments, out=out)
+    evaluate_window_into(name, samples, grid, range_ms, parameters, timestamps=timestamps, out=out)
     return out
 
 
@@ -99,36 +101,34 @@ def evaluate_window_into(
     range_ms: int,
     parameters: tuple[F64s, ...] = (),
     *,
-    moments: I64s | None = None,
+    timestamps: I64s | None = None,
     out: F64Matrix,
 ) -> None:
     """The same for a block of series: `samples.first_sample` may be a slice, and `out` the rows of a larger matrix."""
     function = WINDOW_FUNCTIONS[name]
     if len(parameters) != function.parameters:
-        raise ValueError(f"{name} takes {function.parameters} parameters beside its range, not {len(parameters)}")
+        raise ValueError(f"{name} takes {function.parameters} parameters besides its range, not {len(parameters)}")
     if not out.size:
         return
     rows = list(parameters)
-    if function.takes_moments:
-        rows.append((grid.moments() if moments is None else moments).astype(np.float64))
+    if function.takes_timestamps:
+        rows.append((grid.timestamps() if timestamps is None else timestamps).astype(np.float64))
     table = np.array(rows, dtype=np.float64).reshape(len(rows), grid.count)
     function.kernel(*_columns(samples), *_bounds(grid, range_ms), for_reading(table), function.variant, out)
 
 
 def latest(samples: Samples, grid: Grid, lookback_ms: int) -> F64Matrix:
-    """What an instant selector gives: the latest sample that is not older than the lookback. A stale marker ends a
-    series.
-    """
+    """The value of an instant selector: the latest sample in the lookback delta, unless it is a staleness marker."""
     return _lookback(samples, grid, lookback_ms, lookback.VALUE)
 
 
 def latest_time(samples: Samples, grid: Grid, lookback_ms: int) -> F64Matrix:
-    """The times of those samples in seconds: `timestamp()` of a selector."""
+    """The timestamps of these samples in seconds: `timestamp()` of a selector."""
     return _lookback(samples, grid, lookback_ms, lookback.TIME)
 
 
 def without_stale(samples: Samples) -> Samples:
-    """The samples that a range has: all but stale markers. The same object if there is none."""
+    """The samples without staleness markers, as in a range vector. The same object if there are none."""
     stale = cells.count_stale(for_reading(samples.value))
     if not stale:
         return samples
@@ -141,7 +141,7 @@ def without_stale(samples: Samples) -> Samples:
 
 
 def canonical_nans(value: F64s) -> F64s:
-    """The values with `NAN_BITS` for every NaN but the stale marker. The same array if nothing changes."""
+    """The values with `NAN_BITS` for every NaN except the staleness marker. The same array if nothing changes."""
     if not cells.count_odd_nans(for_reading(value)):
         return value
     canonical = value.copy()
@@ -150,17 +150,17 @@ def canonical_nans(value: F64s) -> F64s:
 
 
 def samples_of(vector: Vector, grid: Grid) -> Samples:
-    """The cells of a matrix as samples at the moments of its grid: what a subquery's function works on."""
+    """The cells of a matrix as samples at the timestamps of its grid: the input of a function over a subquery."""
     values = for_reading(vector.values)
     first_sample = np.empty(len(values) + 1, dtype=np.int64)
     time = np.empty(values.size, dtype=np.int64)
     value = np.empty(values.size, dtype=np.float64)
-    found = cells.gather_cells(values, grid.start, grid.step, first_sample, time, value)
+    found = cells.cells_to_samples(values, grid.start, grid.step, first_sample, time, value)
     return Samples(vector.keys, first_sample, time[:found], value[:found])
 
 
 def load_kernels() -> None:
-    """Have the kernels at hand: they are compiled or read from a cache when first called, which may take seconds."""
+    """Call each kernel once: numba compiles it, or loads it from its cache, at the first call. May take seconds."""
     keys = KeyBytes(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.uint8))
     stale = np.array([STALE_BITS, NO_SAMPLE_BITS], dtype=np.int64).view(np.float64)
     samples = Samples(keys, np.array([0, 2]), np.array([1, 2]), canonical_nans(stale))

@@ -17,7 +17,7 @@ from strandline.node.query.result_cache import CachedResult, ResultCache
 from strandline.node.query.result_keys import result_key
 from strandline.node.query.sampling_limits import check_samples
 from strandline.node.shard.pinned_read import PinnedRead
-from strandline.promql.evaluation.partial_steps import cells_in, cut_steps, join_steps
+from strandline.promql.evaluation.partial_steps import cells_in, join_steps, slice_steps
 from strandline.promql.evaluation.partials import Partial
 from strandline.promql.plan.fragments import Fragment
 from strandline.promql.values import Grid
@@ -73,7 +73,7 @@ def evaluate_uncached_steps(
     else:
         first = (fragment.ends.start - known.ends.start) // fragment.ends.step
         if cached == steps:
-            partial = cut_steps(fragment, known.partial, first)
+            partial = slice_steps(fragment, known.partial, first)
         else:
             partial = join_steps(fragment, known.partial, first, evaluation.evaluate(_steps_from(fragment, cached)))
         check_samples(cells_in(partial), max_samples)

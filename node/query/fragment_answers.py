@@ -32,8 +32,8 @@ from strandline.promql.evaluation.partials import (
     GroupedFold,
     Partial,
     RowsFold,
+    depends_on_values,
     group_table,
-    looks_at_values,
     needs_keys,
 )
 from strandline.promql.plan.fragments import Fragment, Grouping
@@ -183,7 +183,7 @@ class _Evaluation:
         """The rows of a block of series, with their part ids."""
         request = self._request
         counter = SampleCounter(request.max_samples, self._cancellation)
-        run = self.pinned.read(block, times, counter, with_values=looks_at_values(fragment))
+        run = self.pinned.read(block, times, counter, with_values=depends_on_values(fragment))
         check_samples(run.samples, request.max_samples)
         self.samples += run.samples
         return self._selected.of(run), self._rows_of(fragment, run)

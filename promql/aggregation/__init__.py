@@ -1,8 +1,10 @@
-"""Aggregations over series. Blocks of series are folded into a state, states of several shards are merged, and the last
-one is finished to a vector.
+"""Aggregations over series. An accumulator folds blocks of series into a state, states of several shards are merged,
+and the merged state is finished to a vector.
 
-Samples of a block are not kept unless the aggregation needs them: sums, means, extremes and counts are a few numbers
-for each group and step (`folding`), topk and bottomk keep candidates (`ranking`), quantile keeps the values
-(`quantiles`), and count_values keeps each value once (`counting`). Results do not depend on how series were split,
-but for the last bits of sums, and for which of equal values topk prefers.
+A state holds only what the aggregation needs: a few numbers for each group and step for sums, averages, extremes,
+counts and variances (`folding`), candidate series for topk and bottomk (`ranking`), all values for quantile
+(`quantiles`), and the count of each distinct value for count_values (`counting`). `spec` is the aggregation itself.
+Results do not depend on how the series are split into blocks and shards, except for the last bits of sums.
+
+It must not know plans or shards.
 """

@@ -1,4 +1,4 @@
-"""count_values: how many series of a group have each value."""
+"""count_values: the number of series in a group that have each value."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,8 @@ from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 
 @dataclass(frozen=True, slots=True)
 class CountedState:
-    """Row i of `counts`: how many series of group `group_of[i]` have `value[i]` at each step. No two rows have both the
-    group and the value in common.
+    """Row i of `counts`: the number of series of group `group_of[i]` that have `value[i]` at each step. Pairs of group
+    and value are distinct.
     """
 
     keys: KeyBytes
@@ -24,8 +24,8 @@ class CountedState:
     counts: F64Matrix
 
 
-class Counting:
-    """Counts values of blocks. What it holds grows with the number of different values."""
+class CountingAccumulator:
+    """Counts the values of blocks. Its size grows with the number of distinct values."""
 
     def __init__(self, steps: int) -> None:
         self._pairs = 0
@@ -35,7 +35,7 @@ class Counting:
 
     @property
     def held_bytes(self) -> int:
-        """What the counts take."""
+        """The size of the counts."""
         return self._counts.nbytes
 
     def add(self, values: F64Matrix, group_of: Rows, _groups: int, _keys: KeyBytes) -> None:
@@ -47,8 +47,8 @@ class Counting:
                 values, bits, group_of, row, self._slots, self._groups, self._bits, self._counts, self._pairs
             )
 
-    def absorb(self, state: CountedState, group_of: Rows, _groups: int) -> None:
-        """Merge a state, whose groups have these numbers here."""
+    def merge_state(self, state: CountedState, group_of: Rows, _groups: int) -> None:
+        """Merge a state. `group_of` maps its groups to the groups of this accumulator."""
         self._reserve(len(state.value))
         groups, bits = group_of[state.group_of], state.value.view(np.int64)
         self._pairs = merge_counts(
@@ -56,7 +56,7 @@ class Counting:
         )
 
     def state(self, keys: KeyBytes) -> CountedState:
-        """What was counted so far."""
+        """The counts so far."""
         pairs = self._pairs
         return CountedState(keys, self._groups[:pairs], self._bits[:pairs].view(np.float64), self._counts[:pairs])
 
@@ -74,19 +74,19 @@ class Counting:
 
 
 def finish_counted(spec: AggregationSpec, state: CountedState) -> Vector:
-    """A series for each group and value, with the value as a label."""
+    """One series for each group and value, with the value as a label."""
     if spec.drops_value_label:
         totals = np.zeros((len(state.keys), state.counts.shape[1]))
         np.add.at(totals, state.group_of, state.counts)
         return Vector(state.keys, np.where(totals > 0, totals, NO_SAMPLE))
     numbers, number_of = np.unique(state.value.view(np.int64), return_inverse=True)
-    texts = Texts.of(written_plainly(number).encode() for number in numbers.view(np.float64).tolist())
+    texts = Texts.of(go_decimal(number).encode() for number in numbers.view(np.float64).tolist())
     keys = with_label(take_keys(state.keys, state.group_of), spec.value_label, texts, number_of.astype(np.int64))
     return Vector(keys, np.where(state.counts > 0, state.counts, NO_SAMPLE))
 
 
-def written_plainly(value: float) -> str:
-    """A number as Go writes it with the format f and as many digits as are needed: never with an exponent."""
+def go_decimal(value: float) -> str:
+    """Go's format `f` with the fewest digits that parse back to the same number; never with an exponent."""
     if np.isfinite(value):
         return np.format_float_positional(value, trim="-")
     return "NaN" if np.isnan(value) else "+Inf" if value > 0 else "-Inf"

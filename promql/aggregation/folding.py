@@ -1,4 +1,4 @@
-"""Aggregations whose state is a few numbers for each group and step: sums, means, extremes, counts and variances."""
+"""Aggregations whose state is a few numbers for each group and step: sums, averages, extremes, counts and variances."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,8 +11,8 @@ from strandline.promql.expressions import Aggregator
 from strandline.promql.kernels.folding import (
     fold_average,
     fold_count,
-    fold_greatest,
-    fold_least,
+    fold_max,
+    fold_min,
     fold_sum,
     fold_variance,
     merge_average,
@@ -24,13 +24,13 @@ from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 INITIAL: Final[dict[Aggregator, tuple[float, ...]]] = {
     # A total, its compensation, and a count.
     Aggregator.SUM: (0.0, 0.0, 0.0),
-    # The same, and 1.0 where the total is a running mean, because a total would be infinite.
+    # The same, and 1.0 where the total is a running mean because the sum would overflow.
     Aggregator.AVG: (0.0, 0.0, 0.0, 0.0),
     Aggregator.MIN: (NO_SAMPLE,),
     Aggregator.MAX: (NO_SAMPLE,),
     Aggregator.COUNT: (0.0,),
     Aggregator.GROUP: (0.0,),
-    # A count, the mean, the sum of squared distances from it, the least and the greatest number.
+    # A count, the mean, the sum of squared distances from it, the minimum and the maximum.
     Aggregator.STDDEV: (0.0, 0.0, 0.0, np.inf, -np.inf),
     Aggregator.STDVAR: (0.0, 0.0, 0.0, np.inf, -np.inf),
 }
@@ -44,7 +44,7 @@ class FoldedState:
     columns: tuple[F64Matrix, ...]
 
 
-class Folding:
+class FoldingAccumulator:
     """Folds blocks of one aggregation."""
 
     def __init__(self, aggregator: Aggregator, steps: int) -> None:
@@ -55,11 +55,11 @@ class Folding:
 
     @property
     def held_bytes(self) -> int:
-        """What the state takes."""
+        """The size of the state."""
         return sum(column.nbytes for column in self._columns)
 
     def add(self, values: F64Matrix, group_of: Rows, groups: int, _keys: KeyBytes) -> None:
-        """Fold a block of series. `groups` is the number of groups so far, those of this block with them."""
+        """Fold a block of series. `groups` is the number of groups so far, including those of this block."""
         self._reserve(groups)
         columns, bits = self._columns, values.view(np.int64)
         match self._aggregator:
@@ -68,16 +68,16 @@ class Folding:
             case Aggregator.AVG:
                 fold_average(values, bits, group_of, *columns)
             case Aggregator.MIN:
-                fold_least(values, bits, group_of, *columns)
+                fold_min(values, bits, group_of, *columns)
             case Aggregator.MAX:
-                fold_greatest(values, bits, group_of, *columns)
+                fold_max(values, bits, group_of, *columns)
             case Aggregator.COUNT | Aggregator.GROUP:
                 fold_count(bits, group_of, *columns)
             case _:
                 fold_variance(values, bits, group_of, *columns)
 
-    def absorb(self, state: FoldedState, group_of: Rows, groups: int) -> None:
-        """Merge a state, whose groups have these numbers here."""
+    def merge_state(self, state: FoldedState, group_of: Rows, groups: int) -> None:
+        """Merge a state. `group_of` maps its groups to the groups of this accumulator."""
         self._reserve(groups)
         columns = [*state.columns, group_of, *self._columns]
         match self._aggregator:
@@ -93,16 +93,16 @@ class Folding:
                 merge_variance(*columns)
 
     def state(self, keys: KeyBytes) -> FoldedState:
-        """What was folded so far."""
+        """The state so far."""
         return FoldedState(keys, tuple(column[: self._groups] for column in self._columns))
 
     def _reserve(self, groups: int) -> None:
         held = len(self._columns[0])
         if groups > held:
-            for place, initial in enumerate(INITIAL[self._aggregator]):
+            for index, initial in enumerate(INITIAL[self._aggregator]):
                 larger = np.full((max(groups, 2 * held), self._steps), initial)
-                larger[: self._groups] = self._columns[place][: self._groups]
-                self._columns[place] = larger
+                larger[: self._groups] = self._columns[index][: self._groups]
+                self._columns[index] = larger
         self._groups = max(self._groups, groups)
 
 
@@ -126,13 +126,13 @@ def finish_folded(aggregator: Aggregator, state: FoldedState) -> Vector:
 
 
 def _variances(
-    count: F64Matrix, mean: F64Matrix, squares: F64Matrix, least: F64Matrix, greatest: F64Matrix
+    count: F64Matrix, mean: F64Matrix, squares: F64Matrix, minimum: F64Matrix, maximum: F64Matrix
 ) -> F64Matrix:
-    """Inf where they overflow; but NaN, as in Prometheus, if there even the distance of a value from the mean of the
-    others does. Prometheus comes to it only if such a series is among the last; here no answer depends on an order.
+    """Inf where a variance overflows, and NaN, as in Prometheus, where the distance of a value from the mean of the
+    others overflows. In Prometheus this depends on the order of the series. Here results do not depend on any order.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        farthest = np.maximum(greatest - mean, mean - least) * (count / np.maximum(count - 1.0, 1.0))
+        farthest = np.maximum(maximum - mean, mean - minimum) * (count / np.maximum(count - 1.0, 1.0))
         return np.where((count > 0) & np.isinf(farthest), np.nan, squares / np.maximum(count, 1.0))
 
 
@@ -142,7 +142,7 @@ def _averages(total: F64Matrix, compensation: F64Matrix, count: F64Matrix, is_me
 
 
 def _where(is_there: Bools, values: F64s) -> F64Matrix:
-    """The values where there are any."""
+    """The values where there are any, and `NO_SAMPLE` elsewhere."""
     if is_there.all():
         return values
     return np.where(is_there, values, NO_SAMPLE)

@@ -1,4 +1,4 @@
-"""quantile: exact, so that the values themselves are kept."""
+"""quantile. It is exact, so the state holds all values."""
 
 from dataclasses import dataclass
 
@@ -13,15 +13,15 @@ from strandline.promql.values import F64Matrix, Vector
 
 @dataclass(frozen=True, slots=True)
 class ValuesState:
-    """All values: row i is of group `group_of[i]`."""
+    """All values: row i belongs to group `group_of[i]`."""
 
     keys: KeyBytes
     group_of: Rows
     values: F64Matrix
 
 
-class Collecting:
-    """Keeps the values of all blocks."""
+class ValuesAccumulator:
+    """Collects the values of all blocks."""
 
     def __init__(self, steps: int) -> None:
         self._values = [np.empty((0, steps))]
@@ -29,16 +29,16 @@ class Collecting:
 
     @property
     def held_bytes(self) -> int:
-        """What the values take."""
+        """The size of the values."""
         return sum(values.nbytes for values in self._values)
 
     def add(self, values: F64Matrix, group_of: Rows, _groups: int, _keys: KeyBytes) -> None:
-        """Keep a block of series: its matrix itself, not a copy."""
+        """Add a block of series. Keeps a reference to its matrix, not a copy."""
         self._values.append(values)
         self._group_of.append(group_of)
 
-    def absorb(self, state: ValuesState, group_of: Rows, groups: int) -> None:
-        """Merge a state, whose groups have these numbers here."""
+    def merge_state(self, state: ValuesState, group_of: Rows, groups: int) -> None:
+        """Merge a state. `group_of` maps its groups to the groups of this accumulator."""
         self.add(state.values, group_of[state.group_of], groups, state.keys)
 
     def state(self, keys: KeyBytes) -> ValuesState:

@@ -1,4 +1,4 @@
-"""topk and bottomk: of each group and step the best series, with their own labels."""
+"""topk and bottomk: the k best series of each group and step, with their own labels."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 
 @dataclass(frozen=True, slots=True)
 class RankedState:
-    """Candidates: series that are among the best of their group at one step at least. They have no sample at others."""
+    """Candidates: series that are among the best of their group at some step. They have samples only at such steps."""
 
     keys: KeyBytes
     group_of: Rows
@@ -23,14 +23,14 @@ class RankedState:
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    places: Rows
+    rows: Rows
     values: F64Matrix
     first_step: Rows
-    """Rows that are in the first step, group by group."""
+    """The rows that were chosen at the first step, group by group."""
 
 
 def _ranked(aggregator: Aggregator, keys: KeyBytes, values: F64Matrix, group_of: Rows, limits: I64s) -> _Ranked:
-    """The rows that are among the best at any step."""
+    """The rows that are among the best of their group at any step."""
     groups = int(group_of.max(initial=-1)) + 1
     by_group, starts = rows_by_group(group_of, groups)
     for is_second in (False, True):
@@ -49,13 +49,14 @@ def _ranked(aggregator: Aggregator, keys: KeyBytes, values: F64Matrix, group_of:
         )
         if is_second or not has_ties:
             break
-        # The order of their labels decides between equal values, whatever the order in which series come.
+        # Of equal values, the series whose labels sort first is better, so that results do not depend on the input's
+        # order.
         order = label_order(keys)
         by_group = order[np.argsort(group_of[order], kind="stable")]
     return _Ranked(np.flatnonzero(is_chosen), chosen_values, first_step[:count])
 
 
-class Ranking:
+class RankingAccumulator:
     """Keeps the candidates of the blocks so far."""
 
     def __init__(self, spec: AggregationSpec, steps: int) -> None:
@@ -68,24 +69,24 @@ class Ranking:
 
     @property
     def held_bytes(self) -> int:
-        """What the candidates take."""
+        """The size of the candidates."""
         return self._candidates.values.nbytes + self._candidates.keys.data.nbytes
 
     def add(self, values: F64Matrix, group_of: Rows, _groups: int, keys: KeyBytes) -> None:
-        """Let a block of series take part."""
+        """Add a block of series."""
         found = _ranked(self._spec.aggregator, keys, values, group_of, self._limits)
-        better = Vector(take_keys(keys, found.places), found.values[found.places])
+        better = Vector(take_keys(keys, found.rows), found.values[found.rows])
         if not len(self._group_of):
-            self._candidates, self._group_of = better, group_of[found.places]
+            self._candidates, self._group_of = better, group_of[found.rows]
             return
-        both = _behind(self._candidates, better)
-        groups = np.concatenate((self._group_of, group_of[found.places]))
+        both = _concatenated(self._candidates, better)
+        groups = np.concatenate((self._group_of, group_of[found.rows]))
         kept = _ranked(self._spec.aggregator, both.keys, both.values, groups, self._limits)
-        self._candidates = Vector(take_keys(both.keys, kept.places), kept.values[kept.places])
-        self._group_of = groups[kept.places]
+        self._candidates = Vector(take_keys(both.keys, kept.rows), kept.values[kept.rows])
+        self._group_of = groups[kept.rows]
 
-    def absorb(self, state: RankedState, group_of: Rows, groups: int) -> None:
-        """Merge a state, whose groups have these numbers here."""
+    def merge_state(self, state: RankedState, group_of: Rows, groups: int) -> None:
+        """Merge a state. `group_of` maps its groups to the groups of this accumulator."""
         self.add(state.candidates.values, group_of[state.group_of], groups, state.candidates.keys)
 
     def state(self, keys: KeyBytes) -> RankedState:
@@ -93,7 +94,7 @@ class Ranking:
         return RankedState(keys, self._group_of, self._candidates)
 
 
-def _behind(one: Vector, other: Vector) -> Vector:
+def _concatenated(one: Vector, other: Vector) -> Vector:
     keys = KeyBytes(
         np.concatenate((one.keys.offsets, other.keys.offsets[1:] + one.keys.offsets[-1])),
         np.concatenate((one.keys.data, other.keys.data)),
@@ -102,8 +103,8 @@ def _behind(one: Vector, other: Vector) -> Vector:
 
 
 def finish_ranked(spec: AggregationSpec, state: RankedState) -> Vector:
-    """The best series. At a single step they come as Prometheus gives them: group by group, the best first. Groups and
-    equal values come in the order of labels.
+    """The best series. With a single step, their order is that of Prometheus: group by group, best first. Groups and
+    equal values are in the order of labels.
     """
     found = state.candidates
     if found.values.shape[1] != 1 or not len(found.keys):
@@ -113,7 +114,7 @@ def finish_ranked(spec: AggregationSpec, state: RankedState) -> Vector:
     _, first_row, number = np.unique(group_of, return_index=True, return_inverse=True)
     group_of = first_row[number]
     rows = _ranked(spec.aggregator, keys, values, group_of, spec.limits).first_step
-    # NaN is worst.
-    badness = values[rows, 0] if spec.aggregator is Aggregator.BOTTOMK else -values[rows, 0]
-    order = rows[np.lexsort((rows, badness, group_of[rows]))]
+    # NaN is the worst value.
+    sort_key = values[rows, 0] if spec.aggregator is Aggregator.BOTTOMK else -values[rows, 0]
+    order = rows[np.lexsort((rows, sort_key, group_of[rows]))]
     return Vector(take_keys(keys, order), values[order])

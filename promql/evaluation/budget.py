@@ -1,24 +1,24 @@
-"""How much an evaluation may hold in memory at once."""
+"""Accounting of the memory that an evaluation uses."""
 
 from strandline.promql.values import Samples, Scalar, Value, Vector
 
 
 class Budget:
-    """Counts what an evaluation holds. It has no limit; a subclass refuses by raising from `hold`."""
+    """Tracks how much an evaluation holds in memory. This class has no limit; a subclass raises in `hold`."""
 
     def __init__(self) -> None:
         self.peak = 0
-        """The most cells that were held at once."""
+        """The maximum number of cells that were held at once."""
 
     def hold(self, cells: int, points: int = 0) -> None:
-        """So many cells are held, or are about to be; and so many points of the answer beside them. A cell takes
-        8 bytes, a point 16.
+        """Called with the number of cells that are held, or are about to be allocated, and of points in the answer. A
+        cell takes 8 bytes, a point 16.
         """
         self.peak = max(self.peak, cells + points)
 
 
 def cells_of(value: Value | Samples) -> int:
-    """How many cells a value has. A sample is one."""
+    """The number of cells in a value. A sample counts as one cell."""
     match value:
         case Vector(values=values) | Scalar(values=values):
             return int(values.size)

@@ -1,5 +1,5 @@
-"""The rows of a fragment: its window function and its chain over the samples of some series. What a shard computes for
-each block of series, and what the front computes for series whose samples it has fetched.
+"""Evaluates the window function and the chain of a fragment over the samples of some series. A shard does this for each
+block of series, and the front for series whose samples it has fetched.
 """
 
 from collections.abc import Sequence
@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from strandline.arrays import F64s
 from strandline.promql.arithmetic import negated, scalar_with_vector, vector_with_scalar
 from strandline.promql.elementwise import evaluate_elementwise
-from strandline.promql.plan.fragments import LATEST, TIMESTAMP, Fragment, Link, MapLink, NegateLink, by_step
+from strandline.promql.plan.fragments import LATEST, TIMESTAMP, Fragment, Link, MapLink, NegateLink, per_step
 from strandline.promql.values import F64Matrix, Grid, Samples
 from strandline.promql.windows import evaluate_window, latest, latest_time, without_stale
 
 
 def fragment_rows(fragment: Fragment, samples: Samples) -> F64Matrix:
-    """A row for each series of the samples, in their order: all of a fragment but its aggregation. Keys are not looked
-    at.
-    """
+    """One row for each series of the samples, in their order, before the aggregation. Keys are not read."""
     values = _window(fragment, samples)
     for link in fragment.chain:
         values = _linked(values, link, fragment.times)
@@ -29,13 +27,13 @@ def _window(fragment: Fragment, samples: Samples) -> F64Matrix:
     if fragment.function == TIMESTAMP:
         return latest_time(samples, ends, length)
     parameters = numbers(fragment.parameters, ends.count)
-    moments = fragment.times.moments()
-    return evaluate_window(fragment.function, without_stale(samples), ends, length, parameters, moments=moments)
+    timestamps = fragment.times.timestamps()
+    return evaluate_window(fragment.function, without_stale(samples), ends, length, parameters, timestamps=timestamps)
 
 
 def numbers(parameters: Sequence[tuple[float, ...]], count: int) -> tuple[F64s, ...]:
-    """Parameters with a number for each step."""
-    return tuple(by_step(one, count) for one in parameters)
+    """Parameters with one number for each step."""
+    return tuple(per_step(one, count) for one in parameters)
 
 
 def _linked(values: F64Matrix, link: Link, times: Grid) -> F64Matrix:
@@ -44,7 +42,7 @@ def _linked(values: F64Matrix, link: Link, times: Grid) -> F64Matrix:
             return evaluate_elementwise(function, values, numbers(parameters, times.count), times)
         case NegateLink():
             return negated(values)
-    scalar = by_step(link.scalar, times.count)
+    scalar = per_step(link.scalar, times.count)
     if link.scalar_is_left:
         return scalar_with_vector(link.operator, scalar, values, returns_bool=link.returns_bool)
     return vector_with_scalar(link.operator, values, scalar, returns_bool=link.returns_bool)

@@ -1,7 +1,7 @@
-"""Partial results cut to some of their steps, and joined with those of the steps behind them.
+"""Partial results restricted to some steps, and joined with those of later steps.
 
-Steps do not depend on each other, so that the result over a grid is that over its first steps beside that over the
-others: the same cells, but for the order of series and groups. Those without a sample are left out.
+Steps do not depend on each other, so the result over a grid consists of the results over its first steps and its other
+steps: the same cells, except for the order of series and groups. Series and groups without a sample are dropped.
 """
 
 from typing import TypeVar
@@ -26,44 +26,42 @@ from strandline.promql.values import NO_SAMPLE, F64Matrix, Vector
 Result = TypeVar("Result", Vector, FoldedState, RankedState, ValuesState, CountedState)
 
 
-def cut_steps(fragment: Fragment, partial: Partial, first: int) -> Partial:
-    """A result over those of its steps that `fragment` has, beginning with this one."""
-    return _partial(fragment, _cut(fragment, partial.result, first, fragment.ends.count), partial.annotations)
+def slice_steps(fragment: Fragment, partial: Partial, first: int) -> Partial:
+    """The result for the steps of `fragment`, which begin at step `first` of `partial`."""
+    return _partial(fragment, _slice(fragment, partial.result, first, fragment.ends.count), partial.annotations)
 
 
-def join_steps(fragment: Fragment, before: Partial, first: int, behind: Partial) -> Partial:
-    """The result over the steps of `fragment`, the last of which are those of `behind`; `before` has the others, from
-    this one of its own on.
-    """
-    known = _matrices(behind.result)[0].shape[1]
+def join_steps(fragment: Fragment, earlier: Partial, first: int, later: Partial) -> Partial:
+    """The result for the steps of `fragment`: those of `earlier` from its step `first` on, then those of `later`."""
+    later_count = _matrices(later.result)[0].shape[1]
     parts = (
-        _cut(fragment, before.result, first, fragment.ends.count - known),
-        _cut(fragment, behind.result, 0, known),
+        _slice(fragment, earlier.result, first, fragment.ends.count - later_count),
+        _slice(fragment, later.result, 0, later_count),
     )
-    return _partial(fragment, _joined(fragment, *parts), before.annotations | behind.annotations)
+    return _partial(fragment, _joined(fragment, *parts), earlier.annotations | later.annotations)
 
 
 def cells_in(partial: Partial) -> int:
-    """How many cells a result holds."""
+    """The number of cells in a result."""
     return sum(one.size for one in _matrices(partial.result))
 
 
 def bytes_of(partial: Partial) -> int:
-    """About how many bytes a result takes."""
+    """The approximate size of a result in bytes."""
     result = partial.result
     keys = [result.keys, *([result.candidates.keys] if isinstance(result, RankedState) else [])]
     return 8 * cells_in(partial) + sum(one.data.nbytes + 3 * one.offsets.nbytes for one in keys)
 
 
-def _partial(fragment: Fragment, result: Vector | State, told: annotations.Annotations) -> Partial:
-    """With what there is to tell of these steps alone."""
+def _partial(fragment: Fragment, result: Vector | State, found: annotations.Annotations) -> Partial:
+    """A partial result with the annotations of these steps only."""
     if isinstance(result, Vector):
         rows = RowsFold(fragment)
         rows.add(result.keys, result.values)
         return rows.partial()
-    # All series of an aggregation have one name, or its function tells nothing of names: it is told or it is not,
-    # whatever series had the sample.
-    return Partial(result, told if any(map(len, _matrices(result))) else annotations.NONE)
+    # All series of an aggregation have one name, or its function has no annotations about names. So the annotations do
+    # not depend on which series had samples.
+    return Partial(result, found if any(map(len, _matrices(result))) else annotations.NONE)
 
 
 def _matrices(result: Vector | State) -> tuple[F64Matrix, ...]:
@@ -78,114 +76,118 @@ def _matrices(result: Vector | State) -> tuple[F64Matrix, ...]:
             return (counts,)
 
 
-def _cut(fragment: Fragment, result: Vector | State, first: int, count: int) -> Vector | State:
-    def of(values: F64Matrix) -> F64Matrix:
+def _slice(fragment: Fragment, result: Vector | State, first: int, count: int) -> Vector | State:
+    def sliced(values: F64Matrix) -> F64Matrix:
         return np.ascontiguousarray(values[:, first : first + count])
 
     match result:
-        case Vector(keys=keys, values=every):
-            return with_samples(Vector(keys, of(every)))
+        case Vector(keys=keys, values=all_values):
+            return with_samples(Vector(keys, sliced(all_values)))
         case FoldedState(keys=keys, columns=columns):
-            cut, initial = tuple(map(of, columns)), _initial(fragment)
+            new_columns, initial = tuple(map(sliced, columns)), _initial(fragment)
             is_there: Bools = np.zeros(len(keys), dtype=np.bool_)
-            for column, nothing in zip(cut, initial, strict=True):
-                is_there |= (column.view(np.int64) != np.float64(nothing).view(np.int64)).any(axis=1)
+            for column, fill in zip(new_columns, initial, strict=True):
+                is_there |= (column.view(np.int64) != np.float64(fill).view(np.int64)).any(axis=1)
             rows = np.flatnonzero(is_there)
-            return FoldedState(take_keys(keys, rows), tuple(column[rows] for column in cut))
+            return FoldedState(take_keys(keys, rows), tuple(column[rows] for column in new_columns))
         case RankedState(keys=keys, group_of=group_of, candidates=candidates):
-            values = of(candidates.values)
+            values = sliced(candidates.values)
             rows = np.flatnonzero(sample_counts(values))
-            keys, group_of = _groups(keys, group_of[rows])
+            keys, group_of = _used_groups(keys, group_of[rows])
             return RankedState(keys, group_of, with_samples(Vector(candidates.keys, values)))
-        case ValuesState(keys=keys, group_of=group_of, values=every):
-            values = of(every)
+        case ValuesState(keys=keys, group_of=group_of, values=all_values):
+            values = sliced(all_values)
             rows = np.flatnonzero(sample_counts(values))
-            return ValuesState(*_groups(keys, group_of[rows]), _taken(values, rows))
+            return ValuesState(*_used_groups(keys, group_of[rows]), _take_rows(values, rows))
         case CountedState(keys=keys, group_of=group_of, value=value, counts=counts):
-            cut_counts = of(counts)
-            rows = np.flatnonzero(cut_counts.any(axis=1))
-            return CountedState(*_groups(keys, group_of[rows]), value[rows], _taken(cut_counts, rows))
+            sliced_counts = sliced(counts)
+            rows = np.flatnonzero(sliced_counts.any(axis=1))
+            return CountedState(*_used_groups(keys, group_of[rows]), value[rows], _take_rows(sliced_counts, rows))
 
 
-def _taken(values: F64Matrix, rows: Rows) -> F64Matrix:
+def _take_rows(values: F64Matrix, rows: Rows) -> F64Matrix:
     return values if len(rows) == len(values) else values[rows]
 
 
-def _groups(keys: KeyBytes, group_of: Rows) -> tuple[KeyBytes, Rows]:
-    """Only the groups that some row is in."""
+def _used_groups(keys: KeyBytes, group_of: Rows) -> tuple[KeyBytes, Rows]:
+    """Only the groups that have rows."""
     used, numbers = np.unique(group_of, return_inverse=True)
     return take_keys(keys, used), numbers.astype(np.int64)
 
 
-def _joined(fragment: Fragment, before: Vector | State, behind: Vector | State) -> Vector | State:
+def _joined(fragment: Fragment, earlier: Vector | State, later: Vector | State) -> Vector | State:
     table = GroupTable.of_whole_keys()
-    here, there = table.add(before.keys), table.add(behind.keys)
-    match before, behind:
+    earlier_groups, later_groups = table.add(earlier.keys), table.add(later.keys)
+    match earlier, later:
         case Vector(), Vector():
-            rows = _Rows(here, there)
-            return Vector(table.keys, rows.beside(before.values, behind.values, NO_SAMPLE))
+            rows = _RowUnion(earlier_groups, later_groups)
+            return Vector(table.keys, rows.concatenated(earlier.values, later.values, NO_SAMPLE))
         case FoldedState(), FoldedState():
-            rows = _Rows(here, there)
-            columns = zip(before.columns, behind.columns, _initial(fragment), strict=True)
-            return FoldedState(table.keys, tuple(rows.beside(*one) for one in columns))
+            rows = _RowUnion(earlier_groups, later_groups)
+            columns = zip(earlier.columns, later.columns, _initial(fragment), strict=True)
+            return FoldedState(table.keys, tuple(rows.concatenated(*one) for one in columns))
         case RankedState(), RankedState():
             series = GroupTable.of_whole_keys()
-            rows = _Rows(series.add(before.candidates.keys), series.add(behind.candidates.keys))
-            values = rows.beside(before.candidates.values, behind.candidates.values, NO_SAMPLE)
-            group_of = rows.either(here[before.group_of], there[behind.group_of])
+            rows = _RowUnion(series.add(earlier.candidates.keys), series.add(later.candidates.keys))
+            values = rows.concatenated(earlier.candidates.values, later.candidates.values, NO_SAMPLE)
+            group_of = rows.either(earlier_groups[earlier.group_of], later_groups[later.group_of])
             return RankedState(table.keys, group_of, Vector(series.keys, values))
         case ValuesState(), ValuesState():
-            # Which series a value is of does not count: rows of a group are filled one by one.
-            sides = here[before.group_of], there[behind.group_of]
-            rows = _Rows.numbered(*(np.stack((one, _places_in(one, len(table))), axis=1) for one in sides))
-            values = rows.beside(before.values, behind.values, NO_SAMPLE)
+            # It does not matter which series a value belongs to: the rows of a group are filled one by one.
+            sides = earlier_groups[earlier.group_of], later_groups[later.group_of]
+            rows = _RowUnion.numbered(
+                *(np.stack((one, _positions_in_groups(one, len(table))), axis=1) for one in sides)
+            )
+            values = rows.concatenated(earlier.values, later.values, NO_SAMPLE)
             return ValuesState(table.keys, rows.either(*sides), values)
         case CountedState(), CountedState():
-            sides = here[before.group_of], there[behind.group_of]
-            bits = before.value.view(np.int64), behind.value.view(np.int64)
-            rows = _Rows.numbered(*(np.stack(one, axis=1) for one in zip(sides, bits, strict=True)))
+            sides = earlier_groups[earlier.group_of], later_groups[later.group_of]
+            bits = earlier.value.view(np.int64), later.value.view(np.int64)
+            rows = _RowUnion.numbered(*(np.stack(one, axis=1) for one in zip(sides, bits, strict=True)))
             value: F64s = rows.either(*bits).view(np.float64)
-            return CountedState(table.keys, rows.either(*sides), value, rows.beside(before.counts, behind.counts, 0.0))
+            return CountedState(
+                table.keys, rows.either(*sides), value, rows.concatenated(earlier.counts, later.counts, 0.0)
+            )
         case _:
-            raise TypeError(f"a {type(behind).__name__} behind a {type(before).__name__}")
+            raise TypeError(f"a {type(later).__name__} after a {type(earlier).__name__}")
 
 
-class _Rows:
-    """Which rows of two results become one, by their numbers."""
+class _RowUnion:
+    """The union of the rows of two results. Rows with equal numbers become one row."""
 
-    def __init__(self, before: Rows, behind: Rows) -> None:
-        self._before, self._behind = before, behind
-        self._count = int(max(before.max(initial=-1), behind.max(initial=-1))) + 1
+    def __init__(self, earlier: Rows, later: Rows) -> None:
+        self._earlier, self._later = earlier, later
+        self._count = int(max(earlier.max(initial=-1), later.max(initial=-1))) + 1
 
     @classmethod
-    def numbered(cls, before: Rows, behind: Rows) -> "_Rows":
-        """Of rows that are told by two numbers."""
-        _, numbers = np.unique(np.concatenate((before, behind)), axis=0, return_inverse=True)
+    def numbered(cls, earlier: Rows, later: Rows) -> "_RowUnion":
+        """For rows that are identified by two numbers."""
+        _, numbers = np.unique(np.concatenate((earlier, later)), axis=0, return_inverse=True)
         numbers = numbers.reshape(-1).astype(np.int64)
-        return cls(numbers[: len(before)], numbers[len(before) :])
+        return cls(numbers[: len(earlier)], numbers[len(earlier) :])
 
-    def beside(self, before: F64Matrix, behind: F64Matrix, nothing: float) -> F64Matrix:
-        """The cells of both, and `nothing` where a row has none."""
-        steps = before.shape[1]
-        out = np.full((self._count, steps + behind.shape[1]), nothing)
-        out[self._before, :steps] = before
-        out[self._behind, steps:] = behind
+    def concatenated(self, earlier: F64Matrix, later: F64Matrix, fill: float) -> F64Matrix:
+        """The cells of both results, with `fill` for rows that a result lacks."""
+        steps = earlier.shape[1]
+        out = np.full((self._count, steps + later.shape[1]), fill)
+        out[self._earlier, :steps] = earlier
+        out[self._later, steps:] = later
         return out
 
-    def either(self, before: Rows, behind: Rows) -> Rows:
-        """What rows have in common."""
+    def either(self, earlier: Rows, later: Rows) -> Rows:
+        """A property that joined rows have in common."""
         out = np.empty(self._count, dtype=np.int64)
-        out[self._before] = before
-        out[self._behind] = behind
+        out[self._earlier] = earlier
+        out[self._later] = later
         return out
 
 
-def _places_in(group_of: Rows, groups: int) -> Rows:
-    """The place of each row among those of its group."""
+def _positions_in_groups(group_of: Rows, groups: int) -> Rows:
+    """The position of each row among the rows of its group."""
     by_group, starts = rows_by_group(group_of, groups)
-    places = np.empty(len(group_of), dtype=np.int64)
-    places[by_group] = np.arange(len(group_of)) - starts[group_of[by_group]]
-    return places
+    positions = np.empty(len(group_of), dtype=np.int64)
+    positions[by_group] = np.arange(len(group_of)) - starts[group_of[by_group]]
+    return positions
 
 
 def _initial(fragment: Fragment) -> tuple[float, ...]:

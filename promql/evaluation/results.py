@@ -1,4 +1,4 @@
-"""What a query gives."""
+"""The result of a query."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from strandline.promql.value_types import ValueType
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The value of a query, by its type: `points` of a vector (one of each series, at `time`) or a matrix, `number` of
-    a scalar, or `text`. The series of a matrix are in the order of their labels.
+    """The value of a query, depending on its type: `points` for a vector (one per series, at `time`) and a matrix,
+    `number` for a scalar, `text` for a string. The series of a matrix are in the order of their labels.
     """
 
     kind: ValueType

@@ -1,4 +1,4 @@
-"""Rows of vectors: without metric names, and as points."""
+"""Rows of vectors: dropping metric names and empty series, and conversion to points."""
 
 from dataclasses import dataclass
 
@@ -28,9 +28,9 @@ class Points:
 
 
 def without_names(vector: Vector, *, may_merge: bool = True) -> Vector:
-    """Without metric names. Series that differ in nothing else become one, if no step has samples of both.
+    """The vector without metric names. Series whose label sets become equal are merged if no step has samples of both.
 
-    Raises `EvaluationError` if one has, or unless `may_merge`.
+    Raises `EvaluationError` if a step has, or without `may_merge`.
     """
     if not may_merge:
         vector = with_samples(vector)
@@ -42,15 +42,15 @@ def without_names(vector: Vector, *, may_merge: bool = True) -> Vector:
 
 
 def with_samples(vector: Vector) -> Vector:
-    """Without the series that have no sample at any step."""
-    places = np.flatnonzero(sample_counts(vector.values))
-    if len(places) == len(vector.keys):
+    """The vector without the series that have no sample at any step."""
+    rows = np.flatnonzero(sample_counts(vector.values))
+    if len(rows) == len(vector.keys):
         return vector
-    return Vector(take_keys(vector.keys, places), vector.values[places])
+    return Vector(take_keys(vector.keys, rows), vector.values[rows])
 
 
 def points(vector: Vector, grid: Grid, *, in_label_order: bool) -> Points:
-    """The samples there are; series without one are left out."""
+    """The samples of a vector as points. Series without a sample are dropped."""
     counts = sample_counts(vector.values)
     rows = np.flatnonzero(counts)
     keys = vector.keys if len(rows) == len(vector.keys) else take_keys(vector.keys, rows)
@@ -65,7 +65,7 @@ def points(vector: Vector, grid: Grid, *, in_label_order: bool) -> Points:
 
 
 def sample_counts(values: F64Matrix) -> I64s:
-    """How many samples each row has."""
+    """The number of samples in each row."""
     counts = np.empty(len(values), dtype=np.int64)
     count_cells(np.ascontiguousarray(values).view(np.uint64), counts)
     return counts

@@ -1,7 +1,7 @@
 """Quantiles and fractions of classic histograms, for each group of buckets and each step.
 
-Buckets come sorted by their upper bounds in each group, as rows of a matrix of cumulative counts. Counts are gathered
-step by step: a bucket that has no sample at a step is not there at that step.
+The buckets of a group are sorted by their upper bounds. They are rows of a matrix of cumulative counts. Counts are
+collected for each step: a bucket without a sample at a step is ignored at that step.
 """
 
 import math
@@ -11,23 +11,25 @@ from numba import njit
 
 from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
 
-LEAST_NORMAL, LARGEST = 2.2250738585072014e-308, 1.7976931348623157e308
-# Counts that differ by less, relative to their sum, are taken for equal: they come from rounding.
+MIN_NORMAL, MAX_FLOAT = 2.2250738585072014e-308, 1.7976931348623157e308
+# Counts whose difference relative to their sum is smaller are equal: they differ only by rounding.
 TOLERANCE = 1e-12
 
 
 @njit(cache=True, nogil=True)
-def _gather(bits, values, rows, bounds, start, end, step, upper, counts):
-    """Bounds and counts of the buckets that have a sample, those of equal bounds as one. Gives how many there are."""
+def _collect_buckets(bits, values, rows, bounds, start, end, step, upper, counts):
+    """Collect bounds and counts of the buckets that have a sample. Buckets with equal bounds are added. Returns their
+    number.
+    """
     found = 0
-    for place in range(start, end):
-        row = rows[place]
+    for position in range(start, end):
+        row = rows[position]
         if bits[row, step] == NO_SAMPLE_BITS:
             continue
-        if found and upper[found - 1] == bounds[place]:
+        if found and upper[found - 1] == bounds[position]:
             counts[found - 1] += values[row, step]
         else:
-            upper[found] = bounds[place]
+            upper[found] = bounds[position]
             counts[found] = values[row, step]
             found += 1
     return found
@@ -38,15 +40,16 @@ def _almost_equal(one, other):
     if (math.isnan(one) and math.isnan(other)) or one == other:
         return True
     total, difference = abs(one) + abs(other), abs(one - other)
-    if one == 0.0 or other == 0.0 or total < LEAST_NORMAL:
-        return difference < TOLERANCE * LEAST_NORMAL
-    return difference / min(total, LARGEST) < TOLERANCE
+    if one == 0.0 or other == 0.0 or total < MIN_NORMAL:
+        return difference < TOLERANCE * MIN_NORMAL
+    return difference / min(total, MAX_FLOAT) < TOLERANCE
 
 
 @njit(cache=True, nogil=True)
-def _force_rising(upper, counts, found, figures):
-    """Raise counts that are below the one before, and level those that almost equal it. Whether any had to be raised
-    by more than rounding accounts for; the least and the greatest bucket and the greatest difference go into `figures`.
+def _force_monotonic(upper, counts, found, figures):
+    """Make counts monotonic: raise counts that are below the previous one, and set almost equal ones to it. Returns
+    whether any difference was larger than rounding; `figures` gets the lowest and the highest bucket concerned, and the
+    largest difference.
     """
     was_forced = False
     before = counts[0]
@@ -54,7 +57,7 @@ def _force_rising(upper, counts, found, figures):
         count = counts[bucket]
         if count == before:
             continue
-        # Most counts rise by far more than rounding could: that is seen without a division.
+        # Fast path without a division: most counts rise by far more than rounding errors.
         if before >= 0.0 and count - before > 10.0 * TOLERANCE * count:
             before = count
         elif _almost_equal(before, count):
@@ -72,7 +75,7 @@ def _force_rising(upper, counts, found, figures):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _quantile(quantile, upper, counts, found):
-    """Of at least two buckets, the last one of which has no bound: linear between the bounds of the bucket."""
+    """The quantile of at least two buckets, the last of which is +Inf: linear interpolation within the bucket."""
     last = found - 1
     if counts[last] == 0.0:
         return np.nan
@@ -96,18 +99,18 @@ def _quantile(quantile, upper, counts, found):
 
 @njit(cache=True, nogil=True)
 def quantile_rows(bits, values, rows, bounds, first_bucket, quantiles, out, figures, forced_steps):
-    """Row g of `out`: the quantile of each step from the buckets `rows[first_bucket[g] : first_bucket[g + 1]]`.
-    `forced_steps` counts for each step the groups whose counts had to be made to rise.
+    """Row g of `out` gets the quantile for each step, from the buckets `rows[first_bucket[g] : first_bucket[g + 1]]`.
+    `forced_steps` counts for each step the groups whose counts had to be made monotonic.
     """
     out_bits = out.view(np.uint64)
-    most = 0
+    max_buckets = 0
     for group in range(out.shape[0]):
-        most = max(most, first_bucket[group + 1] - first_bucket[group])
-    upper, counts = np.empty(most, dtype=np.float64), np.empty(most, dtype=np.float64)
+        max_buckets = max(max_buckets, first_bucket[group + 1] - first_bucket[group])
+    upper, counts = np.empty(max_buckets, dtype=np.float64), np.empty(max_buckets, dtype=np.float64)
     for group in range(out.shape[0]):
         start, end = first_bucket[group], first_bucket[group + 1]
         for step in range(out.shape[1]):
-            found = _gather(bits, values, rows, bounds, start, end, step, upper, counts)
+            found = _collect_buckets(bits, values, rows, bounds, start, end, step, upper, counts)
             quantile = quantiles[step]
             if found == 0:
                 out_bits[group, step] = NO_SAMPLE_BITS
@@ -120,15 +123,15 @@ def quantile_rows(bits, values, rows, bounds, first_bucket, quantiles, out, figu
             elif upper[found - 1] != np.inf:
                 out[group, step] = np.nan
             else:
-                if _force_rising(upper, counts, found, figures):
+                if _force_monotonic(upper, counts, found, figures):
                     forced_steps[step] += 1
                 out[group, step] = np.nan if found < 2 else _quantile(quantile, upper, counts, found)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _rank(bound, upper, counts, found):
-    """How many observations are below a bound: linear between the bounds of its bucket. A bucket that reaches down to
-    -Inf counts in full.
+    """The number of observations below a bound, with linear interpolation within its bucket. A bucket whose lower bound
+    is -Inf counts in full.
     """
     rank = 0.0
     low = 0.0 if upper[0] > 0.0 else -np.inf
@@ -153,22 +156,22 @@ def _fraction(lower, upper_bound, upper, counts, found):
     if lower >= upper_bound:
         return 0.0
     below, up_to = _rank(lower, upper, counts, found), _rank(upper_bound, upper, counts, found)
-    # Counts need not rise here.
+    # Counts may be non-monotonic here.
     return (np.minimum(up_to, total) - np.minimum(below, total)) / total
 
 
 @njit(cache=True, nogil=True)
 def fraction_rows(bits, values, rows, bounds, first_bucket, lower, upper_bound, out):
-    """Row g of `out`: at each step the part of the observations between two bounds, from the buckets of the group."""
+    """Row g of `out` gets the fraction of observations between two bounds for each step, from the group's buckets."""
     out_bits = out.view(np.uint64)
-    most = 0
+    max_buckets = 0
     for group in range(out.shape[0]):
-        most = max(most, first_bucket[group + 1] - first_bucket[group])
-    upper, counts = np.empty(most, dtype=np.float64), np.empty(most, dtype=np.float64)
+        max_buckets = max(max_buckets, first_bucket[group + 1] - first_bucket[group])
+    upper, counts = np.empty(max_buckets, dtype=np.float64), np.empty(max_buckets, dtype=np.float64)
     for group in range(out.shape[0]):
         start, end = first_bucket[group], first_bucket[group + 1]
         for step in range(out.shape[1]):
-            found = _gather(bits, values, rows, bounds, start, end, step, upper, counts)
+            found = _collect_buckets(bits, values, rows, bounds, start, end, step, upper, counts)
             if found == 0:
                 out_bits[group, step] = NO_SAMPLE_BITS
             else:

@@ -1,4 +1,4 @@
-"""Samples without some of them, and the cells of a matrix as samples. All go by bits: NaNs have meanings."""
+"""Kernels over samples and matrix cells. They compare bits, because different NaNs have different meanings."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ from strandline.promql.values import NAN_BITS, NO_SAMPLE_BITS, STALE_BITS
 
 @njit(cache=True, nogil=True)
 def count_stale(value):
-    """How many are stale markers."""
+    """The number of staleness markers."""
     bits = value.view(np.int64)
     found = 0
     for at in range(len(bits)):
@@ -18,7 +18,7 @@ def count_stale(value):
 
 @njit(cache=True, nogil=True)
 def drop_stale(first_sample, time, value, kept_first, kept_time, kept_value):
-    """Copy all but stale markers; `kept_first` gets where each series begins."""
+    """Copy all samples except staleness markers. `kept_first` gets the start of each series."""
     bits, kept_bits = value.view(np.int64), kept_value.view(np.int64)
     kept = 0
     for series in range(len(first_sample) - 1):
@@ -38,7 +38,7 @@ def _is_odd_nan(number, bits):
 
 @njit(cache=True, nogil=True)
 def count_odd_nans(value):
-    """How many are NaNs other than the stale marker and the one that stands for all others."""
+    """The number of NaNs other than the staleness marker and `NAN_BITS`."""
     bits = value.view(np.int64)
     found = 0
     for at in range(len(value)):
@@ -48,7 +48,7 @@ def count_odd_nans(value):
 
 @njit(cache=True, nogil=True)
 def make_canonical(value):
-    """Replace those NaNs in place."""
+    """Replace these NaNs by `NAN_BITS` in place."""
     bits = value.view(np.int64)
     for at in range(len(value)):
         if _is_odd_nan(value[at], bits[at]):
@@ -56,8 +56,10 @@ def make_canonical(value):
 
 
 @njit(cache=True, nogil=True)
-def gather_cells(values, start, step, first_sample, time, value):
-    """Write the cells of a matrix that have a sample; `time` and `value` have room for all. How many there are."""
+def cells_to_samples(values, start, step, first_sample, time, value):
+    """Write the cells of a matrix that have a sample to `time` and `value`, which are large enough for all cells.
+    Returns their number.
+    """
     series_count, count = values.shape
     cell_bits = values.view(np.int64)
     bits = value.view(np.int64)

@@ -1,19 +1,19 @@
-"""Compensated sums (Kahan, with Neumaier's improvement), as Prometheus computes them."""
+"""Compensated summation (Kahan and Neumaier), as in Prometheus."""
 
 from numba import njit
 
-GREATEST = 1.7976931348623157e308
+MAX_FLOAT = 1.7976931348623157e308
 
 
 @njit(cache=True, nogil=True)
 def is_infinite(number):
-    """Whether it is one of the infinities: NaN is not."""
-    return number > GREATEST or number < -GREATEST
+    """Whether the number is +Inf or -Inf."""
+    return number > MAX_FLOAT or number < -MAX_FLOAT
 
 
 @njit(cache=True, nogil=True)
 def add(increment, total, compensation):
-    """The new total, and what has been lost by rounding so far. An infinite total has lost nothing."""
+    """The new total and its compensation for rounding errors, which is 0 if the total is infinite."""
     new = total + increment
     if is_infinite(new):
         return new, 0.0

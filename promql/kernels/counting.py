@@ -1,6 +1,6 @@
-"""`count_values`: pairs of a group and a value, in a hash table, and how often each is there at each step.
+"""`count_values`: a hash table of pairs of group and value, and the count of each pair at each step.
 
-"No sample" is told by its bits.
+"No sample" is recognised by its bits.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ U64 = np.uint64
 
 @njit(cache=True, nogil=True)
 def _pair(group, word, slots, pair_groups, pair_bits, pairs):
-    """The pair of a group and a value's bits, which is put behind the `pairs` that are there if it is new."""
+    """Find the pair of a group and a value's bits. A new pair is added after the existing `pairs`."""
     mask = np.int64(len(slots) - 1)
     mixed = (U64(word) ^ (U64(group) * U64(0x9E3779B97F4A7C15))) * U64(0xC2B2AE3D27D4EB4F)
     slot = np.int64(mixed ^ (mixed >> U64(32))) & mask
@@ -31,8 +31,8 @@ def _pair(group, word, slots, pair_groups, pair_bits, pairs):
 
 @njit(cache=True, nogil=True)
 def count_values(values, bits, group_of, first, slots, pair_groups, pair_bits, counts, pairs):
-    """Count how often a group has a value at each step. Values are told apart by their bits, and all NaNs are alike.
-    Stops where a row might need more pairs than there is room for, and gives that row and the number of pairs.
+    """Count the values of each group at each step. Values are compared by their bits; all NaNs are equal. Stops at a
+    row that might need more pairs than there is room for. Returns this row and the number of pairs.
     """
     steps = bits.shape[1]
     row = first
@@ -50,7 +50,7 @@ def count_values(values, bits, group_of, first, slots, pair_groups, pair_bits, c
 
 @njit(cache=True, nogil=True)
 def merge_counts(other_groups, other_bits, other_counts, slots, pair_groups, pair_bits, counts, pairs):
-    """Add counts of pairs, for all of which there is room. Gives the number of pairs."""
+    """Add the counts of other pairs. There has to be room for all of them. Returns the number of pairs."""
     for row in range(len(other_groups)):
         pair = _pair(other_groups[row], other_bits[row], slots, pair_groups, pair_bits, pairs)
         pairs = max(pairs, pair + 1)
@@ -61,6 +61,6 @@ def merge_counts(other_groups, other_bits, other_counts, slots, pair_groups, pai
 
 @njit(cache=True, nogil=True)
 def fill_pairs(slots, pair_groups, pair_bits, pairs):
-    """Put pairs into the places of a larger table, all of which are free."""
+    """Insert the pairs into a larger, empty hash table."""
     for pair in range(pairs):
         _pair(pair_groups[pair], pair_bits[pair], slots, pair_groups, pair_bits, pair)

@@ -13,21 +13,21 @@ STDDEV, STDVAR = 0, 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _include(number, count, mean, mean_lost, squares, squares_lost):
-    """Welford's algorithm with compensated sums: one sample more for each of some windows."""
+def _add_sample(number, count, mean, mean_compensation, squares, squares_compensation):
+    """Welford's algorithm with compensated sums: add a sample to each of several windows."""
     for window in range(len(count)):
         count[window] += 1
-        distance = number - (mean[window] + mean_lost[window])
-        new, lost = add(distance / count[window], mean[window], mean_lost[window])
-        mean[window], mean_lost[window] = new, lost
+        distance = number - (mean[window] + mean_compensation[window])
+        new, lost = add(distance / count[window], mean[window], mean_compensation[window])
+        mean[window], mean_compensation[window] = new, lost
         product = distance * (number - (new + lost))
-        squares[window], squares_lost[window] = add(product, squares[window], squares_lost[window])
+        squares[window], squares_compensation[window] = add(product, squares[window], squares_compensation[window])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def deviations(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: STDDEV, STDVAR. It goes from sample to sample, and over all windows that have
-    it: a window's next sum waits for the last one, and those of different windows are computed at the same time.
+    """A window kernel with the variants STDDEV and STDVAR. The outer loop is over samples, the inner one over the
+    windows that contain the sample: sums of different windows are independent, so the CPU can compute them in parallel.
     """
     low = np.empty(count, dtype=np.int64)
     high = np.empty(count, dtype=np.int64)
@@ -43,7 +43,7 @@ def deviations(first_sample, time, value, start, step, count, length, parameters
                 past += 1
             if first < past:
                 those = state[:, first:past]
-                _include(value[sample], those[0], those[1], those[2], those[3], those[4])
+                _add_sample(value[sample], those[0], those[1], those[2], those[3], those[4])
         for at in range(count):
             if low[at] == high[at]:
                 out[series, at] = NO_SAMPLE

@@ -1,9 +1,11 @@
-"""`rate`, `increase` and `delta`: the difference between the ends of a window, extrapolated to its bounds."""
+"""`rate`, `increase` and `delta`: the difference between the last and the first sample of a window, extrapolated to the
+window's bounds.
+"""
 
 import numpy as np
 from numba import njit
 
-from strandline.promql.kernels.window import find_windows, longest
+from strandline.promql.kernels.window import find_windows, max_samples
 from strandline.promql.values import NO_SAMPLE
 
 RATE, INCREASE, DELTA = 0, 1, 2
@@ -11,13 +13,15 @@ RATE, INCREASE, DELTA = 0, 1, 2
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _seconds(milliseconds):
-    """As Go converts a duration: rounding may differ from a plain division."""
+    """Go's conversion of a duration, whose rounding may differ from a plain division."""
     return milliseconds // 1000 + (milliseconds % 1000 * 1_000_000) / 1e9
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _find_resets(value, resets):
-    """Which samples are less than the one before. How many there are; mostly none, which is quick to see."""
+    """Write the positions of the samples that are below the previous one to `resets`. Returns their number. The first
+    loop, which vectorises, handles the common case without resets.
+    """
     falls = 0
     for at in range(len(value) - 1):
         falls += value[at + 1] < value[at]
@@ -31,74 +35,74 @@ def _find_resets(value, resets):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_resets(value, resets, begin, low, high, rise):
-    """A counter that fell has been at zero between: what it had before counts, too."""
+def _add_resets(value, resets, begin, low, high, increase):
+    """Add the value before each reset: the counter restarted at zero."""
     first = 0
     for at in range(len(low)):
         while first < len(resets) and begin + resets[first] <= low[at]:
             first += 1
-        total = rise[at]
+        total = increase[at]
         reset = first
         while reset < len(resets) and begin + resets[reset] < high[at]:
             total += value[begin + resets[reset] - 1]
             reset += 1
-        rise[at] = total
+        increase[at] = total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _extrapolate(to_start, to_end, covered, intervals, first_value, rise, is_counter, divisor):
-    """Scale each rise to its whole window. A bound that is 1.1 average intervals away or further is not reached: the
-    series is taken to begin or end half an interval from its sample. A counter begins no earlier than at zero.
+def _extrapolate(to_start, to_end, covered, intervals, first_value, increase, is_counter, divisor):
+    """Scale each increase to the length of its window. If a bound is at least 1.1 average intervals away from the
+    sample, the series is assumed to start or end half an interval from it. A counter is not extrapolated below zero.
     """
-    for at in range(len(rise)):
+    for at in range(len(increase)):
         seconds = covered[at] / 1000
         interval = seconds / intervals[at]
         threshold = interval * 1.1
-        before = to_start[at] / 1000
-        if before >= threshold:
-            before = interval / 2
-        to_zero = seconds * (first_value[at] / rise[at])
-        if is_counter and rise[at] > 0 and first_value[at] >= 0 and to_zero < before:
-            before = to_zero
-        behind = to_end[at] / 1000
-        if behind >= threshold:
-            behind = interval / 2
-        rise[at] *= (seconds + before + behind) / seconds / divisor
+        to_start_s = to_start[at] / 1000
+        if to_start_s >= threshold:
+            to_start_s = interval / 2
+        to_zero = seconds * (first_value[at] / increase[at])
+        if is_counter and increase[at] > 0 and first_value[at] >= 0 and to_zero < to_start_s:
+            to_start_s = to_zero
+        to_end_s = to_end[at] / 1000
+        if to_end_s >= threshold:
+            to_end_s = interval / 2
+        increase[at] *= (seconds + to_start_s + to_end_s) / seconds / divisor
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extrapolated(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: RATE, INCREASE, DELTA. Resets are found once a series; a window adds up its
-    own. The extrapolation has no dependencies between windows, so it is computed for several at a time.
+    """A window kernel with the variants RATE, INCREASE and DELTA. Resets are found once per series, and each window
+    adds its own. Windows are extrapolated in a separate loop without dependencies, which vectorises.
     """
     is_counter = variant != DELTA
     divisor = _seconds(length) if variant == RATE else 1.0
-    resets = np.empty(longest(first_sample), dtype=np.int64)
+    resets = np.empty(max_samples(first_sample), dtype=np.int64)
     low = np.empty(count, dtype=np.int64)
     high = np.empty(count, dtype=np.int64)
     state = np.empty((5, count), dtype=np.float64)
     to_start, to_end, covered, intervals, first_value = state[0], state[1], state[2], state[3], state[4]
     for series in range(len(first_sample) - 1):
         begin, end = first_sample[series], first_sample[series + 1]
-        rise = out[series]
+        increase = out[series]
         if end - begin < 2:
-            rise[:] = NO_SAMPLE
+            increase[:] = NO_SAMPLE
             continue
         find_windows(time, begin, end, start, step, length, low, high)
         for at in range(count):
-            moment = start + at * step
+            timestamp = start + at * step
             first, last = min(low[at], end - 1), max(high[at] - 1, begin)
             first_value[at] = value[first]
-            rise[at] = value[last] - value[first]
-            to_start[at] = time[first] - (moment - length)
-            to_end[at] = moment - time[last]
+            increase[at] = value[last] - value[first]
+            to_start[at] = time[first] - (timestamp - length)
+            to_end[at] = timestamp - time[last]
             covered[at] = time[last] - time[first]
             intervals[at] = last - first
         if is_counter:
             found = _find_resets(value[begin:end], resets)
             if found:
-                _add_resets(value, resets[:found], begin, low, high, rise)
-        _extrapolate(to_start, to_end, covered, intervals, first_value, rise, is_counter, divisor)
+                _add_resets(value, resets[:found], begin, low, high, increase)
+        _extrapolate(to_start, to_end, covered, intervals, first_value, increase, is_counter, divisor)
         for at in range(count):
             if high[at] - low[at] < 2:
-                rise[at] = NO_SAMPLE
+                increase[at] = NO_SAMPLE

@@ -1,8 +1,8 @@
-"""Aggregations over series: rows of values folded into rows of their groups, step by step.
+"""Aggregations over series: rows of values are folded into the rows of their groups, step by step.
 
-Values come twice, as doubles and as their bits: "no sample" is told by its bits. Rows are walked one after the other,
-and within a row there is no branch, so that compilers make vector instructions of it. Sums are compensated as
-Prometheus does it (Kahan and Neumaier), and an infinite sum drops the compensation.
+Values are passed as doubles and as bits, by which "no sample" is recognised. The loop over the steps of a row has no
+branches, so that it vectorises. Sums are compensated as in Prometheus (Kahan and Neumaier); an infinite sum has no
+compensation.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ NONE = np.int64(NO_SAMPLE_BITS)
 
 @njit(cache=True, nogil=True, inline="always")
 def _added(value, total, compensation):
-    """A sum and its compensation with one more value."""
+    """A sum and its compensation after adding a value."""
     new = total + value
     lost = (total - new) + value if abs(total) >= abs(value) else (value - new) + total
     return new, 0.0 if abs(new) == np.inf else compensation + lost
@@ -49,7 +49,7 @@ def merge_sum(other_totals, other_compensations, other_counts, group_of, totals,
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _average(value, total, compensation, count, is_mean):
-    """One more value for an average: a total, or from the first one on that would be infinite, a running mean."""
+    """Add a value to an average, which is kept as a total, or as a running mean once the total would be infinite."""
     if count == 0.0:
         return value, 0.0, 1.0, 0.0
     new_count = count + 1.0
@@ -65,7 +65,7 @@ def _average(value, total, compensation, count, is_mean):
 
 @njit(cache=True, nogil=True)
 def fold_average(values, bits, group_of, totals, compensations, counts, are_means):
-    """As `fold_sum`, with care for totals that would be infinite: those become running means, as `are_means` says."""
+    """Like `fold_sum`, but totals that would be infinite become running means, which are marked in `are_means`."""
     for series in range(len(group_of)):
         group = group_of[series]
         value, bit = values[series], bits[series]
@@ -125,20 +125,20 @@ def merge_average(
 
 
 @njit(cache=True, nogil=True)
-def fold_least(values, bits, group_of, least):
-    """NaN is above all numbers. What has no sample yet is a NaN, too, and so gives way to any value."""
+def fold_min(values, bits, group_of, minima):
+    """NaN is above all numbers. "No sample" is a NaN, so any value replaces it."""
     for series in range(len(group_of)):
-        value, bit, current = values[series], bits[series], least[group_of[series]]
+        value, bit, current = values[series], bits[series], minima[group_of[series]]
         for step in range(len(value)):
             takes = (bit[step] != NONE) & ((current[step] > value[step]) | (current[step] != current[step]))
             current[step] = value[step] if takes else current[step]
 
 
 @njit(cache=True, nogil=True)
-def fold_greatest(values, bits, group_of, greatest):
+def fold_max(values, bits, group_of, maxima):
     """NaN is below all numbers."""
     for series in range(len(group_of)):
-        value, bit, current = values[series], bits[series], greatest[group_of[series]]
+        value, bit, current = values[series], bits[series], maxima[group_of[series]]
         for step in range(len(value)):
             takes = (bit[step] != NONE) & ((current[step] < value[step]) | (current[step] != current[step]))
             current[step] = value[step] if takes else current[step]
@@ -153,15 +153,15 @@ def fold_count(bits, group_of, counts):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fold_variance(values, bits, group_of, counts, means, squares, least, greatest):
-    """Welford's: the count, the mean, and the sum of squared distances from it, which is NaN after NaN or Inf; and the
-    extremes. Of finite values the mean is finite, and the sum at most Inf, whatever their order.
+def fold_variance(values, bits, group_of, counts, means, squares, minima, maxima):
+    """Welford's algorithm: the count, the mean, the sum of squared distances from it (NaN after NaN or Inf), and the
+    extremes. For finite values in any order, the mean is finite, and the sum is finite or Inf.
     """
     for series in range(len(group_of)):
         group = group_of[series]
         value, bit = values[series], bits[series]
         count, mean, square = counts[group], means[group], squares[group]
-        low, high = least[group], greatest[group]
+        low, high = minima[group], maxima[group]
         for step in range(len(value)):
             there = bit[step] != NONE
             new_count = count[step] + 1.0
@@ -181,14 +181,14 @@ def merge_variance(
     other_counts,
     other_means,
     other_squares,
-    other_least,
-    other_greatest,
+    other_minima,
+    other_maxima,
     group_of,
     counts,
     means,
     squares,
-    least,
-    greatest,
+    minima,
+    maxima,
 ):
     for row in range(len(group_of)):
         group = group_of[row]
@@ -208,5 +208,5 @@ def merge_variance(
                     means[group, step] += distance * share
                 squares[group, step] += other_squares[row, step] + distance * (distance * (count * share))
             counts[group, step] = count + more
-            least[group, step] = min(least[group, step], other_least[row, step])
-            greatest[group, step] = max(greatest[group, step], other_greatest[row, step])
+            minima[group, step] = min(minima[group, step], other_minima[row, step])
+            maxima[group, step] = max(maxima[group, step], other_maxima[row, step])

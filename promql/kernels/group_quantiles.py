@@ -1,6 +1,6 @@
-"""The aggregation `quantile`: of the values of each group and step, by selection and not by sorting.
+"""The aggregation `quantile` for each group and step, by selection (quickselect) instead of sorting.
 
-"No sample" is told by its bits.
+"No sample" is recognised by its bits.
 """
 
 import numpy as np
@@ -14,16 +14,17 @@ U64 = np.uint64
 
 
 @njit(cache=True, nogil=True)
-def _select(values, first, behind, wanted, state):
-    """Move the values so that the one at `wanted` is where a sort would put it, with none above it before and none
-    below it behind. Pivots are drawn at random, so that no order of values is slow. Gives the state of the draw.
+def _select(values, first, end, wanted, state):
+    """Quickselect: move the values so that the one at `wanted` is the same as after sorting, with no larger value
+    before it and no smaller one after it. Pivots are random, so that no order of values is slow. Returns the state of
+    the random generator.
     """
-    while behind - first > 1:
+    while end - first > 1:
         state ^= state << U64(13)
         state ^= state >> U64(7)
         state ^= state << U64(17)
-        pivot = values[first + np.int64(state % U64(behind - first))]
-        low, high = first, behind - 1
+        pivot = values[first + np.int64(state % U64(end - first))]
+        low, high = first, end - 1
         while low <= high:
             while values[low] < pivot:
                 low += 1
@@ -34,7 +35,7 @@ def _select(values, first, behind, wanted, state):
                 low += 1
                 high -= 1
         if wanted <= high:
-            behind = high + 1
+            end = high + 1
         elif wanted >= low:
             first = low
         else:
@@ -44,21 +45,21 @@ def _select(values, first, behind, wanted, state):
 
 @njit(cache=True, nogil=True)
 def _quantile(values, count, nans, quantile, state):
-    """The quantile of values of which the first `nans` are NaN, which is below all numbers."""
+    """The quantile of values, of which the first `nans` are NaN. NaN is below all numbers."""
     if np.isnan(quantile):
         return np.nan, state
     if quantile < 0.0:
         return -np.inf, state
     if quantile > 1.0:
         return np.inf, state
-    place = quantile * (count - 1.0)
-    lower = max(0.0, np.floor(place))
+    rank = quantile * (count - 1.0)
+    lower = max(0.0, np.floor(rank))
     upper = min(count - 1.0, lower + 1.0)
-    weight = place - np.floor(place)
+    weight = rank - np.floor(rank)
     low, high = np.int64(lower), np.int64(upper)
     if low >= nans:
         state = _select(values, nans, count, low, state)
-    least = values[low]
+    minimum = values[low]
     if high != low:
         start = max(high, nans)
         least_behind = values[start]
@@ -66,8 +67,8 @@ def _quantile(values, count, nans, quantile, state):
             least_behind = min(least_behind, values[i])
         above = np.nan if high < nans else least_behind
     else:
-        above = least
-    return least * (1.0 - weight) + above * weight, state
+        above = minimum
+    return minimum * (1.0 - weight) + above * weight, state
 
 
 @njit(cache=True, nogil=True)
@@ -76,11 +77,11 @@ def quantiles(values, bits, by_group, first_of_group, wanted, out):
     steps = values.shape[1]
     state = U64(0x9E3779B97F4A7C15)
     for group in range(len(first_of_group) - 1):
-        first, behind = first_of_group[group], first_of_group[group + 1]
-        columns = np.empty((steps, behind - first), dtype=np.float64)
+        first, end = first_of_group[group], first_of_group[group + 1]
+        columns = np.empty((steps, end - first), dtype=np.float64)
         sizes, nans = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
-        for place in range(first, behind):
-            row = by_group[place]
+        for position in range(first, end):
+            row = by_group[position]
             for step in range(steps):
                 if bits[row, step] == NONE:
                     continue

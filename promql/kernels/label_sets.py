@@ -1,7 +1,8 @@
-"""Label sets in the layout of part keys: some of their labels, one label set apart from another, one label replaced.
+"""Kernels over label sets in the layout of part keys: selecting labels, finding distinct label sets, reading and
+setting one label.
 
-All keys are sound: labels in the order of their names, none twice. Names that are looked for come in the same order, so
-that one walk over a key meets all of them.
+All keys are valid: labels are sorted by name, without duplicates. Names to be found are sorted, too, so that one pass
+over a key finds all of them.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ def _length(at):
 
 @njit(cache=True, nogil=True)
 def _copy(source, length, target):
-    """Copy bytes from one address to another, and give the address behind them."""
+    """Copy bytes from one address to another. Returns the address after the copy."""
     at = 0
     while at + 8 <= length:
         store_u64(target + at, load_u64(source + at))
@@ -46,21 +47,21 @@ def _same(one, other, length):
 
 @njit(cache=True, nogil=True)
 def _copy_labels(at, end, names, name_offsets, is_without, target):
-    """Copy the labels of the key from `at` to `end` that have one of the names, or with `is_without` all others, and
-    give the address behind them. Labels that stand together are copied at once.
+    """Copy the labels of the key from `at` to `end` that have one of the names, or with `is_without` all others.
+    Returns the address after the copy. Adjacent labels are copied at once.
     """
     count = len(name_offsets) - 1
     name = 0
     run = at
     while at < end:
         if name == count:
-            # None of the names can follow.
+            # No further name can match.
             if is_without:
                 return _copy(run, end - run, target)
             break
         length = _length(at)
-        behind = at + 2 + length
-        behind += 2 + _length(behind)
+        label_end = at + 2 + length
+        label_end += 2 + _length(label_end)
         order = -1
         while name < count:
             order = compare_texts(
@@ -71,14 +72,14 @@ def _copy_labels(at, end, names, name_offsets, is_without, target):
             name += 1
         if (order == 0) == is_without:
             target = _copy(run, at - run, target)
-            run = behind
-        at = behind
+            run = label_end
+        at = label_end
     return _copy(run, at - run, target) if run < at else target
 
 
 @njit(cache=True, nogil=True)
 def select_labels(data, offsets, names, name_offsets, is_without, out, out_offsets):
-    """Write what is left of each key into `out`, one behind the other. It is never longer than the key."""
+    """Write the selected labels of each key to `out`, consecutively. They are never longer than the key."""
     base, names_at, target = data.ctypes.data, names.ctypes.data, out.ctypes.data
     start = target
     out_offsets[0] = 0
@@ -89,18 +90,18 @@ def select_labels(data, offsets, names, name_offsets, is_without, out, out_offse
 
 @njit(cache=True, nogil=True)
 def _find_text(slots, mask, hashes, word, texts, begins, ends, start, length):
-    """The slot of the text at `start` with this hash, or the free one that is its place. The texts that have a slot lie
-    from `texts + begins[i]` up to `texts + ends[i]`. All arrays are given by their addresses: a call that is handed
-    arrays counts their references, which would take as long as the search.
+    """The slot of the text at `start` with this hash, or the free slot for it. The texts in the table are from
+    `texts + begins[i]` up to `texts + ends[i]`. Arrays are passed as addresses: numba counts references for arrays in
+    arguments, which would take as long as the search.
     """
     slot = np.int64(word) & mask
     while True:
-        place = 8 * (np.int64(load_u64(slots + 8 * slot)) - 1)
-        if place < 0:
+        entry = 8 * (np.int64(load_u64(slots + 8 * slot)) - 1)
+        if entry < 0:
             return slot
-        if load_u64(hashes + place) == word:
-            begin = np.int64(load_u64(begins + place))
-            if np.int64(load_u64(ends + place)) - begin == length and _same(texts + begin, start, length):
+        if load_u64(hashes + entry) == word:
+            begin = np.int64(load_u64(begins + entry))
+            if np.int64(load_u64(ends + entry)) - begin == length and _same(texts + begin, start, length):
                 return slot
         slot = (slot + 1) & mask
 
@@ -109,9 +110,9 @@ def _find_text(slots, mask, hashes, word, texts, begins, ends, start, length):
 def find_groups(
     data, offsets, names, name_offsets, is_without, slots, hashes, group_offsets, group_data, count, group_of
 ):
-    """The group of each key by the labels that are left of it, and the number of groups then. New groups are put behind
-    the `count` that are there: `slots` has places (group + 1, 0 if free) for at least twice as many, and `group_data`
-    room for all keys.
+    """Find the group of each key by its selected labels. New groups are added after the existing `count`. `slots` is a
+    hash table (group + 1, 0 if free) with at least twice as many slots, and `group_data` has room for all keys. Returns
+    the new number of groups.
     """
     base, names_at, groups_at = data.ctypes.data, names.ctypes.data, group_data.ctypes.data
     mask, slots_at, hashes_at = np.int64(len(slots) - 1), slots.ctypes.data, hashes.ctypes.data
@@ -133,7 +134,7 @@ def find_groups(
 
 @njit(cache=True, nogil=True)
 def find_distinct(data, offsets, slots, hashes, first_of, group_of):
-    """The same for whole texts: a number for each, and for each number the first place that has it."""
+    """Number distinct texts: a number for each text, and for each number the position of its first text."""
     base = data.ctypes.data
     mask, slots_at, hashes_at = np.int64(len(slots) - 1), slots.ctypes.data, hashes.ctypes.data
     begins, ends = np.empty_like(offsets), np.empty_like(offsets)
@@ -154,7 +155,7 @@ def find_distinct(data, offsets, slots, hashes, first_of, group_of):
 
 @njit(cache=True, nogil=True)
 def fill_slots(slots, hashes, count):
-    """Put the groups into places of a larger table, all of which are free."""
+    """Insert the groups into a larger, empty hash table."""
     mask = np.int64(len(slots) - 1)
     for group in range(count):
         slot = np.int64(hashes[group]) & mask
@@ -165,7 +166,7 @@ def fill_slots(slots, hashes, count):
 
 @njit(cache=True, nogil=True)
 def find_values(data, offsets, name, starts, ends):
-    """Where in `data` the value of one label lies in each key; from 0 to 0 where a key has no such label."""
+    """Find the value of one label in `data` for each key; from 0 to 0 where a key lacks the label."""
     base, name_at = data.ctypes.data, name.ctypes.data
     for key in range(len(offsets) - 1):
         at, end = base + offsets[key], base + offsets[key + 1]
@@ -173,13 +174,13 @@ def find_values(data, offsets, name, starts, ends):
         while at < end:
             length = _length(at)
             value = at + 2 + length
-            behind = value + 2 + _length(value)
+            label_end = value + 2 + _length(value)
             order = compare_texts(at + 2, length, name_at, len(name))
             if order == 0:
-                starts[key], ends[key] = value + 2 - base, behind - base
+                starts[key], ends[key] = value + 2 - base, label_end - base
             if order >= 0:
                 break
-            at = behind
+            at = label_end
 
 
 @njit(cache=True, nogil=True)
@@ -191,8 +192,8 @@ def _put_text(source, length, target):
 
 @njit(cache=True, nogil=True)
 def set_label(data, offsets, name, values, value_offsets, value_of, out, out_offsets):
-    """Write each key with one label set to `values` at `value_of[key]`, or without that label if the value is empty. A
-    key whose `value_of` is negative stays as it is.
+    """Write each key with one label set to the value number `value_of[key]`, or without the label if the value is
+    empty. A key whose `value_of` is negative is copied unchanged.
     """
     base, name_at, values_at, target = data.ctypes.data, name.ctypes.data, values.ctypes.data, out.ctypes.data
     out_start = target
@@ -204,25 +205,25 @@ def set_label(data, offsets, name, values, value_offsets, value_of, out, out_off
             target = _copy(start, end - start, target)
             out_offsets[key + 1] = target - out_start
             continue
-        # The label stands, or would stand, from `at` up to `behind`.
-        at = behind = start
+        # The label is, or has to be inserted, from `at` up to `label_end`.
+        at = label_end = start
         while at < end:
             length = _length(at)
-            behind = at + 2 + length
-            behind += 2 + _length(behind)
+            label_end = at + 2 + length
+            label_end += 2 + _length(label_end)
             order = compare_texts(at + 2, length, name_at, len(name))
             if order == 0:
                 break
             if order > 0:
-                behind = at
+                label_end = at
                 break
-            at = behind
+            at = label_end
         target = _copy(start, at - start, target)
         value_length = value_offsets[value + 1] - value_offsets[value]
         if value_length:
             target = _put_text(name_at, len(name), target)
             target = _put_text(values_at + value_offsets[value], value_length, target)
-        target = _copy(behind, end - behind, target)
+        target = _copy(label_end, end - label_end, target)
         out_offsets[key + 1] = target - out_start
 
 

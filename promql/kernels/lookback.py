@@ -1,4 +1,4 @@
-"""What an instant selector sees at each step: the latest sample, unless it is too old or a stale marker."""
+"""Instant selectors: the latest sample at each step, unless it is a staleness marker or out of the lookback delta."""
 
 import numpy as np
 from numba import njit
@@ -11,16 +11,16 @@ VALUE, TIME = 0, 1
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def latest(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """As a window kernel, but for samples with stale markers. Variants: VALUE; TIME, in seconds."""
+    """Like a window kernel, but for samples with staleness markers. Variants: VALUE; TIME, in seconds."""
     bits = value.view(np.int64)
     for series in range(len(first_sample) - 1):
         begin = high = first_sample[series]
         end = first_sample[series + 1]
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
+            timestamp = start + at * step
+            high = after(time, high, end, timestamp)
             last = high - 1
-            if high == begin or time[last] <= moment - length or bits[last] == STALE_BITS:
+            if high == begin or time[last] <= timestamp - length or bits[last] == STALE_BITS:
                 out[series, at] = NO_SAMPLE
             elif variant == VALUE:
                 out[series, at] = value[last]

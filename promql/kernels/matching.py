@@ -1,4 +1,4 @@
-"""Which rows of two matrices meet, and at which steps several rows of one group have samples."""
+"""Vector matching: pairs of matching rows, and steps at which several rows of one group have samples."""
 
 import numpy as np
 from numba import njit
@@ -20,7 +20,7 @@ def steps_with_samples(bits, found):
 
 
 @njit(cache=True, nogil=True)
-def _meet(one, other):
+def _overlap(one, other):
     for step in range(len(one)):  # noqa: SIM110 - a generator would be compiled, too
         if one[step] != NO_SAMPLE_BITS and other[step] != NO_SAMPLE_BITS:
             return True
@@ -29,48 +29,48 @@ def _meet(one, other):
 
 @njit(cache=True, nogil=True)
 def pair_rows(many_bits, many_group, one_bits, members, first_member, many_rows, one_rows):
-    """Pairs of a row of the "many" side and one of the "one" side in the same group; gives how many. Group g of the
-    "one" side are the rows `members[first_member[g] : first_member[g + 1]]`. Where it has several, as when a label has
-    changed its value, a pair counts only if both have a sample at the same step.
+    """Find the pairs of a row of the "many" side and a row of the "one" side in the same group. Returns their number.
+    Group g of the "one" side consists of the rows `members[first_member[g] : first_member[g + 1]]`. If it has several,
+    for example after a label's value changed, a pair is only included if both rows have a sample at the same step.
     """
     count = 0
     for row in range(len(many_group)):
         start, end = first_member[many_group[row]], first_member[many_group[row] + 1]
-        for place in range(start, end):
-            if end - start == 1 or _meet(many_bits[row], one_bits[members[place]]):
+        for position in range(start, end):
+            if end - start == 1 or _overlap(many_bits[row], one_bits[members[position]]):
                 many_rows[count] = row
-                one_rows[count] = members[place]
+                one_rows[count] = members[position]
                 count += 1
     return count
 
 
 @njit(cache=True, nogil=True)
-def first_clash(members, first_member, left_bits, left_rows, right_bits, right_rows, counts):
-    """The first step, of those that count, at which two members of a group have a sample, and the group: -1 and -1 if
-    there is none. Member i has a sample where rows `left_rows[i]` and `right_rows[i]` both have one.
+def first_conflict(members, first_member, left_bits, left_rows, right_bits, right_rows, counts):
+    """The first step at which two members of a group have a sample, and the group; -1 and -1 if there is none. Only
+    steps in `counts` are checked. Member i has a sample where rows `left_rows[i]` and `right_rows[i]` both have one.
     """
     steps = left_bits.shape[1]
     seen_by = np.full(steps, -1, dtype=np.int64)
-    # Only steps before the first that was found are of interest.
-    behind, found = steps, -1
+    # Only steps before the first conflict so far are checked.
+    limit, found = steps, -1
     for group in range(len(first_member) - 1):
         start, end = first_member[group], first_member[group + 1]
         if end - start < 2:
             continue
-        for place in range(start, end):
-            left, right = left_bits[left_rows[members[place]]], right_bits[right_rows[members[place]]]
-            for step in range(behind):
+        for position in range(start, end):
+            left, right = left_bits[left_rows[members[position]]], right_bits[right_rows[members[position]]]
+            for step in range(limit):
                 if counts[step] and left[step] != NO_SAMPLE_BITS and right[step] != NO_SAMPLE_BITS:
                     if seen_by[step] == group:
-                        behind, found = step, group
+                        limit, found = step, group
                         break
                     seen_by[step] = group
-    return (behind, found) if found >= 0 else (-1, -1)
+    return (limit, found) if found >= 0 else (-1, -1)
 
 
 @njit(cache=True, nogil=True)
 def merge_rows(bits, target_of, out):
-    """Put the samples of each row into row `target_of[row]` of `out`, which has none yet."""
+    """Copy the samples of each row to row `target_of[row]` of `out`, which is initially without samples."""
     for row in range(bits.shape[0]):
         target = target_of[row]
         for step in range(bits.shape[1]):
@@ -90,8 +90,8 @@ def mark_present(bits, group_of, present):
 
 @njit(cache=True, nogil=True)
 def filter_rows(bits, group_of, present, is_wanted, out, has_samples):
-    """Keep the samples of rows whose group is present at their step or, unless `is_wanted`, is not. Which rows have a
-    sample left is noted.
+    """Keep the samples of rows whose group is present at their step or, without `is_wanted`, is not. `has_samples` gets
+    whether a row has any sample left.
     """
     for row in range(bits.shape[0]):
         group = group_of[row]

@@ -1,4 +1,4 @@
-"""How kernels tell "no sample", in matrices that are seen as words: values would all be NaN, and NaN equals nothing."""
+"""The bits of "no sample" as numpy's unsigned integer. Kernels compare bits, because NaN is not equal to itself."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """Binary operators over aligned rows of two matrices.
 
-A row is computed in two passes, one by the operator and one that puts "no sample" back: both are simple enough to be
-vectorised, and a row stays in the first cache between them.
+A row is computed in two passes: the operator, and restoring "no sample". Both are simple enough to vectorise, and the
+row stays in the L1 cache between them.
 """
 
 import math
@@ -13,7 +13,7 @@ from strandline.promql.kernels.no_sample import NO_SAMPLE_BITS
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, POWER, ATAN2 = range(7)
 EQUAL, NOT_EQUAL, GREATER, LESS, GREATER_EQUAL, LESS_EQUAL = range(7, 13)
-# What a comparison leaves where it holds: the left value, the right one, or 1, with 0 where it does not hold.
+# The result of a comparison that is true: the left value, the right value, or 1 (and 0 where it is false).
 KEEP_LEFT, KEEP_RIGHT, AS_BOOL = range(3)
 
 
@@ -33,7 +33,7 @@ def _compute(operator, left, right, out):
         for step in range(steps):
             out[step] = left[step] / right[step]
     elif operator == MODULO:
-        # As Go's: the sign of the dividend, and NaN for a divisor of 0 or an infinite dividend.
+        # As in Go: the sign of the dividend, and NaN for a divisor of 0 or an infinite dividend.
         for step in range(steps):
             out[step] = np.fmod(left[step], right[step])
     elif operator == POWER:
@@ -46,7 +46,7 @@ def _compute(operator, left, right, out):
 
 @njit(cache=True, nogil=True)
 def _compare(operator, left, right, out):
-    """1 where it holds, and 0 elsewhere."""
+    """1 where the comparison is true, 0 elsewhere."""
     steps = len(out)
     if operator == EQUAL:
         for step in range(steps):
@@ -70,8 +70,8 @@ def _compare(operator, left, right, out):
 
 @njit(cache=True, nogil=True)
 def combine_rows(operator, left, left_rows, right, right_rows, kept, out):
-    """Row i of `out` from row `left_rows[i]` of `left` and row `right_rows[i]` of `right`: no sample where either has
-    none, or where a comparison that filters does not hold. `out` is a matrix of its own.
+    """Compute row i of `out` from row `left_rows[i]` of `left` and row `right_rows[i]` of `right`. There is no sample
+    where either has none, or where a filtering comparison is false. `out` must not overlap the operands.
     """
     left_bits, right_bits, out_bits = left.view(np.uint64), right.view(np.uint64), out.view(np.uint64)
     for row in range(len(left_rows)):

@@ -5,13 +5,13 @@ from math import floor
 import numpy as np
 from numba import njit
 
-from strandline.promql.kernels.window import after, longest
+from strandline.promql.kernels.window import after, max_samples
 from strandline.promql.values import NO_SAMPLE
 
 
 @njit(cache=True, nogil=True)
-def _place(ordered, count, number):
-    """The first place whose number is not less."""
+def _lower_bound(ordered, count, number):
+    """The first position whose number is not less than `number`."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -24,23 +24,23 @@ def _place(ordered, count, number):
 
 @njit(cache=True, nogil=True)
 def _insert(ordered, count, number):
-    place = count
-    while place > 0 and ordered[place - 1] > number:
-        ordered[place] = ordered[place - 1]
-        place -= 1
-    ordered[place] = number
+    position = count
+    while position > 0 and ordered[position - 1] > number:
+        ordered[position] = ordered[position - 1]
+        position -= 1
+    ordered[position] = number
 
 
 @njit(cache=True, nogil=True)
 def _remove(ordered, count, number):
-    for place in range(_place(ordered, count, number), count - 1):
-        ordered[place] = ordered[place + 1]
+    for position in range(_lower_bound(ordered, count, number), count - 1):
+        ordered[position] = ordered[position + 1]
 
 
 @njit(cache=True, nogil=True)
 def _sort(numbers, count):
-    """Shell's algorithm with Knuth's gaps: as fast as others for some thousand numbers, and compiled in a tenth of the
-    time that numpy's takes.
+    """Shellsort with Knuth's gaps: as fast as other algorithms for a few thousand numbers, and compiled in a tenth of
+    the time of numpy's sort.
     """
     gap = 1
     while gap < count:
@@ -49,16 +49,16 @@ def _sort(numbers, count):
         gap //= 3
         for at in range(gap, count):
             number = numbers[at]
-            place = at
-            while place >= gap and numbers[place - gap] > number:
-                numbers[place] = numbers[place - gap]
-                place -= gap
-            numbers[place] = number
+            position = at
+            while position >= gap and numbers[position - gap] > number:
+                numbers[position] = numbers[position - gap]
+                position -= gap
+            numbers[position] = number
 
 
 @njit(cache=True, nogil=True)
 def _sorted_window(value, low, high, ordered):
-    """Sort the window's numbers into `ordered`. How many there are without NaN."""
+    """Sort the numbers of a window into `ordered`, without NaNs. Returns their number."""
     count = 0
     for at in range(low, high):
         ordered[count] = value[at]
@@ -68,16 +68,16 @@ def _sorted_window(value, low, high, ordered):
 
 
 @njit(cache=True, nogil=True)
-def _exchange(ordered, count, old, new):
-    """Take one out and put the other in: what lies between them moves by one."""
-    place = _place(ordered, count, old)
-    while place + 1 < count and ordered[place + 1] < new:
-        ordered[place] = ordered[place + 1]
-        place += 1
-    while place > 0 and ordered[place - 1] > new:
-        ordered[place] = ordered[place - 1]
-        place -= 1
-    ordered[place] = new
+def _replace(ordered, count, old, new):
+    """Remove `old` and insert `new`. The numbers between them move by one position."""
+    position = _lower_bound(ordered, count, old)
+    while position + 1 < count and ordered[position + 1] < new:
+        ordered[position] = ordered[position + 1]
+        position += 1
+    while position > 0 and ordered[position - 1] > new:
+        ordered[position] = ordered[position - 1]
+        position -= 1
+    ordered[position] = new
 
 
 @njit(cache=True, nogil=True)
@@ -88,29 +88,29 @@ def _skip_nans(value, at, end):
 
 
 @njit(cache=True, nogil=True)
-def _moved_window(value, old_low, old_high, low, high, ordered, count):
-    """Make the sorted numbers of one window those of the next. How many they are."""
-    leaving = _skip_nans(value, old_low, low)
-    coming = _skip_nans(value, old_high, high)
-    while leaving < low and coming < high:
-        _exchange(ordered, count, value[leaving], value[coming])
-        leaving = _skip_nans(value, leaving + 1, low)
-        coming = _skip_nans(value, coming + 1, high)
-    while leaving < low:
-        _remove(ordered, count, value[leaving])
+def _slide_window(value, old_low, old_high, low, high, ordered, count):
+    """Update the sorted numbers of one window to those of the next one. Returns their number."""
+    removed = _skip_nans(value, old_low, low)
+    added = _skip_nans(value, old_high, high)
+    while removed < low and added < high:
+        _replace(ordered, count, value[removed], value[added])
+        removed = _skip_nans(value, removed + 1, low)
+        added = _skip_nans(value, added + 1, high)
+    while removed < low:
+        _remove(ordered, count, value[removed])
         count -= 1
-        leaving = _skip_nans(value, leaving + 1, low)
-    while coming < high:
-        _insert(ordered, count, value[coming])
+        removed = _skip_nans(value, removed + 1, low)
+    while added < high:
+        _insert(ordered, count, value[added])
         count += 1
-        coming = _skip_nans(value, coming + 1, high)
+        added = _skip_nans(value, added + 1, high)
     return count
 
 
 @njit(cache=True, nogil=True)
 def quantile_of_sorted(quantile, ordered, numbers, count):
-    """The quantile of `count` values of which the greatest are the first `numbers` of `ordered`, and all others NaN:
-    NaN sorts first. Between two values it is interpolated.
+    """The quantile of `count` values with linear interpolation. The first `numbers` of `ordered` are the values that
+    are not NaN. NaNs sort first.
     """
     if quantile != quantile:  # noqa: PLR0124 - NaN differs from itself
         return np.nan
@@ -130,19 +130,19 @@ def quantile_of_sorted(quantile, ordered, numbers, count):
 
 @njit(cache=True, nogil=True)
 def quantiles(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel; its parameter is the quantile. Where windows overlap much, the sorted numbers of one become
-    those of the next.
+    """A window kernel; its parameter is the quantile. If windows overlap by half or more, the sorted numbers of one
+    window are updated for the next.
     """
-    ordered = np.empty(longest(first_sample), dtype=np.float64)
+    ordered = np.empty(max_samples(first_sample), dtype=np.float64)
     for series in range(len(first_sample) - 1):
         low = high = first_sample[series]
         end = first_sample[series + 1]
         numbers = 0
         for at in range(count):
-            moment = start + at * step
+            timestamp = start + at * step
             old_low, old_high = low, high
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
+            high = after(time, high, end, timestamp)
+            low = after(time, low, high, timestamp - length)
             if low == high:
                 numbers = 0
                 out[series, at] = NO_SAMPLE
@@ -150,5 +150,5 @@ def quantiles(first_sample, time, value, start, step, count, length, parameters,
             if 2 * (high - max(low, old_high)) > high - low:
                 numbers = _sorted_window(value, low, high, ordered)
             else:
-                numbers = _moved_window(value, old_low, old_high, low, high, ordered, numbers)
+                numbers = _slide_window(value, old_low, old_high, low, high, ordered, numbers)
             out[series, at] = quantile_of_sorted(parameters[0, at], ordered, numbers, high - low)

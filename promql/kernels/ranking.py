@@ -1,7 +1,7 @@
-"""`topk` and `bottomk`: the best values of each group and step, in heaps. Of equal values the earlier row is better: an
-order of all rows, so that the best of several parts' best are the best of all.
+"""`topk` and `bottomk`: the best values of each group and step, found with heaps. Of equal values, the earlier row is
+better. This is a total order of rows, so the best rows of all blocks are among the best rows of each block.
 
-"No sample" is told by its bits.
+"No sample" is recognised by its bits.
 """
 
 import numpy as np
@@ -14,89 +14,90 @@ NO_VALUE = np.float64(NO_SAMPLE)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _is_worse(value, place, other, other_place, sign):
-    """Whether a value has to go before another: a lower one, NaN before numbers, and of equal ones the later."""
+def _is_worse(value, position, other, other_position, sign):
+    """Whether a value is dropped before another: a lower one, NaN before numbers, of equal ones the later."""
     if value == other:
-        return place > other_place
+        return position > other_position
     if np.isnan(value):
-        return not np.isnan(other) or place > other_place
+        return not np.isnan(other) or position > other_position
     return sign * value < sign * other
 
 
 @njit(cache=True, nogil=True)
-def _sift_up(heap, places, at, sign):
+def _sift_up(heap, positions, at, sign):
     while at:
         parent = (at - 1) >> 1
-        if not _is_worse(heap[at], places[at], heap[parent], places[parent], sign):
+        if not _is_worse(heap[at], positions[at], heap[parent], positions[parent], sign):
             break
         heap[at], heap[parent] = heap[parent], heap[at]
-        places[at], places[parent] = places[parent], places[at]
+        positions[at], positions[parent] = positions[parent], positions[at]
         at = parent
 
 
 @njit(cache=True, nogil=True)
-def _sift_down(heap, places, size, sign):
+def _sift_down(heap, positions, size, sign):
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
-        if child + 1 < size and _is_worse(heap[child + 1], places[child + 1], heap[child], places[child], sign):
+        if child + 1 < size and _is_worse(heap[child + 1], positions[child + 1], heap[child], positions[child], sign):
             child += 1
-        if not _is_worse(heap[child], places[child], heap[at], places[at], sign):
+        if not _is_worse(heap[child], positions[child], heap[at], positions[at], sign):
             break
         heap[at], heap[child] = heap[child], heap[at]
-        places[at], places[child] = places[child], places[at]
+        positions[at], positions[child] = positions[child], positions[at]
         at = child
 
 
 @njit(cache=True, nogil=True)
 def rank(values, bits, by_group, first_of_group, limits, sign, out, is_chosen, order):
-    """Put the `limits[step]` best of each group and step into `out`, and mark the rows that have one. Best is greatest,
-    or with `sign` -1 least; NaN is worst. Of equal values those that come first in `by_group` are better.
+    """Write the `limits[step]` best values of each group and step to `out`, and mark their rows in `is_chosen`. The
+    best value is the largest, or with `sign` -1 the smallest; NaN is the worst. Of equal values, those that come first
+    in `by_group` are better.
 
-    `order` gets the rows of the first step, group by group, in no order within a group. Gives their number, and whether
-    at any step a value was left out that is equal to one that stayed.
+    `order` gets the chosen rows of the first step, group by group, unordered within a group. Returns their number, and
+    whether at any step a value was dropped that is equal to a chosen one.
     """
     steps = values.shape[1]
     ordered = 0
     has_ties = False
     for group in range(len(first_of_group) - 1):
-        first, behind = first_of_group[group], first_of_group[group + 1]
-        most = 0
+        first, end = first_of_group[group], first_of_group[group + 1]
+        max_limit = 0
         for step in range(steps):
-            most = max(most, min(limits[step], behind - first))
-        if most < 1:
+            max_limit = max(max_limit, min(limits[step], end - first))
+        if max_limit < 1:
             continue
-        heaps, places = np.empty((steps, most), dtype=np.float64), np.empty((steps, most), dtype=np.int64)
+        heaps, positions = np.empty((steps, max_limit), dtype=np.float64), np.empty((steps, max_limit), dtype=np.int64)
         sizes, best_lost = np.zeros(steps, dtype=np.int64), np.full(steps, NO_VALUE)
         has_lost = np.zeros(steps, dtype=np.bool_)
-        for place in range(first, behind):
-            row = by_group[place]
+        for position in range(first, end):
+            row = by_group[position]
             value, bit = values[row], bits[row]
             for step in range(steps):
                 if bit[step] == NONE:
                     continue
                 size, limit = sizes[step], limits[step]
                 if size < limit:
-                    heaps[step, size], places[step, size] = value[step], place
+                    heaps[step, size], positions[step, size] = value[step], position
                     sizes[step] += 1
-                    _sift_up(heaps[step], places[step], size, sign)
+                    _sift_up(heaps[step], positions[step], size, sign)
                 elif limit > 0:
                     new, worst = value[step], heaps[step, 0]
                     if sign * worst < sign * new or (np.isnan(worst) and not np.isnan(new)):
                         best_lost[step], has_lost[step] = worst, True
-                        heaps[step, 0], places[step, 0] = new, place
-                        _sift_down(heaps[step], places[step], size, sign)
+                        heaps[step, 0], positions[step, 0] = new, position
+                        _sift_down(heaps[step], positions[step], size, sign)
                     elif new == worst or np.isnan(worst):
                         best_lost[step], has_lost[step] = worst, True
         for step in range(steps):
             if has_lost[step]:
                 worst, lost = heaps[step, 0], best_lost[step]
                 has_ties |= worst == lost or (np.isnan(worst) and np.isnan(lost))
-            for place in range(sizes[step]):
-                row = by_group[places[step, place]]
-                out[row, step] = heaps[step, place]
+            for position in range(sizes[step]):
+                row = by_group[positions[step, position]]
+                out[row, step] = heaps[step, position]
                 is_chosen[row] = True
-        for place in range(sizes[0]):
-            order[ordered] = by_group[places[0, place]]
+        for position in range(sizes[0]):
+            order[ordered] = by_group[positions[0, position]]
             ordered += 1
     return ordered, has_ties

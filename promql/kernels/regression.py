@@ -1,4 +1,4 @@
-"""`deriv` and `predict_linear`: the line of least squares through the samples of a window."""
+"""`deriv` and `predict_linear`: linear regression (least squares) over the samples of a window."""
 
 import numpy as np
 from numba import njit
@@ -12,7 +12,7 @@ DERIV, PREDICT_LINEAR = 0, 1
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _line(time, value, low, high, origin):
-    """Its slope by the second, and its value at `origin`."""
+    """The slope of the regression line per second, and its value at `origin`."""
     first = value[low]
     is_constant = True
     x_sum = x_lost = y_sum = y_lost = xy_sum = xy_lost = xx_sum = xx_lost = 0.0
@@ -37,16 +37,17 @@ def _line(time, value, low, high, origin):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def regression(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: DERIV; PREDICT_LINEAR, whose parameters are how many seconds ahead, and the
-    moments of the query's steps in milliseconds. Those are ahead of the windows' ends where an offset moved them.
+    """A window kernel with the variants DERIV and PREDICT_LINEAR. The parameters of the latter are the number of
+    seconds to predict, and the evaluation timestamps in milliseconds, which `offset` makes differ from the windows'
+    ends.
     """
     for series in range(len(first_sample) - 1):
         low = high = first_sample[series]
         end = first_sample[series + 1]
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
+            timestamp = start + at * step
+            high = after(time, high, end, timestamp)
+            low = after(time, low, high, timestamp - length)
             if high - low < 2:
                 out[series, at] = NO_SAMPLE
             elif variant == DERIV:

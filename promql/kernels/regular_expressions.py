@@ -1,13 +1,14 @@
-"""Running the program of a regular expression: all ways through it at once, a character at a time.
+"""Runs the program of a regular expression on texts. This is a Pike VM: it advances all threads (paths through the
+program) by one character at a time.
 
-The ways are kept in the order in which a search that tries one after the other would come to them, and the first that
-matches wins over those behind it, as Go and Perl have it. Time is the text's length times the program's at most.
+Threads are kept in the order in which backtracking would try them. The first thread that matches has priority over
+those after it, as in Go and Perl. The time is at most the length of the text times the length of the program.
 """
 
 import numpy as np
 from numba import njit
 
-MATCH, CHARACTERS, SPLIT, JUMP, SAVE, PLACE = 0, 1, 2, 3, 4, 5
+MATCH, CHARACTERS, SPLIT, JUMP, SAVE, ASSERT = 0, 1, 2, 3, 4, 5
 LINE_FEED = 10
 
 
@@ -17,36 +18,37 @@ def _is_word(code):
 
 
 @njit(cache=True, nogil=True)
-def _holds(place, text, at):
-    """Whether a condition on a place between characters holds."""
-    if place == 0:
+def _assertion_holds(assertion, text, at):
+    """Whether a zero-width assertion holds at a position."""
+    if assertion == 0:
         return at == 0
-    if place == 1:
+    if assertion == 1:
         return at == len(text)
-    if place == 2:
+    if assertion == 2:
         return at == 0 or text[at - 1] == LINE_FEED
-    if place == 3:
+    if assertion == 3:
         return at == len(text) or text[at] == LINE_FEED
     is_boundary = (at > 0 and _is_word(text[at - 1])) != (at < len(text) and _is_word(text[at]))
-    return is_boundary == (place == 4)
+    return is_boundary == (assertion == 4)
 
 
 @njit(cache=True, nogil=True)
-def _is_in(ranges, first, behind, code):
-    end = behind
-    while first < behind:
-        middle = (first + behind) >> 1
+def _in_ranges(ranges, first, high, code):
+    end = high
+    while first < high:
+        middle = (first + high) >> 1
         if ranges[middle, 1] < code:
             first = middle + 1
         else:
-            behind = middle
+            high = middle
     return first < end and ranges[first, 0] <= code
 
 
 @njit(cache=True, nogil=True)
-def _follow(start, code, text, at, current, marks, mark, ways, places, count, stack):
-    """Add the ways that go on from an instruction without a character, best first, behind the `count` that are there.
-    One that another way has come to before is left out. `current` are the places that this way has saved.
+def _add_threads(start, code, text, at, current, visited, generation, threads, captures, count, stack):
+    """Follow an instruction without consuming a character, and add the threads that it leads to after the existing
+    `count`, in order of priority. An instruction that another thread has already reached is skipped. `current` are the
+    captures of the thread. Returns the number of threads.
     """
     stack[0, 0], stack[0, 1] = start, -1
     depth = 1
@@ -54,12 +56,12 @@ def _follow(start, code, text, at, current, marks, mark, ways, places, count, st
         depth -= 1
         step, saved = stack[depth, 0], stack[depth, 1]
         if step < 0:
-            # Take back a saved place: the ways behind have not gone there.
+            # Restore a capture: threads of lower priority have not passed it.
             current[-step - 1] = saved
             continue
-        if marks[step] == mark:
+        if visited[step] == generation:
             continue
-        marks[step] = mark
+        visited[step] = generation
         operation, first, second = code[step, 0], code[step, 1], code[step, 2]
         if operation == SPLIT:
             stack[depth, 0] = second
@@ -73,59 +75,69 @@ def _follow(start, code, text, at, current, marks, mark, ways, places, count, st
             current[first] = at
             stack[depth + 1, 0] = step + 1
             depth += 2
-        elif operation == PLACE:
-            if _holds(first, text, at):
+        elif operation == ASSERT:
+            if _assertion_holds(first, text, at):
                 stack[depth, 0] = step + 1
                 depth += 1
         else:
-            ways[count] = step
+            threads[count] = step
             for slot in range(len(current)):
-                places[count, slot] = current[slot]
+                captures[count, slot] = current[slot]
             count += 1
     return count
 
 
 @njit(cache=True, nogil=True)
 def find_matches(code_points, offsets, code, ranges, found):
-    """Write the places of the first match of each text `code_points[offsets[i] : offsets[i + 1]]` into its row."""
+    """Write the captures of the first match in each text `code_points[offsets[i] : offsets[i + 1]]` to row i."""
     size, width = len(code), found.shape[1]
-    marks = np.zeros(size, dtype=np.int64)
-    ways, next_ways = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-    places, next_places = np.empty((size, width), dtype=np.int64), np.empty((size, width), dtype=np.int64)
+    visited = np.zeros(size, dtype=np.int64)
+    threads, next_threads = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    captures, next_captures = np.empty((size, width), dtype=np.int64), np.empty((size, width), dtype=np.int64)
     stack = np.empty((2 * size + 2, 2), dtype=np.int64)
     current = np.empty(width, dtype=np.int64)
-    mark = 0
+    generation = 0
     for row in range(len(offsets) - 1):
         text = code_points[offsets[row] : offsets[row + 1]]
         count = 0
-        mark += 1
+        generation += 1
         is_found = False
         for at in range(len(text) + 1):
             if not is_found:
-                # A match that begins here is worse than any that began before.
+                # A match that starts here has lower priority than those that started earlier.
                 for slot in range(width):
                     current[slot] = -1
-                count = _follow(0, code, text, at, current, marks, mark, ways, places, count, stack)
+                count = _add_threads(0, code, text, at, current, visited, generation, threads, captures, count, stack)
             if count == 0:
                 if is_found:
                     break
-                mark += 1
+                generation += 1
                 continue
-            mark += 1
+            generation += 1
             next_count = 0
-            for way in range(count):
-                step = ways[way]
+            for thread in range(count):
+                step = threads[thread]
                 if code[step, 0] == MATCH:
                     for slot in range(width):
-                        found[row, slot] = places[way, slot]
+                        found[row, slot] = captures[thread, slot]
                     is_found = True
                     break
-                if at < len(text) and _is_in(ranges, code[step, 1], code[step, 2], text[at]):
+                if at < len(text) and _in_ranges(ranges, code[step, 1], code[step, 2], text[at]):
                     for slot in range(width):
-                        current[slot] = places[way, slot]
-                    next_count = _follow(
-                        step + 1, code, text, at + 1, current, marks, mark, next_ways, next_places, next_count, stack
+                        current[slot] = captures[thread, slot]
+                    next_count = _add_threads(
+                        step + 1,
+                        code,
+                        text,
+                        at + 1,
+                        current,
+                        visited,
+                        generation,
+                        next_threads,
+                        next_captures,
+                        next_count,
+                        stack,
                     )
-            ways, next_ways = next_ways, ways
-            places, next_places = next_places, places
+            threads, next_threads = next_threads, threads
+            captures, next_captures = next_captures, captures
             count = next_count

@@ -1,4 +1,4 @@
-"""Rows of matrices: their samples counted, and as points."""
+"""Counts the samples of matrix rows, and copies them as points."""
 
 import numpy as np
 from numba import njit
@@ -10,7 +10,7 @@ _NONE = np.uint64(NO_SAMPLE_BITS)
 
 @njit(cache=True, nogil=True)
 def count_cells(bits, counts):
-    """How many samples each row has."""
+    """The number of samples in each row."""
     for row in range(bits.shape[0]):
         found = 0
         for step in range(bits.shape[1]):
@@ -20,11 +20,11 @@ def count_cells(bits, counts):
 
 @njit(cache=True, nogil=True)
 def compact(bits, rows, start, step, time, value):
-    """The samples of some rows, one row behind the other, each with the time of its step."""
+    """Copy the samples of some rows, row by row, with the times of their steps."""
     at = 0
     for row in rows:
-        for place in range(bits.shape[1]):
-            if bits[row, place] != _NONE:
-                time[at] = start + place * step
-                value[at] = bits[row, place]
+        for column in range(bits.shape[1]):
+            if bits[row, column] != _NONE:
+                time[at] = start + column * step
+                value[at] = bits[row, column]
                 at += 1

@@ -1,4 +1,4 @@
-"""Functions that need no arithmetic: the first and the last sample of a window, their number, and whether any is."""
+"""Window functions without arithmetic: the first and the last sample of a window, their number, and presence."""
 
 from numba import njit
 
@@ -10,14 +10,14 @@ FIRST, LAST, COUNT, PRESENT = 0, 1, 2, 3
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def selected(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: FIRST, LAST, COUNT, PRESENT."""
+    """A window kernel with the variants FIRST, LAST, COUNT and PRESENT."""
     for series in range(len(first_sample) - 1):
         low = high = first_sample[series]
         end = first_sample[series + 1]
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
+            timestamp = start + at * step
+            high = after(time, high, end, timestamp)
+            low = after(time, low, high, timestamp - length)
             if low == high:
                 out[series, at] = NO_SAMPLE
             elif variant == FIRST:

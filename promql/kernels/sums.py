@@ -4,12 +4,12 @@ import numpy as np
 from numba import njit
 
 from strandline.promql.kernels.compensated import add, is_infinite
-from strandline.promql.kernels.window import after, longest
+from strandline.promql.kernels.window import after, max_samples
 from strandline.promql.values import NO_SAMPLE
 
 SUM, AVG = 0, 1
-# Up to here sums of whole numbers are exact, in any order.
-EXACT = 9007199254740992.0
+# Sums of integers are exact up to this limit, in any order.
+MAX_EXACT = 9007199254740992.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -22,12 +22,12 @@ def _sum(value, low, high):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _incremental_mean(value, low, at, high, total, compensation):
-    """The mean, where the sum of the samples up to `at` is known and that with the next one overflows."""
+    """The mean of a window whose sum overflows with the sample `at`; `total` is the sum of the samples before."""
     mean, compensation = total / (at - low), compensation / (at - low)
-    for place in range(at, high):
-        count = float(place - low + 1)
+    for index in range(at, high):
+        count = float(index - low + 1)
         kept = (count - 1) / count
-        mean, compensation = add(value[place] / count, kept * mean, kept * compensation)
+        mean, compensation = add(value[index] / count, kept * mean, kept * compensation)
     return mean + compensation
 
 
@@ -44,40 +44,39 @@ def _mean(value, low, high):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _whole_sums(value, begin, end, so_far):
-    """Sums of the first samples, if they and all differences between them are exact: whether they are."""
+def _exact_prefix_sums(value, begin, end, prefix_sums):
+    """Compute the prefix sums of a series. Returns whether they and their differences are exact."""
     total = size = 0.0
-    so_far[0] = 0.0
+    prefix_sums[0] = 0.0
     for at in range(begin, end):
         number = value[at]
         size += abs(number)
-        if not (size <= EXACT and number == np.floor(number)):
+        if not (size <= MAX_EXACT and number == np.floor(number)):
             return False
         total += number
-        so_far[at - begin + 1] = total
+        prefix_sums[at - begin + 1] = total
     return True
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sums(first_sample, time, value, start, step, count, length, parameters, variant, out):
-    """A window kernel of these variants: SUM, AVG. Each window is summed by itself, for what one adds and another takes
-    away would leave NaN, Inf and rounding behind. Whole numbers do not, and sums of them are differences where windows
-    overlap.
+    """A window kernel with the variants SUM and AVG. Each window is summed separately: with differences of prefix sums,
+    NaN, Inf and rounding errors would remain. If windows overlap, differences are used for integers, which are exact.
     """
     overlap = count > 1 and length > step
-    so_far = np.empty(longest(first_sample) + 1 if overlap else 0, dtype=np.float64)
+    prefix_sums = np.empty(max_samples(first_sample) + 1 if overlap else 0, dtype=np.float64)
     for series in range(len(first_sample) - 1):
         begin = low = high = first_sample[series]
         end = first_sample[series + 1]
-        is_whole = overlap and _whole_sums(value, begin, end, so_far)
+        is_exact = overlap and _exact_prefix_sums(value, begin, end, prefix_sums)
         for at in range(count):
-            moment = start + at * step
-            high = after(time, high, end, moment)
-            low = after(time, low, high, moment - length)
+            timestamp = start + at * step
+            high = after(time, high, end, timestamp)
+            low = after(time, low, high, timestamp - length)
             if low == high:
                 out[series, at] = NO_SAMPLE
-            elif is_whole:
-                total = so_far[high - begin] - so_far[low - begin]
+            elif is_exact:
+                total = prefix_sums[high - begin] - prefix_sums[low - begin]
                 out[series, at] = total if variant == SUM else total / (high - low)
             elif variant == SUM:
                 out[series, at] = _sum(value, low, high)

@@ -1,4 +1,4 @@
-"""A prepared query as a tree that people can read: what the shards evaluate, and what the front makes of it. Pure."""
+"""Describes the plan of a prepared query for users: what the shards evaluate, and what the front computes. Pure."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,6 @@ from strandline.promql.engine import Prepared
 from strandline.promql.expressions import Cardinality, Matching, Span, VectorSelector
 from strandline.promql.go_text import plain_number, quoted
 from strandline.promql.plan import nodes
-from strandline.promql.plan.cutting import samples_of
 from strandline.promql.plan.fragments import (
     LATEST,
     AnyFragment,
@@ -21,14 +20,15 @@ from strandline.promql.plan.fragments import (
     OperatorLink,
     Parameter,
 )
+from strandline.promql.plan.splitting import samples_fragment
 from strandline.promql.printing import print_expression, print_matcher
 from strandline.promql.values import Grid
 
 
 @dataclass(frozen=True, slots=True)
 class FrontNode:
-    """A step that the front computes, from what is below it. `fragment` is the number of the fragment that the step
-    reads, from 1; 0 if it reads none.
+    """An operation of the front, whose operands are `children`. `fragment` is the number of the fragment that it reads,
+    from 1; 0 if it reads none.
     """
 
     operation: str
@@ -38,8 +38,8 @@ class FrontNode:
 
 @dataclass(frozen=True, slots=True)
 class ShardFragment:
-    """What every shard evaluates over its own series. Times are milliseconds; `first` and `last` bound the samples that
-    are read. Texts are empty where there is nothing of the kind. What `returns` says goes to the front.
+    """What every shard evaluates over its own series. `first` and `last` are the times of the samples that are read, in
+    milliseconds. `returns` is what a shard returns to the front. Parts that a fragment lacks are empty.
     """
 
     number: int
@@ -57,14 +57,14 @@ class ShardFragment:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The plan of a query."""
+    """The description of a plan."""
 
     front: FrontNode
     fragments: tuple[ShardFragment, ...]
 
 
 def explain(prepared: Prepared) -> Explanation:
-    """The plan of a prepared query."""
+    """Describe the plan of a prepared query."""
     numbers = {fragment: number for number, fragment in enumerate(prepared.fragments, 1)}
     fragments = tuple(_fragment(number, fragment) for fragment, number in numbers.items())
     return Explanation(_Front(numbers).node(prepared.rest), fragments)
@@ -79,7 +79,7 @@ class _Front:
         if isinstance(node, nodes.Fetched):
             number = self._numbers[node.fragment]
         elif isinstance(node, nodes.Window | nodes.Samples):
-            number = self._numbers[samples_of(node)]
+            number = self._numbers[samples_fragment(node)]
         return FrontNode(_operation(node), tuple(map(self.node, nodes.children(node))), number)
 
 
@@ -131,7 +131,7 @@ def _fragment(number: int, fragment: AnyFragment) -> ShardFragment:
         selector,
         fragment.first,
         fragment.last,
-        # A selector that is pinned by @ is the same at all steps.
+        # The value of a selector with @ is the same at all steps.
         fragment.ends.count if fragment.ends.step else 1,
         _window(fragment),
         tuple(map(_link, fragment.chain)),
@@ -162,19 +162,19 @@ def _link(link: Link) -> str:
         case NegateLink():
             return "-value"
         case OperatorLink(operator=operator, scalar=scalar, scalar_is_left=is_left, returns_bool=returns_bool):
-            written = f"{operator}{' bool' if returns_bool else ''}"
-            return f"{_number(scalar)} {written} value" if is_left else f"value {written} {_number(scalar)}"
+            text = f"{operator}{' bool' if returns_bool else ''}"
+            return f"{_number(scalar)} {text} value" if is_left else f"value {text} {_number(scalar)}"
 
 
 def _aggregation(grouping: Grouping) -> str:
-    written = _grouped(grouping.aggregator.value, grouping.labels, is_without=grouping.is_without)
+    text = _grouped(grouping.aggregator.value, grouping.labels, is_without=grouping.is_without)
     match grouping.parameter:
         case None:
-            return written
+            return text
         case str() as label:
-            return f"{written}, {quoted(label)}"
+            return f"{text}, {quoted(label)}"
         case parameter:
-            return f"{written}, {_number(parameter)}"
+            return f"{text}, {_number(parameter)}"
 
 
 def _grouped(aggregator: str, labels: tuple[str, ...], *, is_without: bool) -> str:
@@ -184,10 +184,10 @@ def _grouped(aggregator: str, labels: tuple[str, ...], *, is_without: bool) -> s
 
 
 def _matched(matching: Matching) -> str:
-    written = f"{'on' if matching.is_on else 'ignoring'} ({', '.join(matching.labels)})"
+    text = f"{'on' if matching.is_on else 'ignoring'} ({', '.join(matching.labels)})"
     shape = "" if matching.cardinality is Cardinality.MANY_TO_MANY else f"{matching.cardinality}, "
     include = f", with {', '.join(matching.include)}" if matching.include else ""
-    return f"{shape}{written}{include}"
+    return f"{shape}{text}{include}"
 
 
 def _number(parameter: Parameter) -> str:

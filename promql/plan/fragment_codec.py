@@ -1,4 +1,4 @@
-"""Fragments as JSON, for the link to shards. The layout has a version: other nodes may speak it, too."""
+"""Encodes fragments as JSON for the connection to shards. The format has a version, because other nodes may use it."""
 
 import struct
 from types import NoneType
@@ -25,13 +25,13 @@ from strandline.promql.windows import WINDOW_FUNCTIONS
 
 VERSION = 1
 MAX_STEPS = 1_000_000
-"""More than any limit of queries allows; what is above it is damaged."""
+"""Above every limit of queries: a fragment with more steps is damaged."""
 _PARAMETERS = {Aggregator.COUNT_VALUES: str, **dict.fromkeys((*RANKING, Aggregator.QUANTILE), tuple)}
-"""Of which type the parameters of aggregations are; others have none."""
+"""The types of the parameters of aggregations. Other aggregations have no parameter."""
 
 
 def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
-    """All of a fragment but its place in the query."""
+    """A fragment without its position in the query."""
     grouping = fragment.grouping
     return {
         "version": VERSION,
@@ -53,29 +53,29 @@ def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
     }
 
 
-def fragment_of_json(told: Any) -> Fragment:
-    """What was written. Raises `ValueError`, `TypeError` or `KeyError` for anything else."""
-    if told["version"] != VERSION:
-        raise ValueError(f"a fragment of version {told['version']!r}; this program has {VERSION}")
-    function = _text(told["function"])
+def fragment_of_json(data: Any) -> Fragment:
+    """Decode and check a fragment. Raises `ValueError`, `TypeError` or `KeyError` if the data is invalid."""
+    if data["version"] != VERSION:
+        raise ValueError(f"unsupported version {data['version']!r} of a fragment; this process supports {VERSION}")
+    function = _text(data["function"])
     if function not in (LATEST, TIMESTAMP) and function not in WINDOW_FUNCTIONS:
-        raise ValueError(f"there is no function {function!r} over a range")
-    ends, times = _grid(told["ends"]), _grid(told["times"])
+        raise ValueError(f"unknown function {function!r} over range vectors")
+    ends, times = _grid(data["ends"]), _grid(data["times"])
     if ends.count != times.count:
-        raise ValueError(f"{ends.count} windows belong to {times.count} steps")
-    parameters = tuple(_parameter(one, ends.count) for one in told["parameters"])
+        raise ValueError(f"the fragment has {ends.count} windows for {times.count} steps")
+    parameters = tuple(_parameter(one, ends.count) for one in data["parameters"])
     expected = WINDOW_FUNCTIONS[function].parameters if function in WINDOW_FUNCTIONS else 0
     if len(parameters) != expected:
         raise ValueError(f"{function} has {len(parameters)} parameters, not {expected}")
     return Fragment(
-        tuple(Matcher(_text(label), MatchOp(op), _text(value)) for label, op, value in told["matchers"]),
+        tuple(Matcher(_text(label), MatchOp(op), _text(value)) for label, op, value in data["matchers"]),
         function,
         ends,
-        _whole(told["window"]),
+        _integer(data["window"]),
         times,
         parameters,
-        tuple(_link(one, ends.count) for one in told["chain"]),
-        None if told["grouping"] is None else _grouping(told["grouping"], ends.count),
+        tuple(_link(one, ends.count) for one in data["chain"]),
+        None if data["grouping"] is None else _grouping(data["grouping"], ends.count),
     )
 
 
@@ -83,22 +83,22 @@ def _grid_to_json(grid: Grid) -> list[int]:
     return [grid.start, grid.step, grid.count]
 
 
-def _grid(told: Any) -> Grid:
-    start, step, count = map(_whole, told)
+def _grid(data: Any) -> Grid:
+    start, step, count = map(_integer, data)
     if step < 0 or not 0 <= count <= MAX_STEPS:
-        raise ValueError(f"{count} steps of {step} ms")
+        raise ValueError(f"invalid grid: {count} steps of {step} ms")
     return Grid(start, step, count)
 
 
 def _parameter_to_json(parameter: Parameter) -> str:
-    # Not as numbers: JSON has neither NaN nor infinities.
+    # Not as numbers, because JSON has no NaN or infinities.
     return struct.pack(f"<{len(parameter)}d", *parameter).hex()
 
 
-def _parameter(told: Any, count: int) -> Parameter:
-    packed = bytes.fromhex(told)
+def _parameter(data: Any, count: int) -> Parameter:
+    packed = bytes.fromhex(data)
     if len(packed) % 8:
-        raise ValueError(f"a parameter of {len(packed)} bytes")
+        raise ValueError(f"a parameter has {len(packed)} bytes, which is not a multiple of 8")
     numbers = struct.unpack(f"<{len(packed) // 8}d", packed)
     if len(numbers) not in (1, count):
         raise ValueError(f"a parameter has {len(numbers)} numbers for {count} steps")
@@ -115,21 +115,21 @@ def _link_to_json(link: Link) -> list[Any]:
             return ["operator", operator.value, _parameter_to_json(scalar), link.scalar_is_left, link.returns_bool]
 
 
-def _link(told: Any, count: int) -> Link:
-    match told:
+def _link(data: Any, count: int) -> Link:
+    match data:
         case ["map", str(function), list(parameters)]:
             if function not in ELEMENTWISE:
-                raise ValueError(f"there is no function {function!r} of single values")
-            # The first of the language's parameters is the vector.
-            most, optional = len(FUNCTIONS[function].parameters) - 1, FUNCTIONS[function].optional
-            if not most - optional <= len(parameters) <= most:
-                raise ValueError(f"{function} has {len(parameters)} parameters, not {most}")
+                raise ValueError(f"unknown function {function!r} of single values")
+            # The first PromQL parameter is the vector.
+            maximum, optional = len(FUNCTIONS[function].parameters) - 1, FUNCTIONS[function].optional
+            if not maximum - optional <= len(parameters) <= maximum:
+                raise ValueError(f"{function} has {len(parameters)} parameters, not {maximum}")
             return MapLink(function, tuple(_parameter(one, count) for one in parameters))
         case ["negate"]:
             return NegateLink()
         case ["operator", str(operator), str(scalar), bool(scalar_is_left), bool(returns_bool)]:
             return OperatorLink(Operator(operator), _parameter(scalar, count), scalar_is_left, returns_bool)
-    raise ValueError(f"{told!r} is no link of a chain")
+    raise ValueError(f"{data!r} is not a link of a chain")
 
 
 def _grouping_parameter_to_json(parameter: Parameter | str | None) -> list[str] | None:
@@ -142,10 +142,10 @@ def _grouping_parameter_to_json(parameter: Parameter | str | None) -> list[str] 
             return ["numbers", _parameter_to_json(parameter)]
 
 
-def _grouping(told: Any, count: int) -> Grouping:
-    aggregator, labels, is_without, parameter = told
+def _grouping(data: Any, count: int) -> Grouping:
+    aggregator, labels, is_without, parameter = data
     if type(is_without) is not bool:
-        raise TypeError(f"{is_without!r} is neither true nor false")
+        raise TypeError(f"{is_without!r} is not a boolean")
     known: Parameter | str | None
     match parameter:
         case None:
@@ -155,20 +155,20 @@ def _grouping(told: Any, count: int) -> Grouping:
         case ["numbers", str(numbers)]:
             known = _parameter(numbers, count)
         case _:
-            raise ValueError(f"{parameter!r} is no parameter of an aggregation")
+            raise ValueError(f"{parameter!r} is not a parameter of an aggregation")
     named = Aggregator(aggregator)
     if type(known) is not _PARAMETERS.get(named, NoneType):
-        raise ValueError(f"{parameter!r} is no parameter of {named}")
+        raise ValueError(f"{parameter!r} is not a parameter of {named}")
     return Grouping(named, tuple(map(_text, labels)), is_without, known)
 
 
-def _text(told: Any) -> str:
-    if not isinstance(told, str):
-        raise TypeError(f"{told!r} is no text")
-    return told
+def _text(data: Any) -> str:
+    if not isinstance(data, str):
+        raise TypeError(f"{data!r} is not a string")
+    return data
 
 
-def _whole(told: Any) -> int:
-    if type(told) is not int or not -(1 << 62) < told < 1 << 62:
-        raise ValueError(f"{told!r} is no number of milliseconds")
-    return told
+def _integer(data: Any) -> int:
+    if type(data) is not int or not -(1 << 62) < data < 1 << 62:
+        raise ValueError(f"{data!r} is not a valid number of milliseconds")
+    return data

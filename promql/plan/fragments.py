@@ -1,7 +1,8 @@
-"""What shards evaluate: a selector, a window, a chain of functions and operators on single values, and an aggregation.
+"""Fragments, which shards evaluate: a selector, a window function, a chain of functions and operators on single values,
+and an aggregation.
 
-A fragment gives the rows of its series, or with an aggregation partial states that merge. Its parameters are known
-before anything is read.
+The result of a fragment is the rows of its series or, with an aggregation, a state that is merged with those of other
+shards. All parameters are known before samples are read.
 """
 
 from dataclasses import dataclass, field, replace
@@ -29,12 +30,12 @@ class MapLink:
 
 @dataclass(frozen=True, slots=True)
 class NegateLink:
-    """The other sign."""
+    """Negation."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorLink:
-    """An operator and a scalar."""
+    """A binary operator with a scalar on one side."""
 
     operator: Operator
     scalar: Parameter
@@ -57,25 +58,25 @@ class Grouping:
 
     @property
     def value_label(self) -> str:
-        """The label that `count_values` writes; empty for others."""
+        """The label that `count_values` writes; empty for other aggregations."""
         return self.parameter if isinstance(self.parameter, str) else ""
 
     def spec(self, steps: int) -> AggregationSpec:
-        """The aggregation, for so many steps."""
-        parameter = by_step(self.parameter, steps) if isinstance(self.parameter, tuple) else self.parameter
+        """The specification of the aggregation for this number of steps."""
+        parameter = per_step(self.parameter, steps) if isinstance(self.parameter, tuple) else self.parameter
         return AggregationSpec(self.aggregator, self.labels, self.is_without, parameter)
 
 
 LATEST, TIMESTAMP = "", "timestamp"
-"""Functions of a lookback: the value, or the time in seconds, of the newest sample."""
+"""The functions of instant selectors: the value, or the timestamp in seconds, of the newest sample."""
 KEEP_NAMES = frozenset({LATEST, "last_over_time", "first_over_time"})
-"""Functions whose series keep their metric names."""
+"""Functions that keep the metric name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """`function` of the samples in (end - window, end] of each series, at each end; then the links of the chain; then
-    the aggregation. `times` are the steps that the ends belong to.
+    """`function` of each series' samples in (end - window, end], for each end; then the chain; then the aggregation.
+    `times` are the evaluation timestamps to which the ends belong.
     """
 
     matchers: tuple[Matcher, ...]
@@ -88,43 +89,43 @@ class Fragment:
     grouping: Grouping | None = None
     span: Span = field(default=Span(0, 0), compare=False)
     pushed: tuple[Matcher, ...] = field(default=(), compare=False)
-    """Those of the matchers that come from the left side of `and` or `unless`. For people."""
+    """The matchers that were pushed from the left side of `and` or `unless`. Only for `explaining`."""
 
     @property
     def name_is_fixed(self) -> bool:
-        """Whether all series have one metric name, so that they stay distinct without it."""
+        """Whether all series have the same metric name, so that they are distinct without it."""
         return fixed_name(self.matchers) is not None
 
     @property
     def drops_name(self) -> bool:
-        """Whether its rows have no metric name."""
+        """Whether the function or the chain drops the metric name."""
         return self.function not in KEEP_NAMES or any(map(_drops_name, self.chain))
 
     @property
-    def takes_more(self) -> bool:
-        """Whether a link or an aggregation may follow. Not after a name was dropped that may have told two series
-        apart: such rows may have to be merged, or be an error, and they may lie in several shards.
+    def is_extensible(self) -> bool:
+        """Whether a link or an aggregation may be added. Not after a metric name was dropped that is not fixed: rows of
+        several shards may then have equal label sets, and have to be merged or are an error.
         """
         return self.grouping is None and (self.name_is_fixed or not self.drops_name)
 
-    def linked(self, link: Link) -> "Fragment":
-        """With one more link."""
+    def with_link(self, link: Link) -> "Fragment":
+        """The fragment with a further link."""
         return replace(self, chain=(*self.chain, link))
 
     @property
     def first(self) -> int:
-        """The first moment whose samples count."""
+        """The time of the first sample that is read, in milliseconds."""
         return self.ends.start - self.window + 1
 
     @property
     def last(self) -> int:
-        """The last one."""
+        """The time of the last sample that is read, in milliseconds."""
         return self.ends.end
 
 
 @dataclass(frozen=True, slots=True)
 class SamplesFragment:
-    """The samples themselves, from `first` to `last`."""
+    """Raw samples from `first` to `last`."""
 
     matchers: tuple[Matcher, ...]
     first: int
@@ -136,12 +137,12 @@ AnyFragment = Fragment | SamplesFragment
 
 
 def fixed_name(matchers: tuple[Matcher, ...]) -> str | None:
-    """The only metric name that matchers let pass, if one of them names it."""
+    """The metric name, if a matcher fixes it."""
     return next((one.value for one in matchers if one.label == METRIC_NAME and one.op is MatchOp.EQUAL), None)
 
 
-def by_step(parameter: Parameter, count: int) -> F64s:
-    """A number for each step."""
+def per_step(parameter: Parameter, count: int) -> F64s:
+    """The parameter with one number for each step."""
     return np.full(count, parameter[0]) if len(parameter) == 1 else np.array(parameter)
 
 

@@ -1,4 +1,4 @@
-"""Which parts of an expression have the same value at every step: those whose selectors are all pinned by `@`."""
+"""Step-invariant expressions: those whose selectors all have `@`, so that their value is the same at every step."""
 
 from strandline.promql.expressions import (
     Aggregation,
@@ -14,7 +14,7 @@ from strandline.promql.expressions import (
     VectorSelector,
 )
 
-# Their value depends on the step even if their arguments do not.
+# The values of these functions depend on the step even if their arguments do not.
 _BY_STEP = frozenset(
     {
         "day_of_month",
@@ -33,16 +33,16 @@ _BY_STEP = frozenset(
 
 
 def unwrapped(expression: Expression) -> Expression:
-    """Without parentheses around it."""
+    """The expression without its outer parentheses."""
     while isinstance(expression, Parentheses):
         expression = expression.inner
     return expression
 
 
 def is_invariant(expression: Expression) -> bool:  # noqa: PLR0911 - one for each kind
-    """Whether it is the same at every step.
+    """Whether the value is the same at every step.
 
-    As in Prometheus the parameter of an aggregation is not looked at: `topk(time(), m @ 0)` is evaluated once.
+    As in Prometheus, the parameter of an aggregation is ignored: `topk(time(), m @ 0)` is evaluated once.
     """
     match expression:
         case NumberLiteral() | StringLiteral():
@@ -62,8 +62,8 @@ def is_invariant(expression: Expression) -> bool:  # noqa: PLR0911 - one for eac
 
 
 def is_worth_hoisting(expression: Expression) -> bool:
-    """Whether an invariant expression is evaluated once and repeated. Literals cost nothing, and ranges are read by the
-    function around them.
+    """Whether the expression is evaluated once and its value repeated: it is invariant, not a literal, which costs
+    nothing, and not a range, which the enclosing function reads.
     """
     inner = unwrapped(expression)
     return not isinstance(inner, NumberLiteral | StringLiteral | MatrixSelector | Subquery) and is_invariant(inner)

@@ -1,15 +1,15 @@
-"""Filters that the right side of `and` and `unless` takes over from the left side. Pure.
+"""Pushes matchers from the left side of `and` and `unless` to the right side. Pure.
 
 `a{job="x"} and b` keeps a sample of `a` if `b` has a series with the same labels at that step. Each series on the left
-has the job "x", so a series of `b` with another job matches none of them, and need not be read. This holds for every
-label that is matched on, and for any condition on its value alone.
+has the job "x", so a series of `b` with another job can't match and need not be read. This holds for every label that
+is matched on, and for any condition on its value alone.
 
-A filter is pushed only where no error and no annotation depends on the series that it leaves out:
+A matcher is only pushed where no error and no annotation depends on the series that it excludes:
 
-- Not below operators between vectors that match one series with one: more series may be an error there.
-- Not below a function that drops names, unless the series stay distinct without them.
-- Not to functions that tell something of their series: `rate` of what is not named like a counter, say.
-- Not below functions that change labels, and only with labels that an aggregation groups by.
+- Not below arithmetic and comparison operators between vectors, where additional series may be an error.
+- Not below a function that drops metric names, unless the series are distinct without them.
+- Not below a function whose annotations depend on its series, such as `rate` of a metric not named like a counter.
+- Not below functions that change labels, and below an aggregation only for its grouping labels.
 """
 
 from dataclasses import replace
@@ -18,36 +18,36 @@ from typing import Final
 from strandline.index.matchers import Matcher, MatchOp
 from strandline.promql.annotations import is_counter_name
 from strandline.promql.expressions import Aggregator, Cardinality, Matching, Operator
-from strandline.promql.labels import METADATA
+from strandline.promql.labels import METADATA_LABELS
 from strandline.promql.plan import nodes
-from strandline.promql.plan.cutting import Cut, constant, cut
 from strandline.promql.plan.fragments import KEEP_NAMES, fixed_name
 from strandline.promql.plan.nodes import Node
+from strandline.promql.plan.splitting import SplitPlan, constant, split_plan
 
 Matchers = tuple[Matcher, ...]
 _FILTERS: Final = frozenset({Operator.AND, Operator.UNLESS})
-# `!=` and `!~` leave most series: the search would cost more, and the reading hardly less.
-_CHOOSING: Final = frozenset({MatchOp.EQUAL, MatchOp.MATCH})
-_OF_COUNTERS: Final = frozenset({"rate", "increase"})
+# `!=` and `!~` exclude few series: the search would cost more, and reading hardly less.
+_SELECTIVE: Final = frozenset({MatchOp.EQUAL, MatchOp.MATCH})
+_COUNTER_FUNCTIONS: Final = frozenset({"rate", "increase"})
 _RANKING: Final = frozenset({Aggregator.TOPK, Aggregator.BOTTOMK})
-_BUCKETS_OF: Final = {"histogram_quantile": 1, "histogram_fraction": 2}
-_SORTING: Final = frozenset({"sort", "sort_desc"})
-_LABELLING: Final = frozenset({"label_replace", "label_join"})
+_BUCKETS_ARGUMENT: Final = {"histogram_quantile": 1, "histogram_fraction": 2}
+_SORT_FUNCTIONS: Final = frozenset({"sort", "sort_desc"})
+_LABEL_FUNCTIONS: Final = frozenset({"label_replace", "label_join"})
 
 
-def cut_narrowed(plan: Node) -> Cut:
-    """The plan with its filters pushed, cut into fragments; without them if more fragments would be read. So a selector
-    that stands elsewhere in the query as well is read once.
+def split_narrowed(plan: Node) -> SplitPlan:
+    """Push matchers and split the plan into fragments. Nothing is pushed if that would result in more fragments: a
+    selector that also occurs elsewhere in the query is then read only once.
     """
-    parts = cut(plan)
+    parts = split_plan(plan)
     if not _has_filters(plan):
         return parts
-    narrow = cut(narrowed(plan))
+    narrow = split_plan(narrowed(plan))
     return narrow if len(narrow.fragments) <= len(parts.fragments) else parts
 
 
 def narrowed(plan: Node) -> Node:
-    """The plan with filters pushed to the right sides of `and` and `unless`."""
+    """The plan with matchers pushed to the right sides of `and` and `unless`."""
     return _narrow(plan, ())
 
 
@@ -58,18 +58,18 @@ def _has_filters(node: Node) -> bool:
 
 
 def _narrow(node: Node, wanted: Matchers) -> Node:  # noqa: PLR0911, PLR0912 - one for each kind
-    """The node, without at least some of the series that do not pass the wanted matchers."""
+    """The node without some or all of the series that the wanted matchers exclude."""
     match node:
         case nodes.Select():
-            return _selecting(node, wanted if not node.gives_time or _is_distinct(node) else ())
+            return _with_pushed(node, wanted if not node.returns_time or _is_distinct(node) else ())
         case nodes.Window():
-            taken = replace(node, parameters=_each(node.parameters))
-            return _selecting(taken, wanted if _is_silent(node) else ())
+            taken = replace(node, parameters=_narrow_all(node.parameters))
+            return _with_pushed(taken, wanted if _may_lose_series(node) else ())
         case nodes.SubqueryWindow(inner=inner):
-            parameters = _each(node.parameters)
-            return replace(node, inner=_narrow(inner, wanted if _is_silent(node) else ()), parameters=parameters)
+            parameters = _narrow_all(node.parameters)
+            return replace(node, inner=_narrow(inner, wanted if _may_lose_series(node) else ()), parameters=parameters)
         case nodes.Map(inner=inner):
-            parameters = _each(node.parameters)
+            parameters = _narrow_all(node.parameters)
             return replace(node, inner=_narrow(inner, wanted if _is_distinct(inner) else ()), parameters=parameters)
         case nodes.Negate(inner=inner):
             return nodes.Negate(_narrow(inner, wanted if _is_distinct(inner) else ()))
@@ -85,7 +85,7 @@ def _narrow(node: Node, wanted: Matchers) -> Node:  # noqa: PLR0911, PLR0912 - o
             return replace(node, left=_narrow(left, ()), right=_narrow(right, ()))
         case nodes.Call(function=function, arguments=arguments):
             return replace(
-                node, arguments=tuple(_narrow(one, wanted if function in _SORTING else ()) for one in arguments)
+                node, arguments=tuple(_narrow(one, wanted if function in _SORT_FUNCTIONS else ()) for one in arguments)
             )
         case nodes.Repeat(inner=inner):
             return replace(node, inner=_narrow(inner, wanted))
@@ -95,62 +95,62 @@ def _narrow(node: Node, wanted: Matchers) -> Node:  # noqa: PLR0911, PLR0912 - o
             return node
 
 
-def _each(parts: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Each for itself: nothing is wanted of it from above."""
+def _narrow_all(parts: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Narrow parts on which no matchers are imposed from above."""
     return tuple(_narrow(one, ()) for one in parts)
 
 
-def _selecting(node: nodes.Select | nodes.Window, wanted: Matchers) -> Node:
+def _with_pushed(node: nodes.Select | nodes.Window, wanted: Matchers) -> Node:
     pushed = tuple(one for one in wanted if one not in node.matchers)
     if not pushed:
         return node
-    # As they would stand if they had been written there, before the name: equal selectors are read once.
+    # In the order that they have if they are in the query's text, before the name: equal selectors are read once.
     return replace(node, matchers=(*node.matchers[:-1], *pushed, *node.matchers[-1:]), pushed=pushed)
 
 
 def _operation(node: nodes.VectorOperation, wanted: Matchers) -> Node:
     left, right, matching = node.left, node.right, node.matching
     if node.operator in _FILTERS:
-        # The left side's conditions before it was narrowed: those that were pushed to it are wanted anyway.
-        conditions = _matched((*wanted, *_promised(left)), matching)
+        # The conditions of the left side before it was narrowed; those that were pushed to it are in `wanted`.
+        conditions = _matched((*wanted, *_guaranteed(left)), matching)
         return replace(node, left=_narrow(left, wanted), right=_narrow(right, tuple(dict.fromkeys(conditions))))
     if node.operator is Operator.OR:
-        # A series of the left side that is left out must not be one that hides a series of the right side.
+        # Matchers on other labels might exclude a series of the left side that hides a series of the right side.
         return replace(node, left=_narrow(left, _matched(wanted, matching)), right=_narrow(right, wanted))
     return replace(node, left=_narrow(left, ()), right=_narrow(right, ()))
 
 
 def _matched(matchers: Matchers, matching: Matching) -> Matchers:
-    """Those of labels that are matched on."""
+    """The matchers of labels that are matched on."""
     return tuple(one for one in matchers if (one.label in matching.labels) == matching.is_on)
 
 
-def _is_silent(node: nodes.Window | nodes.SubqueryWindow) -> bool:
-    """Whether a function over ranges refuses no series of this selector, and has nothing to tell of any."""
+def _may_lose_series(node: nodes.Window | nodes.SubqueryWindow) -> bool:
+    """Whether series may be excluded below a function over ranges: no error and no annotation depends on them."""
     name = fixed_name(node.matchers) if isinstance(node, nodes.Window) else None
-    if node.function in _OF_COUNTERS and (name is None or not is_counter_name(name)):
+    if node.function in _COUNTER_FUNCTIONS and (name is None or not is_counter_name(name)):
         return False
-    if node.function == "quantile_over_time" and not _is_share(node.parameters[0]):
+    if node.function == "quantile_over_time" and not _is_valid_quantile(node.parameters[0]):
         return False
     is_distinct = name is not None if isinstance(node, nodes.Window) else _is_distinct(node.inner)
     return is_distinct or node.function in KEEP_NAMES
 
 
-def _is_share(parameter: Node | None) -> bool:
-    """Whether it is a quantile that no warning is about, as far as that is known."""
+def _is_valid_quantile(parameter: Node | None) -> bool:
+    """Whether it is a constant quantile between 0 and 1, about which there is no warning."""
     numbers = None if parameter is None else constant(parameter)
     return numbers is not None and all(0 <= one <= 1 for one in numbers)
 
 
 def _is_distinct(node: Node) -> bool:  # noqa: PLR0911 - one for each kind
-    """Whether it is known that its series stay distinct without metric names."""
+    """Whether the series of a node are known to be distinct without metric names."""
     match node:
         case nodes.Select(matchers=matchers) | nodes.Window(matchers=matchers):
             return fixed_name(matchers) is not None
         case nodes.Aggregate(aggregator=aggregator, labels=labels, is_without=is_without, inner=inner):
             if aggregator in _RANKING:
                 return _is_distinct(inner)
-            return is_without or not set(METADATA) & set(labels)
+            return is_without or not set(METADATA_LABELS) & set(labels)
         case nodes.SubqueryWindow(inner=inner) | nodes.Map(inner=inner) | nodes.Negate(inner=inner):
             return _is_distinct(inner)
         case nodes.Repeat(inner=inner) | nodes.VectorScalarOperation(vector=inner):
@@ -158,51 +158,51 @@ def _is_distinct(node: Node) -> bool:  # noqa: PLR0911 - one for each kind
         case nodes.VectorOperation(operator=operator, left=left):
             return operator in _FILTERS and _is_distinct(left)
         case nodes.Call(function=function, arguments=arguments):
-            return function in _SORTING and _is_distinct(arguments[0])
+            return function in _SORT_FUNCTIONS and _is_distinct(arguments[0])
         case _:
             return False
 
 
 def _is_grouped_by(node: nodes.Aggregate, label: str) -> bool:
-    """Whether all series of a group have the same value of a label, and the group as well."""
+    """Whether all series of a group, and the group itself, have the same value of a label."""
     if node.aggregator is Aggregator.COUNT_VALUES and isinstance(node.parameter, nodes.String):
         if label == node.parameter.value:
             return False
-    elif node.aggregator is Aggregator.QUANTILE and not _is_share(node.parameter):
+    elif node.aggregator is Aggregator.QUANTILE and not _is_valid_quantile(node.parameter):
         return False
     return (label in node.labels) is not node.is_without
 
 
-def _promised(node: Node) -> Matchers:  # noqa: PLR0911 - one for each kind
-    """Conditions that all series of a node fulfil, as far as they come from selectors. None is about a metric's name,
-    which functions drop.
+def _guaranteed(node: Node) -> Matchers:  # noqa: PLR0911 - one for each kind
+    """Matchers of selectors that all series of a node satisfy. Matchers on metric names are excluded, because functions
+    drop the name.
     """
     match node:
         case nodes.Select(matchers=matchers) | nodes.Window(matchers=matchers):
-            return tuple(one for one in matchers if one.op in _CHOOSING and one.label not in METADATA)
+            return tuple(one for one in matchers if one.op in _SELECTIVE and one.label not in METADATA_LABELS)
         case nodes.SubqueryWindow(inner=inner) | nodes.Map(inner=inner) | nodes.Negate(inner=inner):
-            return _promised(inner)
+            return _guaranteed(inner)
         case nodes.Repeat(inner=inner) | nodes.VectorScalarOperation(vector=inner):
-            return _promised(inner)
+            return _guaranteed(inner)
         case nodes.Aggregate(aggregator=aggregator, inner=inner):
             if aggregator in _RANKING:
-                return _promised(inner)
-            return tuple(one for one in _promised(inner) if _keeps(node, one.label))
+                return _guaranteed(inner)
+            return tuple(one for one in _guaranteed(inner) if _keeps_label(node, one.label))
         case nodes.VectorOperation():
-            return _promised_by_both(node)
+            return _guaranteed_by_operation(node)
         case nodes.Call(function=function, arguments=arguments):
-            return _promised_by_call(function, arguments)
+            return _guaranteed_by_call(function, arguments)
         case _:
             return ()
 
 
-def _keeps(node: nodes.Aggregate, label: str) -> bool:
+def _keeps_label(node: nodes.Aggregate, label: str) -> bool:
     is_written = isinstance(node.parameter, nodes.String) and node.parameter.value == label
     return not is_written and (label in node.labels) is not node.is_without
 
 
-def _promised_by_both(node: nodes.VectorOperation) -> Matchers:
-    left, right, matching = _promised(node.left), _promised(node.right), node.matching
+def _guaranteed_by_operation(node: nodes.VectorOperation) -> Matchers:
+    left, right, matching = _guaranteed(node.left), _guaranteed(node.right), node.matching
     match node.operator:
         case Operator.AND:
             return left + _matched(right, matching)
@@ -217,12 +217,12 @@ def _promised_by_both(node: nodes.VectorOperation) -> Matchers:
     return tuple(one for one in many if one.label not in matching.include) + _matched(one_side, matching) + included
 
 
-def _promised_by_call(function: str, arguments: tuple[Node, ...]) -> Matchers:
-    if function in _SORTING:
-        return _promised(arguments[0])
-    if function in _BUCKETS_OF:
-        return tuple(one for one in _promised(arguments[_BUCKETS_OF[function]]) if one.label != "le")
-    target = arguments[1] if function in _LABELLING else None
+def _guaranteed_by_call(function: str, arguments: tuple[Node, ...]) -> Matchers:
+    if function in _SORT_FUNCTIONS:
+        return _guaranteed(arguments[0])
+    if function in _BUCKETS_ARGUMENT:
+        return tuple(one for one in _guaranteed(arguments[_BUCKETS_ARGUMENT[function]]) if one.label != "le")
+    target = arguments[1] if function in _LABEL_FUNCTIONS else None
     if isinstance(target, nodes.String):
-        return tuple(one for one in _promised(arguments[0]) if one.label != target.value)
+        return tuple(one for one in _guaranteed(arguments[0]) if one.label != target.value)
     return ()

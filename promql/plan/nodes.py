@@ -1,7 +1,8 @@
-"""A plan: a tree of what is computed, each node for the steps of a grid that is known. Times are milliseconds.
+"""The nodes of a plan, a tree of operations. Each node is evaluated for the steps of a known grid. Times are
+milliseconds.
 
-Leaves that read samples are `Select` and `Window`. `ends` says where the windows of a leaf end: the grid of the steps
-after `offset` and `@`. A selector that is pinned by `@` has a step of 0 there.
+The leaves `Select`, `Window` and `Samples` read samples. `ends` are the timestamps at which the windows of a leaf end:
+the steps after `offset` and `@`. With `@`, its step is 0.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from strandline.promql.values import Grid
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A constant. Gives a scalar."""
+    """A constant scalar."""
 
     value: float
     count: int
@@ -30,30 +31,30 @@ class String:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """`time()`: each step's moment in seconds. Gives a scalar."""
+    """`time()`: a scalar with the evaluation timestamp of each step in seconds."""
 
     grid: Grid
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """The newest sample of each series in (end - lookback, end]: its value, or with `gives_time` its time in seconds.
-    `times` are the steps themselves.
+    """The newest sample of each series in (end - lookback, end]: its value, or with `returns_time` its timestamp in
+    seconds. `times` are the evaluation timestamps.
     """
 
     matchers: tuple[Matcher, ...]
     ends: Grid
     lookback: int
     times: Grid
-    gives_time: bool = False
+    returns_time: bool = False
     pushed: tuple[Matcher, ...] = field(default=(), compare=False)
-    """Those of the matchers that are not the selector's own, but come from the left side of `and` or `unless`."""
+    """The matchers that were pushed from the left side of `and` or `unless`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A function of the samples of each series in (end - range, end]. `times` are the steps themselves, from which
-    `predict_linear` looks ahead.
+    """A function of each series' samples in (end - range, end]. `times` are the evaluation timestamps, which
+    `predict_linear` needs.
     """
 
     function: str
@@ -68,7 +69,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class SubqueryWindow:
-    """The same over the values of `inner`, which has the steps of `grid`."""
+    """A function over a subquery: `Window` over the values of `inner` at the steps of `grid`."""
 
     function: str
     inner: "Node"
@@ -82,7 +83,7 @@ class SubqueryWindow:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The samples of a range selector themselves. Only as the whole of an instant query."""
+    """The raw samples of a range selector. Only as a complete instant query."""
 
     matchers: tuple[Matcher, ...]
     end: int
@@ -91,7 +92,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class SubqueryPoints:
-    """The points of a subquery themselves. Only as the whole of an instant query."""
+    """The points of a subquery. Only as a complete instant query."""
 
     inner: "Node"
     grid: Grid
@@ -99,7 +100,7 @@ class SubqueryPoints:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A function of single values, with parameters that are scalars."""
+    """A function of single values with scalar parameters."""
 
     function: str
     inner: "Node"
@@ -109,21 +110,21 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of whole vectors: labels, sorting, classic histograms, `vector`, `scalar` and `absent`."""
+    """A function of complete vectors: labels, sorting, classic histograms, `vector`, `scalar` and `absent`."""
 
     function: str
     arguments: tuple["Node", ...]
     grid: Grid
     span: Span
     absent_labels: tuple[tuple[str, str], ...] = ()
-    """What the result of `absent` is labelled with."""
+    """The labels of the result of `absent`."""
     argument_spans: tuple[Span, ...] = ()
-    """Where the arguments stand, which annotations may be about."""
+    """The positions of the arguments, for annotations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Negate:
-    """A vector's or a scalar's values with the other sign."""
+    """The negated values of a vector or scalar."""
 
     inner: "Node"
 
@@ -131,7 +132,7 @@ class Negate:
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """An aggregation over series. `parameter` is None, a scalar, or the string of `count_values`. `span` is that of the
-    parameter if there is one: what the aggregation has to tell is about that.
+    parameter if there is one, because annotations of the aggregation concern it.
     """
 
     aggregator: Aggregator
@@ -145,7 +146,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class ScalarOperation:
-    """Two scalars."""
+    """A binary operator between two scalars."""
 
     operator: Operator
     left: "Node"
@@ -154,7 +155,7 @@ class ScalarOperation:
 
 @dataclass(frozen=True, slots=True)
 class VectorScalarOperation:
-    """A vector and a scalar; `scalar_is_left` says which stood where."""
+    """A binary operator between a vector and a scalar."""
 
     operator: Operator
     vector: "Node"
@@ -165,7 +166,7 @@ class VectorScalarOperation:
 
 @dataclass(frozen=True, slots=True)
 class VectorOperation:
-    """Two vectors, joined by labels."""
+    """A binary operator between two vectors, with vector matching."""
 
     operator: Operator
     left: "Node"
@@ -178,7 +179,7 @@ class VectorOperation:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What was evaluated for one step, at each of `count` steps."""
+    """The value of `inner`, evaluated for one step and repeated for `count` steps."""
 
     inner: "Node"
     count: int
@@ -186,7 +187,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a fragment gives. Stands where the nodes stood that the fragment evaluates."""
+    """The result of a fragment. Replaces the nodes that the fragment evaluates."""
 
     fragment: Fragment
 
@@ -213,7 +214,7 @@ Node = (
 
 
 def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911 - one for each kind
-    """The nodes that a node is computed from."""
+    """The operands of a node."""
     match node:
         case Window(parameters=parameters):
             return parameters
@@ -234,7 +235,7 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911 - one for each ki
 
 
 def steps(node: Node) -> Iterator[int]:
-    """For how many steps each part of a plan is computed."""
+    """The number of steps of each node of a plan."""
     match node:
         case Select(ends=grid) | Window(ends=grid) | Time(grid=grid) | SubqueryPoints(grid=grid) | Call(grid=grid):
             yield grid.count
@@ -250,6 +251,6 @@ def steps(node: Node) -> Iterator[int]:
         yield from steps(child)
 
 
-def asks_for_absence(node: Node) -> bool:
-    """Whether there is an answer just because series are not there: `absent` and `absent_over_time`."""
-    return (isinstance(node, Call) and node.function == "absent") or any(map(asks_for_absence, children(node)))
+def uses_absent(node: Node) -> bool:
+    """Whether the plan contains `absent` or `absent_over_time`, whose results depend on series being absent."""
+    return (isinstance(node, Call) and node.function == "absent") or any(map(uses_absent, children(node)))

@@ -1,4 +1,4 @@
-"""The plan of an expression for the times of a query. Pure."""
+"""Plans an expression for the times of a query. Pure."""
 
 from strandline.index.matchers import Matcher
 from strandline.promql.absence import absent_labels
@@ -29,28 +29,28 @@ from strandline.promql.values import Grid
 
 
 def plan(expression: Expression, times: QueryTimes, *, query: str) -> nodes.Node:
-    """`query` is the text of the expression. Raises `ParseError` for a duration that is no length in this query."""
-    whole = unwrapped(expression)
+    """Plan an expression; `query` is its text. Raises `ParseError` for a duration that is invalid in this query."""
+    root = unwrapped(expression)
     planner = _Planner(times, query)
-    match whole:
+    match root:
         case MatrixSelector(selector=selector, range=length):
             ends = planner.ends(times.grid, selector.offset, selector.at)
             return nodes.Samples(_matchers(selector), ends.start, planner.duration(length))
         case Subquery():
-            _, grid = planner.subquery(whole, times.grid)
-            return nodes.SubqueryPoints(planner.inner_of(whole, grid), grid)
+            _, grid = planner.subquery(root, times.grid)
+            return nodes.SubqueryPoints(planner.inner_of(root, grid), grid)
         case _:
-            return planner.hoisted(whole, times.grid)
+            return planner.hoisted(root, times.grid)
 
 
 class _Planner:
     def __init__(self, times: QueryTimes, query: str) -> None:
         self._times, self._query = times, query
 
-    def duration(self, written: Duration, *, may_be_negative: bool = False) -> int:
+    def duration(self, duration: Duration, *, may_be_negative: bool = False) -> int:
         times = self._times
         return milliseconds(
-            written,
+            duration,
             query=self._query,
             step_ms=times.step,
             range_ms=times.end - times.start,
@@ -58,28 +58,28 @@ class _Planner:
         )
 
     def ends(self, grid: Grid, offset: Duration | None, at: At | None) -> Grid:
-        """Where windows end for the steps of a grid."""
+        """The timestamps at which windows end, for the steps of a grid."""
         back = 0 if offset is None else self.duration(offset, may_be_negative=True)
         if at is None:
             return Grid(grid.start - back, grid.step, grid.count)
-        return Grid(self._times.moment(at) - back, 0, grid.count)
+        return Grid(self._times.resolve_at(at) - back, 0, grid.count)
 
-    def subquery(self, written: Subquery, grid: Grid) -> tuple[Grid, Grid]:
-        """Where the windows of a subquery end, and the steps of what is in it: multiples of its own step, the first one
-        behind the beginning of the first window.
+    def subquery(self, expression: Subquery, grid: Grid) -> tuple[Grid, Grid]:
+        """The timestamps at which the windows of a subquery end, and its steps: multiples of its own step, from the
+        first one after the start of the first window.
         """
-        ends = self.ends(grid, written.offset, written.at)
-        step = self._times.subquery_step if written.step is None else self.duration(written.step)
-        first = ((ends.start - self.duration(written.range)) // step + 1) * step
+        ends = self.ends(grid, expression.offset, expression.at)
+        step = self._times.subquery_step if expression.step is None else self.duration(expression.step)
+        first = ((ends.start - self.duration(expression.range)) // step + 1) * step
         return ends, Grid(first, step, max(0, (ends.end - first) // step + 1))
 
-    def inner_of(self, written: Subquery, grid: Grid) -> nodes.Node:
-        if not is_invariant(written.inner) or grid.count <= 1:
-            return self._planned(written.inner, grid)
-        return nodes.Repeat(self._planned(written.inner, _one_step(grid)), grid.count)
+    def inner_of(self, expression: Subquery, grid: Grid) -> nodes.Node:
+        if not is_invariant(expression.inner) or grid.count <= 1:
+            return self._planned(expression.inner, grid)
+        return nodes.Repeat(self._planned(expression.inner, _one_step(grid)), grid.count)
 
     def hoisted(self, expression: Expression, grid: Grid) -> nodes.Node:
-        """Evaluated once if it is the same at every step."""
+        """Plan an expression. It is evaluated once if it is step-invariant."""
         if grid.count <= 1 or not is_worth_hoisting(expression):
             return self._planned(expression, grid)
         return nodes.Repeat(self._planned(expression, _one_step(grid)), grid.count)
@@ -96,7 +96,7 @@ class _Planner:
                 ends = self.ends(grid, expression.offset, expression.at)
                 return nodes.Select(_matchers(expression), ends, self._times.lookback, grid)
             case MatrixSelector() | Subquery():
-                raise TypeError("a range stands only in a function's argument, or is the whole query")
+                raise TypeError("a range vector is only valid as a function's argument or as the complete query")
             case Negation(inner=inner, is_plus=is_plus):
                 planned = self._planned(inner, grid)
                 return planned if is_plus else nodes.Negate(planned)
@@ -107,23 +107,23 @@ class _Planner:
             case Call():
                 return self._call(expression, grid)
 
-    def _aggregate(self, written: Aggregation, grid: Grid) -> nodes.Node:
-        inner = self._planned(unwrapped(written.inner), grid)
+    def _aggregate(self, expression: Aggregation, grid: Grid) -> nodes.Node:
+        inner = self._planned(unwrapped(expression.inner), grid)
         parameter = None
-        if written.parameter is not None:
-            parameter = self._planned(unwrapped(written.parameter), grid)
-        labels = tuple(sorted(set(written.labels)))
+        if expression.parameter is not None:
+            parameter = self._planned(unwrapped(expression.parameter), grid)
+        labels = tuple(sorted(set(expression.labels)))
         # Warnings are about the parameter.
-        span = written.span if written.parameter is None else written.parameter.span
-        return nodes.Aggregate(written.aggregator, inner, parameter, labels, written.is_without, grid.count, span)
+        span = expression.span if expression.parameter is None else expression.parameter.span
+        return nodes.Aggregate(expression.aggregator, inner, parameter, labels, expression.is_without, grid.count, span)
 
-    def _binary(self, written: Binary, grid: Grid) -> nodes.Node:
-        # If both sides are the same at every step, so is the whole, and somebody above has seen to it.
-        once = is_invariant(written)
+    def _binary(self, expression: Binary, grid: Grid) -> nodes.Node:
+        # If both sides are invariant, so is the operation, and the caller has already hoisted it.
+        once = is_invariant(expression)
         side = self._planned if once else self.hoisted
-        left, right = side(written.left, grid), side(written.right, grid)
-        kinds = (type_of(written.left), type_of(written.right))
-        operator, returns_bool = written.operator, written.returns_bool
+        left, right = side(expression.left, grid), side(expression.right, grid)
+        kinds = (type_of(expression.left), type_of(expression.right))
+        operator, returns_bool = expression.operator, expression.returns_bool
         match kinds:
             case (ValueType.SCALAR, ValueType.SCALAR):
                 return nodes.ScalarOperation(operator, left, right)
@@ -131,38 +131,40 @@ class _Planner:
                 return nodes.VectorScalarOperation(operator, left, right, returns_bool)
             case (ValueType.SCALAR, ValueType.VECTOR):
                 return nodes.VectorScalarOperation(operator, right, left, returns_bool, scalar_is_left=True)
-        if written.matching is None:
+        if expression.matching is None:
             raise TypeError("an operator between vectors has no matching")
-        return nodes.VectorOperation(operator, left, right, written.matching, returns_bool, grid.count, written.span)
+        return nodes.VectorOperation(
+            operator, left, right, expression.matching, returns_bool, grid.count, expression.span
+        )
 
-    def _call(self, written: Call, grid: Grid) -> nodes.Node:
-        name, arguments = written.function.name, tuple(map(unwrapped, written.arguments))
+    def _call(self, expression: Call, grid: Grid) -> nodes.Node:
+        name, arguments = expression.function.name, tuple(map(unwrapped, expression.arguments))
         ranged = next((one for one in arguments if isinstance(one, MatrixSelector | Subquery)), None)
         if ranged is not None:
-            return self._window(written, ranged, arguments, grid)
+            return self._window(expression, ranged, arguments, grid)
         if name == "time":
             return nodes.Time(grid)
         if name == "timestamp" and isinstance(arguments[0], VectorSelector):
             selector = arguments[0]
             ends = self.ends(grid, selector.offset, selector.at)
-            return nodes.Select(_matchers(selector), ends, self._times.lookback, grid, gives_time=True)
-        side = self._planned if is_invariant(written) else self.hoisted
+            return nodes.Select(_matchers(selector), ends, self._times.lookback, grid, returns_time=True)
+        side = self._planned if is_invariant(expression) else self.hoisted
         planned = tuple(side(one, grid) for one in arguments)
         if name in ELEMENTWISE:
-            # Those of dates are about the time of the step if nothing is given.
-            inner = planned[0] if planned else nodes.Call("vector", (nodes.Time(grid),), grid, written.span)
+            # Without an argument, date functions use the evaluation timestamp.
+            inner = planned[0] if planned else nodes.Call("vector", (nodes.Time(grid),), grid, expression.span)
             return nodes.Map(name, inner, planned[1:], grid)
         labels = _absent_labels(arguments[0]) if name == "absent" else ()
         spans = tuple(one.span for one in arguments)
-        return nodes.Call(name, planned, grid, written.span, labels, spans)
+        return nodes.Call(name, planned, grid, expression.span, labels, spans)
 
     def _window(
-        self, written: Call, ranged: MatrixSelector | Subquery, arguments: tuple[Expression, ...], grid: Grid
+        self, expression: Call, ranged: MatrixSelector | Subquery, arguments: tuple[Expression, ...], grid: Grid
     ) -> nodes.Node:
-        name, length = written.function.name, self.duration(ranged.range)
+        name, length = expression.function.name, self.duration(ranged.range)
         parameters = tuple(self.hoisted(one, grid) for one in arguments if one is not ranged)
         function = "present_over_time" if name == "absent_over_time" else name
-        # What a function has to tell is about its range, or about its parameter.
+        # Annotations of a function concern its first argument: its range or its parameter.
         span = arguments[0].span
         planned: nodes.Node
         if isinstance(ranged, MatrixSelector):
@@ -174,12 +176,12 @@ class _Planner:
             inner = self.inner_of(ranged, inner_grid)
             planned = nodes.SubqueryWindow(function, inner, inner_grid, ends, length, parameters, grid, span)
         if name == "absent_over_time":
-            return nodes.Call("absent", (planned,), grid, written.span, _absent_labels(ranged))
+            return nodes.Call("absent", (planned,), grid, expression.span, _absent_labels(ranged))
         return planned
 
 
 def _matchers(selector: VectorSelector) -> tuple[Matcher, ...]:
-    """A selector's matchers. No series has bytes that are not UTF-8, and none are sent to shards."""
+    """A selector's matchers, as UTF-8: no series has other bytes, and shards are not sent any."""
     return tuple(Matcher(as_utf8(one.label), one.op, as_utf8(one.value)) for one in selector.matchers)
 
 

@@ -1,4 +1,4 @@
-"""The moments of a query, and what of them durations and `@` may name."""
+"""The times of a query: its evaluation timestamps, and the values to which `@` may refer."""
 
 from dataclasses import dataclass
 
@@ -11,34 +11,34 @@ DEFAULT_SUBQUERY_STEP_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class QueryTimes:
-    """Milliseconds since the epoch. An instant query has equal bounds and a step of 0."""
+    """Start and end in milliseconds since the epoch. In an instant query they are equal, and the step is 0."""
 
     start: int
     end: int
     step: int
     lookback: int = DEFAULT_LOOKBACK_MS
     subquery_step: int = DEFAULT_SUBQUERY_STEP_MS
-    """The step of subqueries that name none."""
+    """The step of subqueries without an explicit step."""
 
     @classmethod
     def instant(cls, time: int, *, lookback: int = DEFAULT_LOOKBACK_MS) -> "QueryTimes":
-        """A query at one moment."""
+        """The times of an instant query."""
         return cls(time, time, 0, lookback)
 
     @property
     def is_instant(self) -> bool:
-        """Whether it is an instant query, and not a range query with one step."""
+        """Whether it is an instant query. A range query may have one step, too."""
         return self.step == 0
 
     @property
     def grid(self) -> Grid:
-        """The steps at which values are wanted."""
+        """The evaluation timestamps."""
         if self.is_instant:
             return Grid(self.start, 1, 1)
         return Grid(self.start, self.step, (self.end - self.start) // self.step + 1)
 
-    def moment(self, at: int | AtBound) -> int:
-        """What `@` means in this query, however deep it stands."""
+    def resolve_at(self, at: int | AtBound) -> int:
+        """The timestamp of `@` in this query, also within subqueries."""
         match at:
             case AtBound.START:
                 return self.start

@@ -1,6 +1,9 @@
-"""Regular expressions as Go has them, with the places of their groups: what `label_replace` needs.
+"""Regular expressions with Go's semantics, including the positions of groups, for `label_replace`.
 
-The index matches whole values, and leaves that to Lucene. Here an expression is read (`syntax`), made a program
-(`program`), and run over a column of texts. All ways through a program are followed at once, so that no expression is
-slow for a text: Python's own would try them one after the other, which some expressions make endless.
+In: an expression and a column of texts. Out: for each text the positions of its first match and of the groups.
+An expression is parsed (`syntax`, with `characters` and `scripts`) and compiled to a program (`program`), which a
+kernel runs. The kernel simulates all paths through the program at the same time (a Pike VM), so its time is linear in
+the text. Python's `re` backtracks, which takes exponential time for some expressions.
+
+It must not know labels or PromQL. The index, which matches full values, uses Lucene instead.
 """

@@ -1,14 +1,14 @@
-"""Sets of characters, as ranges of code points, and which characters differ only in case."""
+"""Sets of characters, as ranges of code points, and case folding."""
 
 import unicodedata
 from functools import cache
 from itertools import groupby
 
 Ranges = tuple[tuple[int, int], ...]
-"""From the first to the last code point, both in it; sorted, and no two touch."""
+"""Pairs of the first and the last code point, both included. Sorted, and neither overlapping nor adjacent."""
 
 LAST = 0x10FFFF
-# The last character that has another case.
+# The last character with case variants.
 _LAST_CASED = 0x1E943
 ANY: Ranges = ((0, LAST),)
 LINE_FEED: Ranges = ((10, 10),)
@@ -35,7 +35,7 @@ POSIX: dict[str, Ranges] = {
 
 
 def joined(ranges: list[tuple[int, int]] | Ranges) -> Ranges:
-    """Ranges in any order as a set."""
+    """Normalise ranges that may be unsorted or overlapping."""
     result: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if result and first <= result[-1][1] + 1:
@@ -49,11 +49,11 @@ def negated(ranges: Ranges) -> Ranges:
     """All other code points."""
     bounds = [0, *(bound for first, last in ranges for bound in (first, last + 1)), LAST + 1]
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
-    return tuple((first, behind - 1) for first, behind in pairs if first < behind)
+    return tuple((first, end - 1) for first, end in pairs if first < end)
 
 
 def in_any_case(ranges: Ranges) -> Ranges:
-    """With all characters that differ only in case."""
+    """The ranges and all characters that differ from theirs only in case."""
     cases = _cases()
     is_single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
     more = [
@@ -67,7 +67,7 @@ def in_any_case(ranges: Ranges) -> Ranges:
 
 @cache
 def _cases() -> dict[int, tuple[int, ...]]:
-    """For each character that has other cases all of them. Simple folding: one character for one."""
+    """For each character with case variants, all of its variants. Simple case folding: one character to one."""
     folded: dict[str, list[int]] = {}
     for code in range(_LAST_CASED + 1):
         character = chr(code)
@@ -80,11 +80,11 @@ def _cases() -> dict[int, tuple[int, ...]]:
 
 @cache
 def category(name: str) -> Ranges | None:
-    """The characters of one of Unicode's general categories (L, Lu), or None if there is none of that name."""
+    """The characters of a Unicode general category (L, Lu); None if the name is unknown."""
     if name == "Any":
         return ANY
     found = tuple(run for kind, run in _categories() if kind.startswith(name)) if 1 <= len(name) <= 2 else ()
-    # Code points that stand for nothing have a category for Python, but none for Go.
+    # Python has a category for unassigned code points; Go has none.
     return None if not found or name == "Cn" else joined(found)
 
 

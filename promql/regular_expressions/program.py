@@ -1,4 +1,4 @@
-"""An expression as a program for the kernel, and running it over a column of texts."""
+"""Compiles an expression to a program for the kernel, and runs it over a column of texts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,44 +12,44 @@ from strandline.arrays import I64s
 from strandline.promql.kernels.regular_expressions import find_matches
 from strandline.promql.regular_expressions.syntax import (
     Alternatives,
+    Assertion,
     Characters,
     Group,
     InvalidRegularExpression,
     Node,
-    Place,
     Repetition,
     Sequence,
     Tree,
     parse,
 )
 
-# A text takes time as its length times this at most.
+# Matching a text takes time in proportion to its length times the number of instructions.
 _MAX_INSTRUCTIONS: Final = 10_000
 
 
 class Operation(IntEnum):
-    """What an instruction does. The kernel has the same numbers."""
+    """Operations of instructions. The kernel uses the same numbers."""
 
     MATCH = 0
     CHARACTERS = 1
-    """One character of the ranges from `first` up to `second`."""
+    """Match a character of the ranges from `first` up to, not including, `second`."""
     SPLIT = 2
-    """Go on at `first`, and if that fails, at `second`."""
+    """Continue at `first`, or with lower priority at `second`."""
     JUMP = 3
     SAVE = 4
-    PLACE = 5
+    ASSERT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Instructions as rows of operation and two operands, and the ranges that they name."""
+    """Instructions, as rows of an operation and two operands, and the ranges of characters that they reference."""
 
     code: I64s
     ranges: I64s
     names: tuple[str, ...]
 
     def find(self, texts: list[str]) -> I64s:
-        """For each text a row: where its first match begins and ends, then where each group does; -1 for none."""
+        """A row for each text: start and end of its first match, then of each group; -1 for none."""
         code_points = np.frombuffer(bytearray("".join(texts).encode("utf-32-le")), dtype=np.uint32)
         offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
         found = np.full((len(texts), 2 * len(self.names)), -1, dtype=np.int64)
@@ -58,7 +58,7 @@ class Program:
 
 
 def compile_expression(expression: str) -> Program:
-    """Read an expression and make its program; `InvalidRegularExpression` if that can't be."""
+    """Compile an expression. Raises `InvalidRegularExpression`."""
     tree = parse(expression)
     return _Compiler().compile(tree)
 
@@ -77,21 +77,21 @@ class _Compiler:
 
     def _emit(self, operation: Operation, first: int = 0, second: int = 0) -> int:
         if len(self.code) >= _MAX_INSTRUCTIONS:
-            raise InvalidRegularExpression(f"the expression has more than {_MAX_INSTRUCTIONS} parts")
+            raise InvalidRegularExpression(f"the expression needs more than {_MAX_INSTRUCTIONS} instructions")
         self.code.append((operation, first, second))
         return len(self.code) - 1
 
-    def _split(self, here: int, inside: int, behind: int, *, is_greedy: bool) -> None:
-        """Make the instruction at `here` a choice, whose first branch is tried first."""
-        self.code[here] = (Operation.SPLIT, *((inside, behind) if is_greedy else (behind, inside)))
+    def _split(self, here: int, inside: int, after: int, *, is_greedy: bool) -> None:
+        """Make the instruction at `here` a split, whose first branch has priority."""
+        self.code[here] = (Operation.SPLIT, *((inside, after) if is_greedy else (after, inside)))
 
     def _add(self, node: Node) -> None:
         match node:
             case Characters(ranges):
                 self._emit(Operation.CHARACTERS, len(self.ranges), len(self.ranges) + len(ranges))
                 self.ranges += ranges
-            case Place():
-                self._emit(Operation.PLACE, node.value)
+            case Assertion():
+                self._emit(Operation.ASSERT, node.value)
             case Sequence(parts):
                 for part in parts:
                     self._add(part)
@@ -116,18 +116,18 @@ class _Compiler:
             self.code[end] = (Operation.JUMP, len(self.code), 0)
 
     def _add_repetition(self, node: Repetition) -> None:
-        inner, least, most, is_greedy = node.inner, node.least, node.most, node.is_greedy
-        if most is None:
-            for _ in range(least - 1):
+        inner, minimum, maximum, is_greedy = node.inner, node.minimum, node.maximum, node.is_greedy
+        if maximum is None:
+            for _ in range(minimum - 1):
                 self._add(inner)
-            if least == 0 and not _may_be_empty(inner):
+            if minimum == 0 and not _may_be_empty(inner):
                 choice = self._emit(Operation.SPLIT)
                 self._add(inner)
                 self._emit(Operation.JUMP, choice)
                 self._split(choice, choice + 1, len(self.code), is_greedy=is_greedy)
                 return
-            # What may be empty is repeated once or more, or left out: so Go orders the ways to match it.
-            choice = self._emit(Operation.SPLIT) if least == 0 else -1
+            # x* of an x that may match the empty text is (x+)?: that gives alternatives the same priority as in Go.
+            choice = self._emit(Operation.SPLIT) if minimum == 0 else -1
             start = len(self.code)
             self._add(inner)
             again = self._emit(Operation.SPLIT)
@@ -135,10 +135,10 @@ class _Compiler:
             if choice >= 0:
                 self._split(choice, start, len(self.code), is_greedy=is_greedy)
             return
-        for _ in range(least):
+        for _ in range(minimum):
             self._add(inner)
         choices = []
-        for _ in range(most - least):
+        for _ in range(maximum - minimum):
             choices.append(self._emit(Operation.SPLIT))
             self._add(inner)
         for choice in choices:
@@ -149,7 +149,7 @@ def _may_be_empty(node: Node) -> bool:
     match node:
         case Characters():
             return False
-        case Place():
+        case Assertion():
             return True
         case Sequence(parts):
             return all(map(_may_be_empty, parts))
@@ -157,8 +157,8 @@ def _may_be_empty(node: Node) -> bool:
             return any(map(_may_be_empty, options))
         case Group(inner):
             return _may_be_empty(inner)
-        case Repetition(inner, least, _):
-            return least == 0 or _may_be_empty(inner)
+        case Repetition(inner, minimum, _):
+            return minimum == 0 or _may_be_empty(inner)
 
 
 def _matrix(rows: Iterable[tuple[int, ...]], width: int) -> npt.NDArray[np.int64]:

@@ -1,7 +1,7 @@
-"""Unicode's scripts (Greek, Han), from the table beside this module.
+"""Unicode scripts (Greek, Han), which Python's `unicodedata` lacks.
 
-`scripts.txt` has Go's `unicode.Scripts` (Unicode 15.0), which Prometheus matches with: on each line the name of a
-script and its characters, as ranges of hexadecimal code points. Python's `unicodedata` knows no scripts.
+`scripts.txt` contains Go's `unicode.Scripts` (Unicode 15.0), which Prometheus uses: on each line, the name of a script
+and its characters, as ranges of hexadecimal code points.
 """
 
 from functools import cache
@@ -14,22 +14,22 @@ _TABLE = Path(__file__).with_name("scripts.txt")
 
 @cache
 def script(name: str) -> Ranges | None:
-    """The characters of a script, or None if there is none of that name."""
-    written = _written().get(name)
-    return tuple(map(_range, written.split())) if written is not None else None
+    """The characters of a script; None if the name is unknown."""
+    text = _table().get(name)
+    return tuple(map(_range, text.split())) if text is not None else None
 
 
 def script_names() -> tuple[str, ...]:
     """The names of all scripts."""
-    return tuple(_written())
+    return tuple(_table())
 
 
 @cache
-def _written() -> dict[str, str]:
+def _table() -> dict[str, str]:
     lines = _TABLE.read_text(encoding="ascii").splitlines()
     return {name: ranges for name, _, ranges in (line.partition(" ") for line in lines)}
 
 
-def _range(written: str) -> tuple[int, int]:
-    first, _, last = written.partition("-")
+def _range(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
     return int(first, 16), int(last or first, 16)

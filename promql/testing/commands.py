@@ -1,9 +1,8 @@
-"""The commands of a test script. Times are milliseconds since the epoch, at which the series of a script begin."""
+"""The commands of a test script. Times are milliseconds since the epoch, at which the series start."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from strandline.promql.plan.query_times import QueryTimes
 
@@ -12,8 +11,8 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SeriesLine:
-    """A series and its values, one for each step; None where there is no sample, or a native histogram, whose places
-    are `histograms`.
+    """A series and its values, one for each step. A value is None if there is no sample, or a native histogram, whose
+    positions are in `histograms`.
     """
 
     labels: Labels
@@ -23,7 +22,7 @@ class SeriesLine:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """Samples of a series that Strandline does not have as they are meant, for want of a feature."""
+    """Samples of a series that Strandline can't represent because it lacks a feature."""
 
     labels: Labels
     times: tuple[int, ...]
@@ -32,7 +31,7 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Adds series, whose samples are `step` apart from 0 on."""
+    """Adds series. Their samples start at 0 and are `step` apart."""
 
     step: int
     series: tuple[SeriesLine, ...]
@@ -44,27 +43,20 @@ class Clear:
     """Removes all series."""
 
 
-class Level(StrEnum):
-    """What an annotation is, as scripts write it."""
-
-    WARNING = "warn"
-    INFO = "info"
-
-
 @dataclass(frozen=True, slots=True)
-class Text:
-    """What a message has to be: exactly `exact`, or anything in which `pattern` is found. Anything if both are None."""
+class ExpectedMessage:
+    """An expected message: exactly `exact`, or a text that contains a match of `pattern`. Any text if both are None."""
 
     exact: str | None = None
     pattern: re.Pattern[str] | None = None
 
     @property
     def is_specific(self) -> bool:
-        """Whether there are messages that do not match."""
+        """Whether it restricts the message."""
         return self.exact is not None or self.pattern is not None
 
     def matches(self, message: str) -> bool:
-        """Whether a message is such a one."""
+        """Whether a message is as expected."""
         if self.exact is not None:
             return self.exact == message
         return self.pattern is None or self.pattern.search(message) is not None
@@ -76,32 +68,32 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Annotated:
-    """The annotations of one level that are expected: each of `texts` has to match one, and each one of `texts`. With
-    `none` there may not be any. Without both there may be any.
+class ExpectedAnnotations:
+    """The expected annotations of one level: each of `texts` has to match an annotation, and each annotation has to
+    match one of `texts`. With `none`, there must be no annotations. Without both, any annotations are accepted.
     """
 
-    texts: tuple[Text, ...] = ()
+    texts: tuple[ExpectedMessage, ...] = ()
     none: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What an evaluation has to give. `failure` is None unless it has to fail."""
+    """The expected result of an evaluation. `failure` is None unless the evaluation has to fail."""
 
     series: tuple[SeriesLine, ...] = ()
     scalar: float | None = None
     string: str | None = None
-    failure: Text | None = None
+    failure: ExpectedMessage | None = None
     is_ordered: bool = False
-    warnings: Annotated = Annotated()
-    infos: Annotated = Annotated()
+    warnings: ExpectedAnnotations = ExpectedAnnotations()
+    infos: ExpectedAnnotations = ExpectedAnnotations()
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A query, and what it has to give. `points` are the times of the expected values if the query is a range query, or
-    an instant one that gives a range vector.
+    """A query and its expected result. `points` are the times of the expected values, if the query is a range query or
+    returns a range vector.
     """
 
     line: int

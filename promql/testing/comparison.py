@@ -1,4 +1,4 @@
-"""What differs between a result and what a script expects. Each function gives a text, empty if nothing differs."""
+"""Compares results with what a script expects. Each function returns a text, which is empty if nothing differs."""
 
 import math
 import struct
@@ -8,23 +8,23 @@ from itertools import pairwise
 from strandline.index.documents import decode_part_key
 from strandline.promql.evaluation.results import Result
 from strandline.promql.go_text import plain_number, quoted
-from strandline.promql.testing.commands import Annotated, Evaluation, Expected, Labels, SeriesLine
+from strandline.promql.testing.commands import Evaluation, Expected, ExpectedAnnotations, Labels, SeriesLine
 from strandline.promql.value_types import ValueType
 from strandline.promql.values import STALE_BITS
 
 TOLERANCE = 0.000001
 """Relative to the sum of both values, as in Prometheus."""
 
-_LEAST_NORMAL = 2.2250738585072014e-308
-_GREATEST = 1.7976931348623157e308
-_MOST_SHOWN = 5
+_MIN_NORMAL = 2.2250738585072014e-308
+_MAX_FLOAT = 1.7976931348623157e308
+_MAX_SHOWN_POINTS = 5
 
-Key = tuple[tuple[str, str], ...]
-PointsOf = Sequence[tuple[int, float]]
+LabelKey = tuple[tuple[str, str], ...]
+Points = Sequence[tuple[int, float]]
 
 
 def difference(evaluation: Evaluation, result: Result) -> str:
-    """Between the value of a result and the expected one."""
+    """The difference between the value of a result and the expected one."""
     expected = evaluation.expected
     match result.kind:
         case ValueType.STRING:
@@ -42,52 +42,53 @@ def difference(evaluation: Evaluation, result: Result) -> str:
     return vector_difference(expected, found)
 
 
-def vector_difference(expected: Expected, found: Sequence[tuple[Key, PointsOf]]) -> str:
-    """Between the expected series and those of an instant vector, each of which has one point."""
+def vector_difference(expected: Expected, found: Sequence[tuple[LabelKey, Points]]) -> str:
+    """The difference between the expected series and those of an instant vector, which have one point each."""
     wanted = {_key(one.labels): one for one in expected.series}
     if why := _series_difference(wanted, found):
         return why
-    for place, (key, points) in enumerate(found):
+    for position, (key, points) in enumerate(found):
         value = wanted[key].values[0]
-        if expected.is_ordered and _key(expected.series[place].labels) != key:
-            return f"expected {shown_labels(expected.series[place].labels)} at place {place + 1}, got {_shown_key(key)}"
+        if expected.is_ordered and _key(expected.series[position].labels) != key:
+            wanted_labels = shown_labels(expected.series[position].labels)
+            return f"expected {wanted_labels} at position {position + 1}, got {_shown_key(key)}"
         if value is None or not is_close(value, points[0][1]):
             return f"expected {_shown(value)} for {_shown_key(key)}, got {_shown(points[0][1])}"
     return ""
 
 
-def _matrix_difference(evaluation: Evaluation, found: Sequence[tuple[Key, PointsOf]]) -> str:
-    expected, moments = evaluation.expected, evaluation.points
+def _matrix_difference(evaluation: Evaluation, found: Sequence[tuple[LabelKey, Points]]) -> str:
+    expected, timestamps = evaluation.expected, evaluation.points
     if expected.is_ordered:
-        return "expected an order, but the series of a range query are always in the order of their labels"
-    if moments is None:
-        return "got a range vector; write expect range vector if that is right"
+        return "expect ordered has no effect: the series of a range query are always in the order of their labels"
+    if timestamps is None:
+        return "got a range vector; write expect range vector if this is expected"
     if any(one > other for (one, _), (other, _) in pairwise(found)):
         return "the series are not in the order of their labels"
     wanted = {_key(one.labels): one for one in expected.series}
     if why := _series_difference(wanted, found):
         return why
-    faults = ((key, _values_difference(moments, wanted[key].values, points)) for key, points in found)
+    faults = ((key, _values_difference(timestamps, wanted[key].values, points)) for key, points in found)
     return next((f"{_shown_key(key)}: {why}" for key, why in faults if why), "")
 
 
-def _values_difference(moments: range, values: Sequence[float | None], found: PointsOf) -> str:
-    if len(values) > len(moments):
-        return f"expected {len(values)} values, but there are only {len(moments)} steps"
-    wanted = [(time, value) for time, value in zip(moments, values, strict=False) if value is not None]
+def _values_difference(timestamps: range, values: Sequence[float | None], found: Points) -> str:
+    if len(values) > len(timestamps):
+        return f"expected {len(values)} values, but there are only {len(timestamps)} steps"
+    wanted = [(time, value) for time, value in zip(timestamps, values, strict=False) if value is not None]
     return _points_difference(wanted, found)
 
 
-def _series_difference(wanted: Mapping[Key, SeriesLine], found: Sequence[tuple[Key, PointsOf]]) -> str:
+def _series_difference(wanted: Mapping[LabelKey, SeriesLine], found: Sequence[tuple[LabelKey, Points]]) -> str:
     for key, points in found:
         if key not in wanted:
             return f"unexpected series {_shown_key(key)} with {_shown_points(points)}"
     there = {key for key, _ in found}
     missing = [one for key, one in wanted.items() if key not in there]
-    return f"expected series {shown_labels(missing[0].labels)}, which is not there" if missing else ""
+    return f"expected series {shown_labels(missing[0].labels)} is missing" if missing else ""
 
 
-def _points_difference(wanted: PointsOf, found: PointsOf) -> str:
+def _points_difference(wanted: Points, found: Points) -> str:
     if [time for time, _ in wanted] != [time for time, _ in found]:
         return f"expected {_shown_points(wanted)}, got {_shown_points(found)}"
     for (time, value), (_, other) in zip(wanted, found, strict=True):
@@ -103,8 +104,8 @@ def _scalar_difference(expected: Expected, number: float) -> str:
     return "" if same else f"expected the scalar {_shown(expected.scalar)}, got {_shown(number)}"
 
 
-def annotation_difference(expected: Annotated, found: Sequence[str], what: str) -> str:
-    """Between the expected and the found annotations of one level, which is called `what`."""
+def annotation_difference(expected: ExpectedAnnotations, found: Sequence[str], what: str) -> str:
+    """The difference between the expected and the actual annotations of one level, whose name is `what`."""
     if expected.none:
         return f"unexpected {what}: {found[0]}" if found else ""
     if not expected.texts:
@@ -118,32 +119,32 @@ def annotation_difference(expected: Annotated, found: Sequence[str], what: str) 
     return ""
 
 
-def series_of(result: Result) -> list[tuple[Key, PointsOf]]:
-    """The series of a result in its order, each with its points."""
+def series_of(result: Result) -> list[tuple[LabelKey, Points]]:
+    """The series of a result, in order, with their points."""
     points = result.points
     if points is None:
         return []
     times, values, first = points.time.tolist(), points.value.tolist(), points.first_point.tolist()
     return [
-        (_key(decode_part_key(points.keys.key(place))), list(zip(times[begin:end], values[begin:end], strict=True)))
-        for place, (begin, end) in enumerate(pairwise(first))
+        (_key(decode_part_key(points.keys.key(position))), list(zip(times[begin:end], values[begin:end], strict=True)))
+        for position, (begin, end) in enumerate(pairwise(first))
     ]
 
 
 def is_close(one: float, other: float) -> bool:
-    """As Prometheus compares: relatively, NaN equals NaN, and a stale marker only another one."""
+    """Prometheus' comparison: relative; NaN equals NaN, and a staleness marker only equals another one."""
     if _is_stale(one) or _is_stale(other):
         return _is_stale(one) and _is_stale(other)
     if one == other or (math.isnan(one) and math.isnan(other)):
         return True
     total, apart = abs(one) + abs(other), abs(one - other)
-    if one == 0 or other == 0 or total < _LEAST_NORMAL:
-        return apart < TOLERANCE * _LEAST_NORMAL
-    return apart / min(total, _GREATEST) < TOLERANCE
+    if one == 0 or other == 0 or total < _MIN_NORMAL:
+        return apart < TOLERANCE * _MIN_NORMAL
+    return apart / min(total, _MAX_FLOAT) < TOLERANCE
 
 
 def shown_labels(labels: Labels) -> str:
-    """A label set as a script writes it."""
+    """A label set in the notation of scripts."""
     rest = ", ".join(f"{label}={quoted(value)}" for label, value in sorted(labels.items()) if label != "__name__")
     name = labels.get("__name__", "")
     return f"{name}{{{rest}}}" if rest or not name else name
@@ -153,21 +154,21 @@ def _is_stale(value: float) -> bool:
     return value != value and struct.unpack("<Q", struct.pack("<d", value))[0] == STALE_BITS  # noqa: PLR0124 - NaN
 
 
-def _key(labels: Labels) -> Key:
+def _key(labels: Labels) -> LabelKey:
     return tuple(sorted(labels.items()))
 
 
-def _shown_key(key: Key) -> str:
+def _shown_key(key: LabelKey) -> str:
     return shown_labels(dict(key))
 
 
 def _shown_kind(result: Result) -> str:
-    return f"{'an' if result.kind is ValueType.VECTOR else 'a'} {result.kind.in_words}"
+    return f"{'an' if result.kind is ValueType.VECTOR else 'a'} {result.kind.display_name}"
 
 
-def _shown_points(points: PointsOf) -> str:
-    shown = " ".join(f"{_shown(value)}@{time / 1000:g}s" for time, value in points[:_MOST_SHOWN])
-    more = f" and {len(points) - _MOST_SHOWN} more" if len(points) > _MOST_SHOWN else ""
+def _shown_points(points: Points) -> str:
+    shown = " ".join(f"{_shown(value)}@{time / 1000:g}s" for time, value in points[:_MAX_SHOWN_POINTS])
+    more = f" and {len(points) - _MAX_SHOWN_POINTS} more" if len(points) > _MAX_SHOWN_POINTS else ""
     return (shown + more) or "no points"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a test script."""
+"""Errors in test scripts."""
 
 from strandline.errors import ExitCode, Fatal
 

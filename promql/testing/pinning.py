@@ -1,4 +1,4 @@
-"""The same expression with every selector pinned to one time by `@`: its value is then the same at any step."""
+"""Pins every selector of an expression to one time with `@`, so that its value is the same at every step."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from strandline.promql.expressions import (
     VectorSelector,
 )
 
-# Their value depends on the evaluation time, whatever their arguments are pinned to.
+# The values of these functions depend on the evaluation timestamp even if their arguments are pinned.
 _BY_TIME = frozenset(
     {
         "day_of_month",
@@ -39,8 +39,8 @@ _BY_TIME = frozenset(
 
 
 def pinned(expression: Expression, time: int) -> Expression | None:
-    """With `@ time` where there is no `@`; within subqueries nothing changes, since they are pinned as a whole. None if
-    a function depends on the evaluation time all the same.
+    """The expression with `@ time` added to selectors and subqueries without `@`. The inside of subqueries is not
+    changed. None if a function depends on the evaluation timestamp.
     """
     try:
         return _pinned(expression, time)

@@ -1,7 +1,7 @@
-"""Runs the commands of a script, and says of each evaluation whether it passed.
+"""Runs the commands of a script and reports for each evaluation whether it passed.
 
-An instant evaluation is checked as Prometheus checks it: also as the middle step of a range query, and again at other
-times with every selector pinned by `@`.
+As in Prometheus, an instant evaluation is also checked as the middle step of a range query, and at other times with
+every selector pinned by `@`.
 """
 
 import re
@@ -31,17 +31,17 @@ from strandline.promql.testing.script_parser import NATIVE_HISTOGRAMS
 from strandline.promql.value_types import ValueType
 
 SHARDS = (1, 2, 5)
-"""Over how many shards the series are split, one after the other."""
+"""The numbers of shards with which each evaluation runs."""
 FEATURE_FLAG = "experimental: Prometheus needs a feature flag for it"
 
 _MINUTE_MS = 60_000
-# Their value depends on whether it is an instant or a range query.
+# The values of these functions differ between instant and range queries.
 _OF_QUERY = re.compile(r"(start|end|range|step)\(\)")
 _EXPERIMENTAL = re.compile(r"\bexperimental\b|^function .* is not enabled$")
 
 
 class Outcome(StrEnum):
-    """What became of an evaluation."""
+    """The outcome of an evaluation."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -50,8 +50,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An evaluation by its line and query. `reason` says what differs, or why it was skipped; `variant` how it was
-    evaluated when that was found.
+    """The outcome of an evaluation, with its line and query. `reason` is what differs, or why it was skipped; `variant`
+    is how the query was evaluated when it failed.
     """
 
     line: int
@@ -62,7 +62,7 @@ class Finding:
 
 
 def run(commands: Iterable[Command], shards: Sequence[int] = SHARDS) -> Iterator[Finding]:
-    """The finding of each evaluation, in their order."""
+    """The finding of each evaluation, in order."""
     data = _Data(shards)
     for command in commands:
         match command:
@@ -75,7 +75,7 @@ def run(commands: Iterable[Command], shards: Sequence[int] = SHARDS) -> Iterator
 
 
 class _Data:
-    """The series that were loaded."""
+    """The loaded series."""
 
     def __init__(self, shards: Sequence[int]) -> None:
         self._shards = shards
@@ -99,7 +99,7 @@ class _Data:
         return self._engines
 
     def unsupported(self, runs: Iterable["_Run"]) -> str:
-        """The feature for want of which a sample is missing that one of the runs reads; empty if there is none."""
+        """The missing feature that a sample needs which one of the runs reads; empty if there is none."""
         if not self._unsupported:
             return ""
         for fragment in {fragment for run_ in runs for fragment in run_.fragments()}:
@@ -112,7 +112,7 @@ class _Data:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One way to evaluate an evaluation."""
+    """One way to run an evaluation."""
 
     query: str
     times: QueryTimes
@@ -120,13 +120,13 @@ class _Run:
 
     @property
     def times_around(self) -> QueryTimes:
-        """Those of a range query whose middle step is the time of an instant one."""
+        """The times of a range query whose middle step is the time of the instant query."""
         return QueryTimes(self.times.start - _MINUTE_MS, self.times.start + _MINUTE_MS, _MINUTE_MS)
 
     def fragments(self) -> Iterator[AnyFragment]:
-        """What is read."""
+        """The fragments that the run reads."""
         for times in (self.times, self.times_around) if self.times.is_instant else (self.times,):
-            # What is wrong with a query is found when it is evaluated.
+            # Errors in the query are reported when it is evaluated.
             with suppress(ParseError, EvaluationError):
                 yield from prepare(self.query, times).fragments
 
@@ -169,7 +169,7 @@ def _runs(evaluation: Evaluation, expression: Expression) -> Iterator[_Run]:
 
 
 def _checked(evaluation: Evaluation, run_: _Run, engine: LocalEngine) -> tuple[str, str]:
-    """What differs, and where that was seen."""
+    """The difference from the expected result, empty if there is none, and the variant of the evaluation."""
     expected = evaluation.expected
     try:
         result = engine.query(run_.query, run_.times)
@@ -179,7 +179,7 @@ def _checked(evaluation: Evaluation, run_: _Run, engine: LocalEngine) -> tuple[s
         wanted = expected.failure.matches(error.message)
         return "" if wanted else f"expected to fail with {expected.failure}, got: {error.message}", ""
     if expected.failure is not None:
-        return f"expected to fail with {expected.failure}, but there is a result", ""
+        return f"expected to fail with {expected.failure}, but the query succeeded", ""
     annotations = result.annotations
     why = (
         annotation_difference(expected.warnings, annotations.warnings(run_.query), "warning")

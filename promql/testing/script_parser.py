@@ -1,4 +1,4 @@
-"""Test scripts to commands. Raises `ScriptError` with the line."""
+"""Parses test scripts into commands. Raises `ScriptError` with the line."""
 
 import re
 from collections.abc import Sequence
@@ -7,18 +7,18 @@ from strandline.index.selectors import METRIC_NAME
 from strandline.promql.durations import duration_seconds
 from strandline.promql.errors import ParseError
 from strandline.promql.lexer import Lexer
-from strandline.promql.literals import string_of
+from strandline.promql.literals import string_value
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.testing.commands import (
-    Annotated,
     Clear,
     Command,
     Evaluation,
     Expected,
+    ExpectedAnnotations,
+    ExpectedMessage,
     Labels,
     Load,
     SeriesLine,
-    Text,
     Unsupported,
 )
 from strandline.promql.testing.errors import ScriptError
@@ -45,22 +45,22 @@ _BUCKETS = re.compile(r"(?P<base>.+)_(?:bucket|count|sum)")
 
 
 def parse_script(text: str) -> tuple[Command, ...]:
-    """The commands of a script, in their order."""
+    """The commands of a script, in order."""
     lines = [line.strip() for line in text.split("\n")]
     lines = ["" if line.startswith("#") else line for line in lines]
-    commands, place = list[Command](), 0
-    while place < len(lines):
-        if not lines[place]:
-            place += 1
+    commands, start = list[Command](), 0
+    while start < len(lines):
+        if not lines[start]:
+            start += 1
             continue
-        end = place + 1
-        # A command ends at the next line that is empty or a comment; `clear` has only the one.
-        word = lines[place].split(maxsplit=1)[0].lower()
+        end = start + 1
+        # A command ends at the next empty line or comment; `clear` has one line.
+        word = lines[start].split(maxsplit=1)[0].lower()
         if word != "clear":
             while end < len(lines) and lines[end]:
                 end += 1
-        commands.append(_command(word, lines[place:end], place + 1))
-        place = end
+        commands.append(_command(word, lines[start:end], start + 1))
+        start = end
     return tuple(commands)
 
 
@@ -90,7 +90,7 @@ def _load(lines: Sequence[str], first: int) -> Load:
         times = tuple(at * step for at, value in enumerate(found.values) if value is not None)
         if found.labels == started:
             unsupported.append(Unsupported(found.labels, times, START_TIMESTAMPS))
-        # Of two lines for one series the last one counts.
+        # Of two lines for the same series, the last one is used.
         series[tuple(sorted(found.labels.items()))] = found
         if found.histograms:
             of_histograms = tuple(at * step for at in found.histograms)
@@ -124,25 +124,31 @@ def _evaluation(lines: Sequence[str], first: int) -> Evaluation:
     is_instant = head.re is _INSTANT
     expected = expectations.finished(first)
     if is_instant and points is None and any(len(one.values) != 1 for one in expected.series):
-        raise ScriptError("a series of an instant evaluation has one value, unless expect range vector is there", first)
+        raise ScriptError("a series of an instant evaluation has one value, except with expect range vector", first)
     return Evaluation(first, head["query"], times, expected, points)
 
 
 class _Expectations:
-    """Gathers the lines below `eval`."""
+    """Collects the lines below `eval`."""
 
     def __init__(self, form: str | None) -> None:
         self._series: list[SeriesLine] = []
         self._scalar: float | None = None
         self._string: str | None = None
         self._is_ordered = form == "ordered"
-        self._texts: dict[str, list[Text]] = {"fail": [], "warn": [], "info": [], "no_warn": [], "no_info": []}
-        self._old_failure: Text | None = Text() if form == "fail" else None
+        self._texts: dict[str, list[ExpectedMessage]] = {
+            "fail": [],
+            "warn": [],
+            "info": [],
+            "no_warn": [],
+            "no_info": [],
+        }
+        self._old_failure: ExpectedMessage | None = ExpectedMessage() if form == "fail" else None
         if form in ("warn", "info"):
-            self._texts[form].append(Text())
+            self._texts[form].append(ExpectedMessage())
 
     def take(self, line: str, number: int) -> bool:
-        """Read a line. Whether it is the last one that counts."""
+        """Parse a line. Returns whether the following lines are ignored."""
         if self._old_failure is not None and (old := _OLD_FAILURE.fullmatch(line)):
             self._old_failure = _text("regex" if old["how"] == "regexp" else "msg", old["message"], number)
             return True
@@ -163,7 +169,7 @@ class _Expectations:
         found = _EXPECT.fullmatch(line)
         if found is None:
             raise ScriptError(
-                "write: expect fail, warn, info, no_warn, no_info or ordered, and msg:TEXT or regex:PATTERN behind the "
+                "write: expect fail, warn, info, no_warn, no_info or ordered, and msg:TEXT or regex:PATTERN after the "
                 "first three; or expect string, or expect range vector",
                 number,
             )
@@ -173,10 +179,10 @@ class _Expectations:
             self._texts[found["what"]].append(_text(found["how"], found["message"], number))
 
     def finished(self, line: int) -> Expected:
-        """All of it."""
+        """The expected result."""
         failures = [*self._texts["fail"], *([self._old_failure] if self._old_failure is not None else [])]
         if len(failures) > 1:
-            raise ScriptError("an evaluation fails only once: keep one expect fail", line)
+            raise ScriptError("an evaluation may have only one expect fail", line)
         return Expected(
             tuple(self._series),
             self._scalar,
@@ -187,33 +193,33 @@ class _Expectations:
             self._annotated("info", line),
         )
 
-    def _annotated(self, what: str, line: int) -> Annotated:
+    def _annotated(self, what: str, line: int) -> ExpectedAnnotations:
         texts, none = tuple(self._texts[what]), bool(self._texts[f"no_{what}"])
         if texts and none:
-            raise ScriptError(f"expect {what} and expect no_{what} exclude each other", line)
-        return Annotated(texts, none)
+            raise ScriptError(f"expect {what} and expect no_{what} are mutually exclusive", line)
+        return ExpectedAnnotations(texts, none)
 
 
-def _text(how: str | None, message: str | None, number: int) -> Text:
+def _text(how: str | None, message: str | None, number: int) -> ExpectedMessage:
     wanted = (message or "").strip()
     if how is None:
-        return Text()
+        return ExpectedMessage()
     if how == "msg":
-        return Text(exact=wanted)
+        return ExpectedMessage(exact=wanted)
     try:
-        return Text(pattern=re.compile(wanted))
+        return ExpectedMessage(pattern=re.compile(wanted))
     except re.error as error:
         raise ScriptError(f"{wanted!r} is not a regular expression: {error}", number) from error
 
 
-def _string(written: str, number: int) -> str:
+def _string(text: str, number: int) -> str:
     try:
-        token = Lexer(written).next()
+        token = Lexer(text).next()
     except ParseError as error:
         raise ScriptError(f"expect string: {error.fault}", number) from error
-    if token.kind is not Kind.STRING or token.text != written:
+    if token.kind is not Kind.STRING or token.text != text:
         raise ScriptError('expect string takes a string in quotes: expect string "abc"', number)
-    return string_of(token)
+    return string_value(token)
 
 
 def _points(found: re.Match[str], number: int) -> range:
@@ -222,15 +228,15 @@ def _points(found: re.Match[str], number: int) -> range:
     if end < start:
         raise ScriptError(f"the end ({found['end']}) is before the start ({found['start']})", number)
     if step <= 0:
-        raise ScriptError("the step must be above zero", number)
+        raise ScriptError("the step must be positive", number)
     return range(start, end + 1, step)
 
 
-def _duration(written: str, what: str, number: int) -> int:
-    if written == "0":
+def _duration(text: str, what: str, number: int) -> int:
+    if text == "0":
         return 0
     try:
-        return round(duration_seconds(written) * 1000)
+        return round(duration_seconds(text) * 1000)
     except ValueError as error:
         raise ScriptError(f"{what}: {error}; write 0, 30s or 1h30m", number) from None
 

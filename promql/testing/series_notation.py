@@ -1,4 +1,4 @@
-"""Series with values, as test scripts write them: `http_requests{job="a"} 0+10x5 _ stale 7`."""
+"""Parses series with values in the notation of test scripts: `http_requests{job="a"} 0+10x5 _ stale 7`."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from strandline.promql.token_stream import TokenStream
 from strandline.promql.values import STALE
 
 MAX_VALUES = 1_000_000
-"""Of one series: a typing error in a count must not fill the memory."""
+"""The limit for one series, so that a typo in a count does not exhaust the memory."""
 
 _NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _NUMBER = r"(?:(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|nan)"
@@ -26,7 +26,7 @@ _SPACE = re.compile(r"[ \t]+")
 
 
 def parse_series(text: str) -> SeriesLine:
-    """A series and its values. Raises `ValueError` with what is wrong."""
+    """A series and its values. Raises `ValueError`."""
     labels, end = parse_labels(text)
     values: list[float | None] = []
     histograms: list[int] = []
@@ -35,7 +35,7 @@ def parse_series(text: str) -> SeriesLine:
             break
         start = space.end()
         if item := _HISTOGRAM.match(text, start):
-            found = _times(None, item["count"], first=1)
+            found = _repeated(None, item["count"], first=1)
             histograms += range(len(values), len(values) + len(found))
             values += found
         elif item := _ITEM.match(text, start):
@@ -48,12 +48,12 @@ def parse_series(text: str) -> SeriesLine:
             raise ValueError(f"the series has more than {MAX_VALUES:,} values")
     else:
         if end < len(text):
-            raise ValueError(f"unexpected {text[end:]!r} behind the labels of the series")
+            raise ValueError(f"unexpected {text[end:]!r} after the labels of the series")
     return SeriesLine(labels, tuple(values), tuple(histograms))
 
 
 def parse_labels(text: str) -> tuple[Labels, int]:
-    """The labels of a series at the beginning of a text, and where they end. Raises `ValueError`."""
+    """The labels of a series at the start of a text, and the position after them. Raises `ValueError`."""
     found: dict[str, str] = {}
     end = 0
     if name := _NAME.match(text):
@@ -66,30 +66,30 @@ def parse_labels(text: str) -> tuple[Labels, int]:
             raise ValueError(error.fault) from error
         for matcher in matchers:
             if matcher.op is not MatchOp.EQUAL:
-                raise ValueError(f"the label {matcher.label} of a series takes =, not {matcher.op}")
+                raise ValueError(f"the label {matcher.label} of a series needs =, not {matcher.op}")
             if matcher.label in found:
-                raise ValueError(f"the label {matcher.label} is there twice")
+                raise ValueError(f"duplicate label {matcher.label}")
             found[matcher.label] = matcher.value
         end += tokens.end
     elif not end:
-        raise ValueError(f'{text!r} does not begin with a series, such as up or {{job="a"}}')
+        raise ValueError(f'{text!r} does not start with a series, such as up or {{job="a"}}')
     return {label: value for label, value in found.items() if value}, end
 
 
 def parse_number(text: str) -> float:
-    """A number on a line of its own. Raises `ValueError`."""
+    """A number, which is the only content of a line. Raises `ValueError`."""
     sign = -1.0 if text.startswith("-") else 1.0
     return sign * number_value(text[1:] if text[:1] in ("+", "-") else text)
 
 
 def _expanded(item: re.Match[str]) -> list[float | None]:
     if item["blank"]:
-        return _times(None, item["count"], first=0)
+        return _repeated(None, item["count"], first=0)
     if item["stale"]:
-        return _times(STALE, item["count"], first=1)
+        return _repeated(STALE, item["count"], first=1)
     value = _number(item["value"])
     if item["step"] is None:
-        return _times(value, item["count"], first=1)
+        return _repeated(value, item["count"], first=1)
     if item["count"] is None:
         raise ValueError(f"{item.group()!r} has a step but no count: write {item.group()}x10")
     step, values = _number(item["step"]), list[float | None]()
@@ -99,13 +99,13 @@ def _expanded(item: re.Match[str]) -> list[float | None]:
     return values
 
 
-def _times(value: float | None, count: str | None, *, first: int) -> list[float | None]:
+def _repeated(value: float | None, count: str | None, *, first: int) -> list[float | None]:
     return [value] * (1 if count is None else _count(count, first=first))
 
 
-def _count(written: str, *, first: int) -> int:
-    """How many values there are: `5x3` is the first one and three more, but `_x3` is three."""
-    count = int(written[: len(str(MAX_VALUES)) + 1]) + first
+def _count(text: str, *, first: int) -> int:
+    """The number of values: `5x3` means one value and three more, but `_x3` means three values."""
+    count = int(text[: len(str(MAX_VALUES)) + 1]) + first
     if count > MAX_VALUES:
         raise ValueError(f"the series has more than {MAX_VALUES:,} values")
     return count

@@ -1,8 +1,8 @@
-"""A copy of the checkout in which faults are put and tests are run.
+"""A copy of the checkout to which faults are applied and in which tests run.
 
-The copy is used with the checkout's virtual environment. That has the checkout itself installed as an editable package,
-by a path file; `PYTHONPATH` comes before those, so that the copy's packages are imported. `own_code` checks that they
-were. The compiled kernels are copied as well: numba knows its sources by a digest of their contents.
+The copy uses the checkout's virtual environment, in which the checkout itself is installed as an editable package by a
+path file. `PYTHONPATH` has priority over path files, so the copy's packages are imported; `import_check` verifies this.
+The compiled kernels are copied, too: numba identifies sources by a digest of their contents.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mutants.catalogue import Mutant, mutated
 
-# A test that hangs because of a fault ends after so many seconds, and has failed. No test that is named takes as long.
+# A test that hangs because of a fault fails after this time. No named test takes as long.
 TIMEOUT_S = 120
 _NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "*.egg-info", ".hypothesis", ".*_cache", ".import_linter_cache"
@@ -24,8 +24,8 @@ _NOT_COPIED = shutil.ignore_patterns(
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """A command that was run: its exit code, and what it wrote."""
+class CommandResult:
+    """The exit code and the output of a command."""
 
     code: int
     output: str
@@ -33,19 +33,19 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class CheckoutCopy:
-    """A copy that lies in `root`. One thread uses it."""
+    """A copy in the folder `root`. Not thread-safe."""
 
     root: Path
 
     @classmethod
     def make(cls, checkout: Path, root: Path) -> "CheckoutCopy":
-        """Copy a checkout, or a copy of one. Packages are links within it, and stay so."""
+        """Copy a checkout, or a copy of one. Packages are symbolic links within it and remain links."""
         shutil.copytree(checkout, root, symlinks=True, ignore=_NOT_COPIED)
         return cls(root)
 
     @contextmanager
-    def having(self, mutant: Mutant) -> Iterator[None]:
-        """Have a fault in the copy meanwhile. Raises `BadMutant`."""
+    def applied(self, mutant: Mutant) -> Iterator[None]:
+        """Apply a fault to the copy while the context is open. Raises `InvalidMutant`."""
         path = self.root / mutant.file
         source, stat = path.read_text(encoding="utf-8"), path.stat()
         path.write_text(mutated(mutant, source), encoding="utf-8")
@@ -53,20 +53,20 @@ class CheckoutCopy:
             yield
         finally:
             path.write_text(source, encoding="utf-8")
-            # As before: what Python has compiled of it counts again.
+            # Restore the times, so that Python's compiled file is valid again.
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
-    def test(self, tests: Sequence[str]) -> Ran:
-        """Run tests up to the first one that fails."""
-        options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "mutants.own_code"]
+    def test(self, tests: Sequence[str]) -> CommandResult:
+        """Run tests up to the first failure."""
+        options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "mutants.import_check"]
         return self.run([sys.executable, "-m", "pytest", *options, f"--timeout={TIMEOUT_S}", *tests])
 
-    def run(self, command: Sequence[str]) -> Ran:
-        """Run a command in the copy, and with its packages."""
+    def run(self, command: Sequence[str]) -> CommandResult:
+        """Run a command in the copy with the copy's packages."""
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(self.root / "src"), str(self.root / "tests")]),
-            # Of a fault nothing is left behind for the next one.
+            # Compiled files of a fault must not remain for the next one.
             "PYTHONDONTWRITEBYTECODE": "1",
             # The same examples each time.
             "CI": "true",
@@ -84,4 +84,4 @@ class CheckoutCopy:
             errors="replace",
             check=False,
         )
-        return Ran(done.returncode, done.stdout)
+        return CommandResult(done.returncode, done.stdout)

@@ -1,1 +1,1 @@
-"""`make pictures`: draws the pictures of the status page in docs/ anew, after a change of how it looks."""
+"""`make pictures`: renders the screenshots of the status page in docs/ again after a change of its appearance."""

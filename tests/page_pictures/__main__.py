@@ -1,4 +1,4 @@
-"""Opens the page over made-up shards, jobs and series, and saves what Chromium shows."""
+"""Opens the status page with generated shards, jobs and series in Chromium and saves screenshots."""
 
 import math
 import re
@@ -28,7 +28,7 @@ RUNNING = "20261118T101500Z-a1b2c3"
 
 
 def buckets() -> Iterator[BucketFigures]:
-    """Two days of two shards, with one bucket that is not stored yet and one that is open."""
+    """Two days of two shards. The last two buckets are closed and open, the others stored."""
     for hour in range(THIS_HOUR - 47, THIS_HOUR + 1):
         for shard in range(2):
             count = int(155_000 + 40_000 * math.sin(hour / 4)) // (4 if hour == THIS_HOUR - 20 else 1)
@@ -37,7 +37,7 @@ def buckets() -> Iterator[BucketFigures]:
 
 
 def series() -> Iterator[tuple[dict[str, str], list[tuple[int, float]]]]:
-    """Counters of four jobs on three machines each."""
+    """Counters of four jobs with three instances each."""
     for place, job in enumerate(("api", "checkout", "search", "web")):
         for machine in range(3):
             total, samples = 0.0, []
@@ -49,7 +49,7 @@ def series() -> Iterator[tuple[dict[str, str], list[tuple[int, float]]]]:
 
 
 def add_day_s_jobs(jobs: TellingJobs) -> None:
-    """An import that runs, and a send and an export that are done."""
+    """Add a running import, and a send and an export that are done."""
     jobs.add(
         "20261118T080000Z-c04d77", BulkJobState.DONE, done=4, of=4, counts=Counts(28_000_000, 28_000_000), kind="export"
     )
@@ -60,7 +60,7 @@ def add_day_s_jobs(jobs: TellingJobs) -> None:
 
 
 def add_all_states(jobs: TellingJobs) -> None:
-    """A job in each state that an operator has to know."""
+    """Add a job in each state that operators have to know."""
     idle_since = jobs.clock.now_ms() - 9 * DAY // 2
     why = "/data/2026/cpu.csv has changed since the job was planned: its size was 512 bytes and is 600"
     jobs.add(
@@ -97,14 +97,14 @@ def add_all_states(jobs: TellingJobs) -> None:
 
 
 def with_speed(page: Page, jobs: TellingJobs) -> None:
-    """Go on with the job that runs, until the page shows how fast it is."""
+    """Advance the running job until the page shows its speed."""
     jobs.land(RUNNING, 7, Counts(700_000, 699_900, 100))
     speed = page.locator(f'tbody[data-job="{RUNNING}"] [data-name="Records/s"]')
     expect(speed).to_have_text(re.compile(r"[1-9]"))
 
 
 def status_page(watch: WatchedPage, node: PageNode, scheme: str) -> None:
-    """The whole page, with a query."""
+    """A screenshot of the complete page with a query."""
     page = watch.open(node.url, f"#{urlencode({'query': QUERY})}")
     expect(page.locator("#plot .lines path")).to_have_count(4)
     expect(page.locator("#job-rates path.rate")).to_have_count(2)
@@ -113,7 +113,7 @@ def status_page(watch: WatchedPage, node: PageNode, scheme: str) -> None:
 
 
 def jobs_table(watch: WatchedPage, node: PageNode) -> None:
-    """The part of the page with bulk jobs, as an operator with an admin token sees it."""
+    """A screenshot of the bulk jobs, as displayed with an admin token."""
     page = watch.open(node.url)
     page.locator("#jobs-admin").click()
     page.locator("#admin-token").fill("a-token-of-an-operator-1")
@@ -124,11 +124,11 @@ def jobs_table(watch: WatchedPage, node: PageNode) -> None:
 
 
 def main() -> None:
-    """Draw all of them."""
+    """Render all screenshots."""
     with chromium() as browser:
         for scheme in ("light", "dark"):
             with PageNode(FakeQueries(series(), buckets=tuple(buckets()))) as node:
-                # The page tells how long a query took: kernels are loaded before.
+                # The page shows the duration of a query, so the kernels are loaded before.
                 node.queries.engine.query(QUERY, QueryTimes.instant(NOW))
                 add_day_s_jobs(node.jobs)
                 watch = WatchedPage(browser, viewport={"width": 1200, "height": 900}, color_scheme=scheme)

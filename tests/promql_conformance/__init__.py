@@ -1,1 +1,1 @@
-"""All questions of `tests/data/promql` put to a real node: gateway, Kafka, Cassandra, shards and HTTP."""
+"""Sends all queries of `tests/data/promql` to a real node with gateway, Kafka, Cassandra, shards and HTTP."""

@@ -1,4 +1,4 @@
-"""Asks all of them; exits with 1 if an answer differs that is not known to."""
+"""Sends all queries; exits with 1 if an answer differs that is not a known difference."""
 
 import json
 import sys
@@ -22,8 +22,8 @@ _DAY = 86_400
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--partitions", default=2, show_default=True, help="How many shards the series are split over.")
-@click.option("--group", help="Only the questions of this group.")
+@click.option("--partitions", default=2, show_default=True, help="The number of shards.")
+@click.option("--group", help="Only the queries of this group.")
 def main(*, partitions: int, group: str | None) -> None:
     """Compare a node's answers with those of a real Prometheus 3.15."""
     console = Console(highlight=False)
@@ -37,7 +37,7 @@ def main(*, partitions: int, group: str | None) -> None:
             same, known, other = Counter[str](), Counter[str](), Counter[str]()
             wanted = [case for case in cases() if group in (None, case.group)]
             begin = monotonic()
-            for case in track(wanted, "asking", console=console):
+            for case in track(wanted, "querying", console=console):
                 why = _difference(running, case)
                 if not why:
                     same[case.group] += 1
@@ -47,17 +47,17 @@ def main(*, partitions: int, group: str | None) -> None:
                     other[case.group] += 1
                     console.print(f"{case.name} {case.query!r}: {why}", markup=False)
             seconds = monotonic() - begin
-    table = Table("group", "same", "known to differ", "other")
+    table = Table("group", "same", "known differences", "other")
     for name in sorted({*same, *known, *other}):
         table.add_row(name, f"{same[name]}", f"{known[name]}", f"{other[name]}")
     table.add_row("all", f"{same.total()}", f"{known.total()}", f"{other.total()}")
     console.print(table)
-    console.print(f"{len(wanted)} questions in {seconds:.0f} s")
+    console.print(f"{len(wanted)} queries in {seconds:.0f} s")
     sys.exit(1 if other else 0)
 
 
 def _dataset() -> dict[str, object]:
-    """Samples are kept although they are old. Buckets are as short as the number of manifest rows allows."""
+    """Settings that keep old samples. Buckets are as short as the number of manifest rows allows."""
     days = (int(SystemClock().now_ms() / 1000) - _LAST_SAMPLE) // _DAY + 3
     return {
         "retention": f"{days}d",

@@ -1,7 +1,7 @@
-"""`make soak-jobs`: a job on a real stack while its processes are killed at random, over and over.
+"""`make soak-jobs`: runs a job on a real stack while its processes are repeatedly killed at random.
 
-Two workers import a file, or send the series of one that was imported before (`KIND=send`), beside a node and a gateway
-under light load. Workers, node and gateway are killed with SIGKILL and started again. At the end the samples or
-messages in the topic are counted, by the headers that name job, part and chunk, and compared with the file and with the
-job's counts. Reading back from the node would show no double, since equal samples fall together.
+Two workers import a file, or send the series of a file that was imported before (`KIND=send`), while a node and a
+gateway run with light load. Workers, node and gateway are killed with SIGKILL and restarted. At the end, the samples or
+messages in the topic are counted by the headers for job, part and chunk, and compared with the file and with the job's
+counts. The node's answers would not show duplicates, because equal samples are merged.
 """

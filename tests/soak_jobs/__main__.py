@@ -1,4 +1,4 @@
-"""Runs a soak; see the package. Exits with 1 if a sample was lost or doubled, or a count is wrong."""
+"""Runs a soak test; see the package. Exits with 1 if a sample was lost or duplicated, or a count is wrong."""
 
 import secrets
 import sys
@@ -18,18 +18,14 @@ _SAMPLES = {"import": 2_000_000, "send": 24_000}
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--kind", type=click.Choice(["import", "send"]), default="import", show_default=True, help="What the job does."
+    "--kind", type=click.Choice(["import", "send"]), default="import", show_default=True, help="The kind of the job."
 )
-@click.option("--kills", default=30, show_default=True, help="How many processes are killed.")
-@click.option(
-    "--samples", type=int, help=f"How many rows the imported file has, or series are sent.  [default: {_SAMPLES}]"
-)
-@click.option("--seed", type=int, help="Which processes are killed, and when.  [default: a random one]")
-@click.option(
-    "--spark/--no-spark", default=None, help="Whether one of the workers runs on Spark. [default: for imports]"
-)
-@click.option("--each-once", is_flag=True, help="Kill one process of each kind instead, as the system test does.")
-@click.option("--limit", default=1_800.0, show_default=True, help="After so many seconds the soak has failed.")
+@click.option("--kills", default=30, show_default=True, help="The number of processes to kill.")
+@click.option("--samples", type=int, help=f"The number of rows to import, or of series to send.  [default: {_SAMPLES}]")
+@click.option("--seed", type=int, help="Determines which processes are killed, and when.  [default: random]")
+@click.option("--spark/--no-spark", default=None, help="Run one of the workers on Spark.  [default: for imports]")
+@click.option("--each-once", is_flag=True, help="Kill one process of each kind instead, like the system test.")
+@click.option("--limit", default=1_800.0, show_default=True, help="The timeout of the soak test in seconds.")
 def main(
     *,
     kind: str,
@@ -58,8 +54,8 @@ def main(
             console.print(f"seed {seed} failed: {error}")
             sys.exit(1)
     console.print(table(report))
-    console.print(f"seed {seed} {'passed' if report.is_good else 'FAILED'} after {report.seconds:,.0f} s")
-    sys.exit(0 if report.is_good else 1)
+    console.print(f"seed {seed} {'passed' if report.passed else 'FAILED'} after {report.seconds:,.0f} s")
+    sys.exit(0 if report.passed else 1)
 
 
 def table(report: SoakReport) -> Table:
@@ -72,10 +68,10 @@ def table(report: SoakReport) -> Table:
         f"{report.unit} in the topic": f"{count.in_topic:,}",
         "parts, chunks": f"{report.parts:,}, {count.chunks:,}",
         "lost": f"{count.lost:,}",
-        "doubled": f"{count.doubled:,}",
+        "duplicates": f"{count.duplicates:,}",
         "wrong": f"{count.wrong:,}",
         "state of the job": report.state,
-        "counts of its report": "right" if count.counts_are_right else "WRONG",
+        "counts of the job": "right" if count.counts_are_right else "WRONG",
         "samples through the gateway, acknowledged": f"{report.load_acknowledged:,}",
         "of these lost": f"{report.load_lost:,}",
     }

@@ -1,4 +1,4 @@
-"""An import as the job of a soak: a file whose samples are counted in the dataset's topic."""
+"""An import as the job of a soak test: the samples of a file are counted in the dataset's topic."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from support.committed_topic import CommittedTopic
 
 
 class SoakedImport:
-    """Lands in the dataset's own topic."""
+    """An import into the dataset's topic."""
 
     kind, unit = "import", "samples"
 

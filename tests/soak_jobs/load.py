@@ -1,4 +1,4 @@
-"""Light load through the gateway while jobs run. What was acknowledged has to be in the topic."""
+"""Light load through the gateway while jobs run. All acknowledged samples have to be in the topic."""
 
 import http.client
 import threading
@@ -18,7 +18,7 @@ _PAUSE_S = 0.1
 
 
 class LightLoad:
-    """Sends a request after the other until it is ended. The value of a sample is its number."""
+    """Sends requests one after the other until `end` is called. The value of a sample is its number."""
 
     def __init__(self, address: str, clock: Clock) -> None:
         self._address, self._clock = address, clock
@@ -40,7 +40,7 @@ class LightLoad:
                 Series([("__name__", "soak_load"), ("number", str(number % _SERIES))], [(now, float(number))])
                 for number in numbers
             )
-            # One that is not acknowledged is not repeated: it may be in the topic or not.
+            # A request without an acknowledgement is not repeated: it may be in the topic or not.
             self._next += _SERIES
             if self._post(compress(body)):
                 self.acknowledged += numbers

@@ -1,4 +1,4 @@
-"""The processes of a soak, each started again when it has ended, and which of them may be killed."""
+"""The processes of a soak test, which are restarted when they end, and the selection of processes to kill."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -13,8 +13,8 @@ from strandline.store.bulk_jobs import BulkPart
 from strandline.store.jobs import JobState
 
 
-class Kept:
-    """A command that is started again whenever it has ended."""
+class RestartedCommand:
+    """A command that is restarted whenever it has ended."""
 
     def __init__(self, name: str, start: Callable[[], OwnCommand]) -> None:
         self.name, self._start = name, start
@@ -25,30 +25,30 @@ class Kept:
             self.command = self._start()
 
     def next_start(self, start: Callable[[], OwnCommand]) -> None:
-        """Start another command the next time."""
+        """Use another command for the next restart."""
         self._start = start
 
     def kill(self) -> None:
-        """End what runs now."""
+        """Kill the running process."""
         self.command.kill()
 
     def replace(self, start: Callable[[], OwnCommand]) -> None:
-        """Ask the command to end, and keep another one from now on."""
+        """Stop the command, and run another one from now on."""
         self.command.end()
         self._start = start
         self.command = start()
 
 
 @dataclass(frozen=True)
-class Victim:
-    """Processes of one kind. `pids` names those that may be killed now; a higher weight means more kills."""
+class KillTarget:
+    """A kind of processes to kill. `pids` returns those that may be killed now; a higher weight means more kills."""
 
     name: str
     weight: int
     pids: Callable[[], Sequence[int]]
 
     def kill_one(self, choose: Callable[[Sequence[int]], int]) -> bool:
-        """Kill one of them at once; False if there is none."""
+        """Kill one of them; False if there is none."""
         found = self.pids()
         if not found:
             return False
@@ -58,19 +58,19 @@ class Victim:
         return False
 
 
-def running(kept: Sequence[Kept]) -> list[int]:
-    """The commands that run now."""
-    return [one.command.pid for one in kept if one.command.exit_code is None]
+def running(commands: Sequence[RestartedCommand]) -> list[int]:
+    """The pids of the running commands."""
+    return [one.command.pid for one in commands if one.command.exit_code is None]
 
 
-def working(kept: Sequence[Kept], parts: Sequence[BulkPart]) -> list[int]:
-    """Those of some workers that have a part now."""
+def working_pids(commands: Sequence[RestartedCommand], parts: Sequence[BulkPart]) -> list[int]:
+    """The pids of the workers that have leased a part."""
     leased = {name.pid for part in parts if part.state is JobState.LEASED and (name := WorkerName.parse(part.worker))}
-    return [pid for pid in running(kept) if pid in leased]
+    return [pid for pid in running(commands) if pid in leased]
 
 
-def below(pids: Sequence[int], words: str) -> list[int]:
-    """Processes that some others have started, directly or not, and whose command line has these words."""
+def descendants(pids: Sequence[int], words: str) -> list[int]:
+    """The descendants of some processes whose command line contains these words."""
     found: list[int] = []
     waiting = list(pids)
     while waiting:

@@ -1,4 +1,4 @@
-"""A job that sends series as the job of a soak: messages that are counted in a topic of their own."""
+"""A send as the job of a soak test: its messages are counted in a separate topic."""
 
 from pathlib import Path
 
@@ -23,14 +23,14 @@ row = "{$value}"
 
 
 class SoakedSend:
-    """Sends a message for each series of a file that was imported before. A series has one sample, whose value is the
-    number of its row.
+    """Sends a message for each series of a file that was imported before. Each series has one sample, whose value is
+    the number of its row.
     """
 
     kind, unit = "send", "messages"
 
     def __init__(self, source: Source, topic: CommittedTopic) -> None:
-        """Creates the topic."""
+        """Create the topic."""
         self._source, self.topic = source, topic
         (made,) = topic.admin.create_topics([NewTopic(topic.name, topic.partitions(), 1)]).values()
         made.result(90)

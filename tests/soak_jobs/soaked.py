@@ -1,4 +1,4 @@
-"""What a soak needs of the job that it disturbs, and what is counted of it at the end."""
+"""The interface of the job in a soak test, and the counts at its end."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +13,13 @@ from support.committed_topic import CommittedTopic
 
 @dataclass(frozen=True)
 class JobCount:
-    """What a job has in its topic, by the numbers of rows. `wrong` are those that are not what they should be."""
+    """The records of a job in its topic, by row number. `wrong` are records with unexpected content."""
 
     expected: int
     in_topic: int
     chunks: int
     lost: int
-    doubled: int
+    duplicates: int
     wrong: int
     counts_are_right: bool
 
@@ -33,46 +33,46 @@ class JobCount:
         wrong: int,
         counts_are_right: bool,
     ) -> "JobCount":
-        """Compare the rows that should be there with those that are."""
+        """Compare the expected rows with those in the topic."""
         times = np.bincount(found, minlength=int(expected.max(initial=0)) + 1)
         return cls(
             expected=len(expected),
             in_topic=len(found),
             chunks=chunks,
             lost=int(np.count_nonzero(times[expected] == 0)),
-            doubled=int(np.maximum(times - 1, 0).sum()),
+            duplicates=int(np.maximum(times - 1, 0).sum()),
             wrong=wrong,
             counts_are_right=counts_are_right,
         )
 
 
 class SoakedJob(Protocol):
-    """The job of a soak."""
+    """The job of a soak test."""
 
     @property
     def kind(self) -> str:
-        """Its kind."""
+        """The kind of the job."""
         ...
 
     @property
     def unit(self) -> str:
-        """What is counted."""
+        """The unit of the counts."""
         ...
 
     @property
     def topic(self) -> CommittedTopic:
-        """Where it lands."""
+        """The topic in which it lands."""
         ...
 
     @property
     def records(self) -> int:
-        """How much it has to do, as `--rate` counts it."""
+        """The number of records, in the unit of `--rate`."""
         ...
 
     def arguments(self, folder: Path) -> list[str]:
-        """What `strandline job` is given to plan it."""
+        """The arguments of `strandline job` that plan it."""
         ...
 
     def counted(self, status: JobStatus) -> JobCount:
-        """What is in its topic, compared with what should be, and with what its parts have counted."""
+        """Compare the content of its topic with the expected one, and with the counts of its parts."""
         ...

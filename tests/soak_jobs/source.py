@@ -1,4 +1,4 @@
-"""The file that is imported. The value of a sample is the number of its row, so that doubles can be told apart."""
+"""The file to import. The value of a sample is the number of its row, so that duplicates can be recognised."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 100_000
 
 @dataclass(frozen=True)
 class Source:
-    """A CSV file with so many rows, of which some are bad, and its mapping."""
+    """A CSV file with `rows` rows, some of which are bad records, and its mapping."""
 
     path: Path
     mapping: Path
@@ -40,12 +40,12 @@ class Source:
         return rows[rows % _BAD_EVERY != _BAD_EVERY - 1]
 
     def arguments(self) -> list[str]:
-        """What `strandline job import` is given."""
+        """The arguments of `strandline job import`."""
         return [str(self.path), "--format", "csv", "--mapping", str(self.mapping)]
 
 
 def write_source(folder: Path, rows: int, series: int, last_ms: int) -> Source:
-    """A file whose rows are a millisecond apart, up to `last_ms`."""
+    """Write a file whose rows are a millisecond apart, up to `last_ms`."""
     source = Source(folder / "soak.csv", folder / "mapping.toml", rows, last_ms - rows)
     source.mapping.write_text(MAPPING)
     with source.path.open("w", encoding="ascii") as file:

@@ -25,7 +25,7 @@ from strandline.promql.engine import Prepared, prepare
 from strandline.promql.errors import ParseError
 from strandline.promql.evaluation.results import Result
 from strandline.promql.evaluation.rows import Points as ResultPoints
-from strandline.promql.plan.nodes import asks_for_absence
+from strandline.promql.plan.nodes import uses_absent
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.query_cache import QueryCache
 from strandline.promql.value_types import ValueType
@@ -142,7 +142,7 @@ class EvaluatingApi:
         """Raises `PartialAnswer` if the answer may lack series and a warning is not sufficient."""
         if not fetched.warnings:
             return
-        if asks_for_absence(prepared.rest):
+        if uses_absent(prepared.rest):
             why = "absent() and absent_over_time() need the series of all partitions"
         elif self._settings.partial == "refuse":
             why = 'query.partial is "refuse"'

@@ -1,4 +1,4 @@
-"""Results of range queries that a shard keeps: what of them is taken for the next query, and what is not."""
+"""The result cache of a shard: which steps of a range query's result are used for the next query."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -40,7 +40,7 @@ def now_of(both: Compared) -> int:
 
 @pytest.fixture
 def both(tmp_path: Path) -> Iterator[Compared]:
-    """A shard with samples of an hour and a half: stored ones, and others in the open bucket."""
+    """A shard with samples of an hour and a half, some stored and some in the open bucket."""
     with compared(tmp_path, 1, policy=replace(POLICY, retention=100 * HOUR), groups=2) as made:
         (world,) = made.node.worlds
         live(world, 90)
@@ -56,7 +56,7 @@ def world(both: Compared) -> LuceneWorld:
 
 
 @pytest.mark.parametrize("text", [SUM, "m0", "topk(2, m0)", "quantile(0.5, m0)", 'count_values("v", m0)', "stddev(m0)"])
-def test_the_same_query_again_is_taken_whole(both: Compared, text: str) -> None:
+def test_a_repeated_query_is_answered_from_the_cache(both: Compared, text: str) -> None:
     times = ending(now_of(both))
     assert both.kept(text, times) == MISS
     assert both.kept(text, times) == HIT
@@ -79,7 +79,7 @@ def test_a_refresh_evaluates_the_newest_steps_and_reads_no_others(world: LuceneW
 
 
 @pytest.mark.parametrize(("steps", "kept"), [(3, MISS), (7, HIT), (9, HIT), (12, PARTIAL), (14, PARTIAL), (40, MISS)])
-def test_a_range_that_grows_takes_what_it_shares_and_one_of_another_length_keeps_its_own(
+def test_a_longer_range_uses_the_common_steps_and_another_length_has_its_own_result(
     both: Compared, steps: int, kept: tuple[int, int, int]
 ) -> None:
     start = ending(now_of(both)).start
@@ -89,7 +89,7 @@ def test_a_range_that_grows_takes_what_it_shares_and_one_of_another_length_keeps
 
 
 @pytest.mark.parametrize("text", [SUM, "m0"])
-def test_a_range_that_moves_on_takes_the_steps_that_it_shares(both: Compared, text: str) -> None:
+def test_a_later_range_uses_the_common_steps(both: Compared, text: str) -> None:
     times = ending(now_of(both))
     both.check(text, times)
     for steps, kept in ((1, HIT), (2, PARTIAL)):
@@ -97,7 +97,7 @@ def test_a_range_that_moves_on_takes_the_steps_that_it_shares(both: Compared, te
         assert both.kept(text, times) == kept
 
 
-def test_matchers_in_another_order_are_the_same_query(both: Compared) -> None:
+def test_matchers_in_a_different_order_are_the_same_query(both: Compared) -> None:
     both.check('sum(m0{name=~"a|b",name!="b"})', ending(now_of(both)))
     assert both.kept('sum(m0{name!="b",name=~"a|b"})', ending(now_of(both))) == HIT
 
@@ -115,7 +115,7 @@ def test_matchers_in_another_order_are_the_same_query(both: Compared) -> None:
     ],
     ids=["range", "function", "grouping", "offset", "phase", "step", "an earlier start"],
 )
-def test_another_query_takes_nothing(
+def test_a_different_query_uses_no_cached_steps(
     both: Compared, change: Callable[[str, QueryTimes], tuple[str, QueryTimes]]
 ) -> None:
     times = ending(now_of(both))
@@ -123,19 +123,19 @@ def test_another_query_takes_nothing(
     assert both.kept(*change(SUM, times)) == MISS
 
 
-def test_another_lookback_is_another_query(both: Compared) -> None:
+def test_a_different_lookback_delta_is_a_different_query(both: Compared) -> None:
     times = ending(now_of(both))
     both.check("sum(m0)", times)
     assert both.kept("sum(m0)", replace(times, lookback=MINUTE)) == MISS
 
 
 @pytest.mark.parametrize("text", ["m0 @ end()", "sum(m0 @ 3600000)", "m0 > time()", "m0 * (time() - 1)", "topk(0, m0)"])
-def test_what_depends_on_more_than_its_windows_is_not_kept(both: Compared, text: str) -> None:
+def test_results_that_depend_on_more_than_their_windows_are_not_cached(both: Compared, text: str) -> None:
     for _ in range(2):
         assert both.kept(text, ending(now_of(both))) == (0, 0, 0)
 
 
-def test_instant_queries_are_not_kept_but_the_steps_of_their_subqueries_are(both: Compared) -> None:
+def test_instant_queries_are_not_cached_but_the_steps_of_their_subqueries_are(both: Compared) -> None:
     for _ in range(2):
         assert both.kept(SUM, QueryTimes.instant(now_of(both))) == (0, 0, 0)
     text = "max_over_time(sum(m0)[30m:5m])"
@@ -164,7 +164,7 @@ def test_a_sample_that_is_written_again_shows_at_once(both: Compared, world: Luc
 
 
 def test_storing_what_was_in_buffers_changes_nothing(both: Compared, world: LuceneWorld) -> None:
-    """Neither while its buffer is there nor when it is gone."""
+    """Neither while the buffer exists nor after it was dropped."""
     times = ending(now_of(both))
     world.pass_time(HOUR)
     world.read_all()
@@ -177,7 +177,7 @@ def test_storing_what_was_in_buffers_changes_nothing(both: Compared, world: Luce
     assert len(world.manifest().groups) == stored + 2
 
 
-def test_a_bucket_that_was_open_is_evaluated_anew_once_its_buffer_is_gone(both: Compared, world: LuceneWorld) -> None:
+def test_a_bucket_that_was_open_is_evaluated_again_once_its_buffer_is_gone(both: Compared, world: LuceneWorld) -> None:
     times = ending(now_of(both))
     both.check(SUM, times)
     world.pass_hours(1)
@@ -186,8 +186,8 @@ def test_a_bucket_that_was_open_is_evaluated_anew_once_its_buffer_is_gone(both: 
     assert both.kept(SUM, times) == HIT
 
 
-def test_a_series_that_searches_see_later_is_in_steps_that_were_kept_before(tmp_path: Path) -> None:
-    """Its samples were read already when those were evaluated."""
+def test_a_series_that_searches_find_later_is_included_in_steps_that_were_cached_before(tmp_path: Path) -> None:
+    """Its samples had already been read when these steps were evaluated."""
     with compared(tmp_path, 1) as both:
         (world,) = both.node.worlds
         assert world.home._refreshing is not None
@@ -197,14 +197,14 @@ def test_a_series_that_searches_see_later_is_in_steps_that_were_kept_before(tmp_
         world.home._refreshing._bound = 3_600.0
         world.produce(("m0", "new", times.end - 22 * MINUTE, 500.0))
         world.read_all()
-        # Seen as of now, the sample is old, and searches don't see its series.
+        # The sample is old by the present time, so searches don't find its series.
         both.check("sum(m0)", times)
         assert both.kept("sum(m0)", times) == HIT
         world.home.index.refresh()
         assert both.kept("sum(m0)", times) == PARTIAL
 
 
-def test_a_series_that_was_refused_shows_once_it_is_admitted(tmp_path: Path) -> None:
+def test_a_rejected_series_is_included_once_it_is_admitted(tmp_path: Path) -> None:
     with compared(tmp_path, 1, series_limit=3) as both:
         (world,) = both.node.worlds
         live(world, 60)
@@ -228,7 +228,7 @@ def test_series_that_have_ended_before_the_range_cost_nothing(both: Compared, wo
         assert both.kept(SUM, ending(now_of(both))) == PARTIAL
 
 
-def test_nothing_is_kept_while_an_answer_may_lack_something(both: Compared, world: LuceneWorld) -> None:
+def test_incomplete_answers_are_not_cached(both: Compared, world: LuceneWorld) -> None:
     world.status.phase, world.status.lag = Phase.CATCHING_UP, 10
     for _ in range(2):
         assert both.kept(SUM, ending(now_of(both))) == (0, 0, 0)
@@ -237,7 +237,7 @@ def test_nothing_is_kept_while_an_answer_may_lack_something(both: Compared, worl
     assert both.kept(SUM, ending(now_of(both))) == MISS
 
 
-def test_another_life_of_a_shard_takes_nothing(both: Compared, world: LuceneWorld) -> None:
+def test_the_cache_is_empty_after_a_restart_of_the_shard(both: Compared, world: LuceneWorld) -> None:
     times = ending(now_of(both))
     both.check(SUM, times)
     world.crash()
@@ -246,8 +246,8 @@ def test_another_life_of_a_shard_takes_nothing(both: Compared, world: LuceneWorl
     assert both.kept(SUM, times) == MISS
 
 
-def test_series_in_the_wrong_partition_are_left_out_of_what_was_kept_with_them(tmp_path: Path) -> None:
-    """As when partitions are added, and a front asks by the new number."""
+def test_series_in_the_wrong_partition_are_excluded_from_results_that_were_cached_with_them(tmp_path: Path) -> None:
+    """As after adding partitions, when a front sends requests with the new number."""
     with compared(tmp_path, 2) as both:
         live(both.node.worlds[0], 60, names="abcdef")
         times = ending(now_of(both))
@@ -256,7 +256,7 @@ def test_series_in_the_wrong_partition_are_left_out_of_what_was_kept_with_them(t
             both.check("sum(m0)", times)
 
 
-def test_a_shard_that_is_missing_is_missed_and_comes_back(tmp_path: Path) -> None:
+def test_an_unavailable_shard_is_not_hidden_by_the_cache(tmp_path: Path) -> None:
     with compared(tmp_path, 2) as both:
         for world in both.node.worlds:
             live(world, 60, names="abcdef")
@@ -268,7 +268,7 @@ def test_a_shard_that_is_missing_is_missed_and_comes_back(tmp_path: Path) -> Non
         both.check("sum(m0)", times)
 
 
-def test_without_room_nothing_is_kept(world: LuceneWorld) -> None:
+def test_nothing_is_cached_without_room(world: LuceneWorld) -> None:
     (fragment,) = prepare(SUM, ending(world.clock.now_ms())).fragments
     assert isinstance(fragment, Fragment)
     ask = EvaluateRequest(fragment, 1, 100, 100_000)

@@ -1,6 +1,4 @@
-"""Whatever happens between two queries, results that were kept never show: shards that keep results are asked beside
-shards that keep none, over the same samples.
-"""
+"""Random histories: answers of shards with a result cache equal those of shards without one, over the same samples."""
 
 import random
 from collections.abc import Callable
@@ -49,7 +47,7 @@ QUERIES = (
 
 
 class History:
-    """What happens to one shard."""
+    """The random events of one shard."""
 
     def __init__(self, world: LuceneWorld, draw: random.Random) -> None:
         self.world, self.draw = world, draw
@@ -111,8 +109,8 @@ class History:
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_kept_results_are_never_told_from_fresh_ones(tmp_path: Path, seed: int, shards: int) -> None:
-    draw = random.Random(seed)  # noqa: S311 - the same each time
+def test_cached_results_equal_new_ones(tmp_path: Path, seed: int, shards: int) -> None:
+    draw = random.Random(seed)  # noqa: S311 - reproducible
     seal_rows = draw.choice([3, 40, 1000])
     with compared(tmp_path, shards, seal_rows=seal_rows, groups=draw.choice([1, 4])) as both:
         worlds = both.node.worlds

@@ -85,15 +85,15 @@ def test_an_import_survives_the_kill_of_a_worker_a_gateway_a_node_an_executor_an
         kills=5,
         samples=ROWS,
         limit_s=300,
-        longest_pause_s=0.5,
+        max_pause_s=0.5,
         spark=True,
-        s_a_kill=60,
+        seconds_per_kill=60,
         chunk_bytes="64k",
         is_each_once=True,
     )
     told: list[str] = [f"seed {options.seed}"]
     report = Soak(stack, tmp_path, options, told.append).run()
-    assert report.is_good, (told, report)
+    assert report.passed, (told, report)
     assert set(report.kills.values()) == {1}
     assert len(report.kills) == 5
     assert (report.count.in_topic, report.parts >= 5) == (ROWS - ROWS // BAD_EVERY, True)

@@ -1,12 +1,12 @@
-"""The deliberate faults of `make mutants` fit the sources, and the harness tells a caught one from others."""
+"""The deliberate faults of `make mutants` can be applied, and the harness recognises a caught fault."""
 
 from pathlib import Path
 
 import pytest
 
-from mutants.catalogue import BadMutant, Edit, Mutant, load_mutants, mutated, problems
-from mutants.checkout_copy import CheckoutCopy, Ran
-from mutants.judging import Outcome, judge_simulation, judge_tests
+from mutants.catalogue import Edit, InvalidMutant, Mutant, load_mutants, mutated, problems
+from mutants.checkout_copy import CheckoutCopy, CommandResult
+from mutants.results import Outcome, outcome_of_simulation, outcome_of_tests
 
 pytestmark = pytest.mark.unit
 
@@ -28,7 +28,7 @@ def test_there_are_faults_over_all_parts_that_keep_data() -> None:
 
 @pytest.mark.parametrize("source", ["value = 2\n", "value = 1\nvalue = 1\n"])
 def test_a_fault_whose_text_is_not_there_once_is_named(source: str) -> None:
-    with pytest.raises(BadMutant, match=r"a-fault: recovery/module\.py has this [02] times"):
+    with pytest.raises(InvalidMutant, match=r"a-fault: recovery/module\.py has this [02] times"):
         mutated(a_mutant(Edit("value = 1", "value = 3")), source)
 
 
@@ -37,7 +37,7 @@ def test_a_fault_is_in_the_copy_for_a_while_and_leaves_no_trace(tmp_path: Path) 
     source.parent.mkdir()
     source.write_text("value = 1\n")
     before = source.stat().st_mtime_ns
-    with CheckoutCopy(tmp_path).having(a_mutant(Edit("value = 1", "value = 3"))):
+    with CheckoutCopy(tmp_path).applied(a_mutant(Edit("value = 1", "value = 3"))):
         assert source.read_text() == "value = 3\n"
     assert source.read_text() == "value = 1\n"
     assert source.stat().st_mtime_ns == before
@@ -56,13 +56,13 @@ def test_a_fault_is_in_the_copy_for_a_while_and_leaves_no_trace(tmp_path: Path) 
     ],
 )
 def test_only_a_test_that_fails_has_caught_a_fault(code: int, output: str, outcome: Outcome, by: str) -> None:
-    found, told = judge_tests(Ran(code, output))
+    found, by_test = outcome_of_tests(CommandResult(code, output))
     assert found is outcome
-    assert by in told
+    assert by in by_test
 
 
 def test_a_simulation_has_caught_a_fault_if_it_ends_with_1() -> None:
-    assert [judge_simulation(Ran(code, ""))[0] for code in (0, 1, 2)] == [
+    assert [outcome_of_simulation(CommandResult(code, ""))[0] for code in (0, 1, 2)] == [
         Outcome.MISSED,
         Outcome.CAUGHT,
         Outcome.INVALID,

@@ -1,4 +1,4 @@
-"""Aggregations beside plain Python, over any split of the series."""
+"""Aggregations, compared with plain Python, for any division of the series into blocks and shards."""
 
 import math
 import random
@@ -11,7 +11,7 @@ import pytest
 
 from strandline.index.documents import decode_part_key, encode_part_key
 from strandline.index.key_bytes import KeyBytes, take_keys
-from strandline.promql.aggregation.counting import written_plainly
+from strandline.promql.aggregation.counting import go_decimal
 from strandline.promql.aggregation.spec import AggregationSpec
 from strandline.promql.aggregations import Accumulator, GroupedAccumulator, accumulate, aggregate, finish, merge
 from strandline.promql.errors import EvaluationError
@@ -40,7 +40,7 @@ def column(*values: float | None) -> Vector:
 
 
 def cells(found: Vector) -> Cells:
-    """By labels: the value of each step, or None. Series without samples are left out; none is there twice."""
+    """The value at each step, or None, by label set. Series without samples are dropped; label sets are distinct."""
     result: Cells = {}
     for place in range(len(found.keys)):
         row = found.values[place]
@@ -71,7 +71,7 @@ def value_of(aggregator: Aggregator, *values: float | None, parameter: float | N
 
 
 def expected(aggregator: Aggregator, values: list[float], quantile: float) -> float:
-    """The definition, for finite values."""
+    """The definition of the aggregation, for finite values."""
     count = len(values)
     mean = math.fsum(values) / count
     variance = math.fsum((value - mean) ** 2 for value in values) / count
@@ -107,7 +107,7 @@ def some_vector(source: random.Random, series: int, steps: int, *, few_values: b
 
 
 def parts_of(source: random.Random, whole: Vector) -> Iterator[Vector]:
-    """The series in any order, in parts of any size."""
+    """The series in random order, in parts of random sizes."""
     order = list(range(len(whole.keys)))
     source.shuffle(order)
     while order:
@@ -118,7 +118,7 @@ def parts_of(source: random.Random, whole: Vector) -> Iterator[Vector]:
 
 
 def both_ways(spec: AggregationSpec, source: random.Random, whole: Vector) -> Iterator[Cells]:
-    """The answer at once, block by block, and merged from states."""
+    """The result computed at once, block by block, and by merging states."""
     steps = whole.values.shape[1]
     yield cells(aggregate(spec, whole))
     accumulator = Accumulator(spec, steps)
@@ -238,7 +238,7 @@ def test_a_mean_survives_a_sum_that_overflows_in_any_split() -> None:
         ((MAX, -MAX), NAN),
         ((0.0, 0.0, 0.0, MAX, -0.5 * MAX), NAN),
         ((1.0, -MAX, 2.0, 0.5 * MAX, 3.0), NAN),
-        # What is not finite counts first.
+        # Values that are not finite have priority.
         ((INF, 1.0, 2.0), NAN),
         ((1e200, NAN, -1e200), NAN),
         # Nothing overflows.
@@ -307,13 +307,13 @@ def test_what_is_not_finite_counts_as_in_prometheus(
         (0.25, (NAN, 1.0, 2.0), NAN),
         (0.25, (NAN, NAN, 1.0, 2.0, 3.0), NAN),
         (0.5, (NAN, NAN, 3.0, 1.0, 2.0), 1.0),
-        # The neighbour counts with a weight of 0, and that much of Inf is NaN.
+        # The neighbour has a weight of 0, and 0 * Inf is NaN.
         (0.5, (INF, -INF, 1.0), NAN),
         (0.5, (2.0, -INF, 1.0), 1.0),
         (1.0, (2.0, None, 3.0, 3.0), 3.0),
     ],
 )
-def test_quantiles_outside_of_0_to_1_are_infinite_and_nan_is_least(
+def test_quantiles_outside_of_0_to_1_are_infinite_and_nan_is_smallest(
     quantile: float, values: tuple[float | None, ...], answer: float
 ) -> None:
     assert value_of(Aggregator.QUANTILE, *values, parameter=quantile) == pytest.approx(answer, nan_ok=True)
@@ -375,7 +375,7 @@ def test_of_equal_values_those_whose_labels_come_first_stay_and_come_first() -> 
         ([1.0, -1e19], r"Scalar value -1e\+19 underflows int64"),
     ],
 )
-def test_limits_that_are_no_numbers_of_series_are_refused(limits: list[float], message: str) -> None:
+def test_limits_that_are_not_counts_are_rejected(limits: list[float], message: str) -> None:
     with pytest.raises(EvaluationError, match=message):
         AggregationSpec(Aggregator.TOPK, parameter=np.array(limits)).check()
 
@@ -397,11 +397,11 @@ def test_values_are_written_without_exponents() -> None:
         -INF: "-Inf",
         NAN: "NaN",
     }
-    assert [written_plainly(number) for number in written] == list(written.values())
-    assert written_plainly(-0.0) == "-0"
+    assert [go_decimal(number) for number in written] == list(written.values())
+    assert go_decimal(-0.0) == "-0"
 
 
-def test_the_label_of_counted_values_replaces_one_of_the_series() -> None:
+def test_the_label_of_count_values_replaces_one_of_the_series() -> None:
     series = vector(({"a": "1", "b": "x"}, [5.0]), ({"a": "2", "b": "x"}, [5.0]), ({"a": "3", "b": "y"}, [NAN]))
     assert cells(aggregate(AggregationSpec(Aggregator.COUNT_VALUES, ("b",), parameter="a"), series)) == {
         (("a", "5"), ("b", "x")): [2.0],
@@ -413,14 +413,14 @@ def test_the_label_of_counted_values_replaces_one_of_the_series() -> None:
     }
     without = AggregationSpec(Aggregator.COUNT_VALUES, ("b",), is_without=True, parameter="a")
     assert cells(aggregate(without, series)) == {(("a", "5"),): [2.0], (("a", "NaN"),): [1.0]}
-    # A label that is dropped takes the values with it.
+    # If the label is dropped, the values are counted together.
     dropped = AggregationSpec(Aggregator.COUNT_VALUES, ("a", "b"), is_without=True, parameter="b")
     assert cells(aggregate(dropped, series)) == {(): [3.0]}
     with pytest.raises(EvaluationError, match='invalid label name ""'):
         AggregationSpec(Aggregator.COUNT_VALUES, parameter="").check()
 
 
-def test_groups_that_are_known_need_not_be_found_again() -> None:
+def test_an_accumulator_accepts_known_groups() -> None:
     whole = some_vector(random.Random(5), 30, 3)  # noqa: S311 - not for secrets
     spec = spec_of(Aggregator.SUM, 3, None, "job")
     found = groups(whole.keys, ["job"], is_without=False)
@@ -430,7 +430,7 @@ def test_groups_that_are_known_need_not_be_found_again() -> None:
 
 
 @pytest.mark.parametrize("aggregator", [a for a in Aggregator if a not in (Aggregator.LIMITK, Aggregator.LIMIT_RATIO)])
-def test_no_series_at_all_give_no_answer(aggregator: Aggregator) -> None:
+def test_without_series_the_result_is_empty(aggregator: Aggregator) -> None:
     parameter = "x" if aggregator is Aggregator.COUNT_VALUES else 1.0
     spec = spec_of(aggregator, 2, parameter)
     nothing = Vector(column().keys, np.empty((0, 2)))

@@ -1,4 +1,4 @@
-"""Annotations stand at the argument that they are about, as in Prometheus."""
+"""Annotations have the position of the argument that they concern, as in Prometheus."""
 
 import pytest
 
@@ -17,7 +17,7 @@ BUCKETS = [("1", 5.0), ("2", 3.0), ("+Inf", 4.0), ("wide", 1.0)]
         ("histogram_quantile(2, b)", ["got 2 (1:20)", 'value of "wide" (1:23)'], []),
         ("histogram_quantile((.5), ((b)))", ['value of "wide" (1:28)'], ["(1:28)"]),
         ("histogram_fraction(0, 1, b)", ['value of "wide" (1:26)'], []),
-        # Both in the shards and, since the parameter is read from a series, in the front.
+        # In the shards and, because the parameter is read from a series, in the front.
         ("quantile by (le) (3, rate(b[5m]))", ["got 3 (1:19)"], ['_bucket: "b" (1:27)']),
         ('quantile(scalar(b{le="2"}), b)', ["got 3 (1:10)"], []),
     ],

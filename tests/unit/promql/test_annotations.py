@@ -60,7 +60,7 @@ def test_names_are_quoted_as_go_quotes_them() -> None:
     )
 
 
-def test_the_other_texts() -> None:
+def test_texts_of_other_annotations() -> None:
     assert bad_bucket_label("wide").shown("") == (
         'PromQL warning: bucket label "le" is missing or has a malformed value of "wide"'
     )
@@ -73,7 +73,7 @@ def test_names_of_counters() -> None:
     assert not any(map(is_counter_name, ["up", "total", "a_total_bytes"]))
 
 
-def test_a_text_is_there_once_with_its_last_position() -> None:
+def test_each_text_occurs_once_with_its_last_position() -> None:
     one, two = Annotations([invalid_quantile(2, Span(1, 2))]), Annotations([invalid_quantile(2, Span(5, 6))])
     other = Annotations([possible_non_counter("up")])
     merged = one | other | two | NONE
@@ -84,7 +84,7 @@ def test_a_text_is_there_once_with_its_last_position() -> None:
     assert not NONE | Annotations()
 
 
-def test_figures_of_buckets_are_merged() -> None:
+def test_forced_monotonicity_is_merged() -> None:
     found = [
         forced_monotonicity(ForcedMonotonicity(1_000, 1_000, 0.5, 10.0, 2.0), "x", Span(0, 1)),
         forced_monotonicity(ForcedMonotonicity(61_000, 61_000, 1.0, math.inf, 0.123), "x", Span(0, 1)),
@@ -99,7 +99,7 @@ def test_figures_of_buckets_are_merged() -> None:
     assert merged.infos("x") == [expected]
 
 
-def test_no_more_are_shown_than_the_limit() -> None:
+def test_annotations_above_the_limit_are_omitted() -> None:
     many = Annotations(invalid_quantile(number) for number in range(2, 15))
     shown = many.warnings("", 10)
     assert len(shown) == 11

@@ -1,4 +1,4 @@
-"""Binary operators against what Go and PromQL say of each pair of values."""
+"""Binary operators, compared with the results of Go and PromQL for each pair of values."""
 
 import math
 import operator
@@ -112,7 +112,7 @@ def test_comparisons_filter_and_keep_the_vectors_value(name: Operator) -> None:
 
 
 @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
-def test_nothing_comes_of_no_sample(name: Operator) -> None:
+def test_the_result_without_a_sample_is_no_sample(name: Operator) -> None:
     left, right = matrix([1, NO_SAMPLE, 3, NO_SAMPLE]), matrix([1, 2, NO_SAMPLE, NO_SAMPLE])
     row = np.zeros(1, dtype=np.int64)
     for returns_bool in (False, True):
@@ -126,7 +126,7 @@ def test_nothing_comes_of_no_sample(name: Operator) -> None:
             assert missing(found)[0, [1, 3]].all()
 
 
-def test_rows_meet_as_they_are_given() -> None:
+def test_rows_are_combined_as_given() -> None:
     left, right = matrix([1, 2], [10, 20], [100, 200]), matrix([1000, 2000], [NO_SAMPLE, 5])
     found = vector_with_vector(Operator.ADD, left, np.array([2, 0, 2]), right, np.array([0, 1, 1]))
     np.testing.assert_array_equal(missing(found), [[False, False], [True, False], [True, False]])
@@ -144,12 +144,12 @@ def test_a_negated_gap_stays_a_gap_and_a_zero_gets_its_sign() -> None:
 
 
 @pytest.mark.parametrize("name", [Operator.TRIM_UPPER, Operator.TRIM_LOWER])
-def test_operators_of_native_histograms_give_nothing_for_floats(name: Operator) -> None:
+def test_operators_for_native_histograms_are_empty_for_floats(name: Operator) -> None:
     assert missing(vector_with_scalar(name, matrix([1, 2]), np.ones(2))).all()
     assert missing(scalar_with_vector(name, np.ones(2), matrix([1, 2]))).all()
 
 
-def test_values_that_may_only_be_read_are_taken_too() -> None:
+def test_read_only_values_are_accepted() -> None:
     values = np.frombuffer(matrix([1, NO_SAMPLE]).tobytes(), dtype=np.float64).reshape(1, 2)
     found = vector_with_scalar(Operator.ADD, values, np.ones(2))
     assert found[0, 0] == 2

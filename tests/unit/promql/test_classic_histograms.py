@@ -1,4 +1,4 @@
-"""Quantiles and fractions of classic histograms: by hand, and beside a model in plain Python."""
+"""Quantiles and fractions of classic histograms: examples, and comparison with a model in plain Python."""
 
 import math
 import random
@@ -62,12 +62,12 @@ FOUR = {"0.1": 10.0, "0.2": 30.0, "1": 40.0, "+Inf": 50.0}
 def test_quantiles_are_linear_inside_of_a_bucket() -> None:
     found, annotations = quantiles(buckets(*histogram(FOUR, job="a")), 0, 0.1, 0.2, 0.5, 0.6, 0.7, 0.8, 0.81, 1)
     assert decode_part_key(found.keys.key(0)) == {"job": "a"}
-    # The highest bucket has no width: what lies in it is the bound before it.
+    # The highest bucket has no width: a quantile in it is the lower bound.
     assert same(row(found), [0, 0.05, 0.1, 0.175, 0.2, 0.6, 1, 1, 1])
     assert not annotations
 
 
-def test_quantiles_out_of_range_are_infinite_and_warned_of() -> None:
+def test_quantiles_out_of_range_are_infinite_with_a_warning() -> None:
     found, annotations = quantiles(buckets(*histogram({"1": 2.0})), -1, 2, NAN, 0.5)
     # There is no +Inf bucket either.
     assert same(row(found), [-INF, INF, NAN, NAN])
@@ -95,7 +95,7 @@ def test_medians(counts: dict[str, float | None], expected: float) -> None:
     assert same(row(quantiles(buckets(*histogram(counts)), 0.5)[0]), [expected])
 
 
-def test_counts_are_made_to_rise_and_that_is_noted() -> None:
+def test_counts_are_made_monotonic_with_an_annotation() -> None:
     falling = buckets(*histogram({"1": 10.0, "2": 8.0, "4": 5.0, "+Inf": 20.0}, 3))
     falling.values[1:3, 1] = 15.0
     found, annotations = quantiles(falling, 0.5, 0.5, 0.75)
@@ -103,18 +103,18 @@ def test_counts_are_made_to_rise_and_that_is_noted() -> None:
     (info,) = annotations
     assert "needed to be fixed for monotonicity" in info.text
     assert info.forced is not None
-    assert (info.forced.least_bucket, info.forced.greatest_bucket, info.forced.greatest_difference) == (2, 4, 5)
+    assert (info.forced.min_bucket, info.forced.max_bucket, info.forced.max_difference) == (2, 4, 5)
     # Steps 0 and 2 of a grid from 60 s on, 15 s apart.
-    assert (info.forced.least_time, info.forced.greatest_time, info.forced.count) == (60_000, 90_000, 2)
+    assert (info.forced.min_time, info.forced.max_time, info.forced.count) == (60_000, 90_000, 2)
 
 
-def test_differences_from_rounding_are_levelled_silently() -> None:
+def test_rounding_differences_are_removed_without_an_annotation() -> None:
     found, annotations = quantiles(buckets(*histogram({"1": 1.0, "2": 1 - 1e-13, "4": 1 + 1e-13, "+Inf": 1.0})), 1)
     assert same(row(found), [1])
     assert not annotations
 
 
-def test_malformed_bounds_are_left_out_and_warned_of_where_they_have_samples() -> None:
+def test_malformed_bounds_are_ignored_with_a_warning_if_they_have_samples() -> None:
     some = [*histogram({"1": 2.0, "+Inf": 2.0, "wide": 1.0, "1e999": None}), ({"__name__": "x_bucket"}, [7.0])]
     found, annotations = quantiles(buckets(*some), 0.5)
     assert same(row(found), [0.5])
@@ -126,7 +126,7 @@ def test_malformed_bounds_are_left_out_and_warned_of_where_they_have_samples() -
     assert of_fraction == annotations
 
 
-def test_a_histogram_is_there_at_steps_at_which_a_bucket_is() -> None:
+def test_a_histogram_has_a_value_at_steps_where_a_bucket_has_a_sample() -> None:
     some = buckets(*histogram({"1": 2.0, "+Inf": 4.0}, 3))
     some.values[0, 1] = some.values[:, 2] = NO_SAMPLE
     found, _ = quantiles(some, 0.25, 0.25, 0.25)
@@ -134,7 +134,7 @@ def test_a_histogram_is_there_at_steps_at_which_a_bucket_is() -> None:
     assert same(row(found)[:2], [0.5, NAN])
 
 
-def test_metrics_that_clash_without_their_names_are_refused_where_both_have_samples() -> None:
+def test_metrics_that_are_equal_without_names_are_an_error_where_both_have_samples() -> None:
     one, other = histogram({"1": 2.0, "+Inf": 4.0}, 2), histogram({"1": 4.0, "+Inf": 4.0}, 2, __name__="y_bucket")
     both = buckets(*one, *other)
     with pytest.raises(EvaluationError, match="same labelset"):
@@ -143,7 +143,7 @@ def test_metrics_that_clash_without_their_names_are_refused_where_both_have_samp
     assert same(row(quantiles(both, 0.25, 0.25)[0]), [0.25, 0.5])
 
 
-def test_no_buckets_give_nothing() -> None:
+def test_without_buckets_the_result_is_empty() -> None:
     none = Vector(KeyBytes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)), np.empty((0, 2)))
     assert len(histogram_quantile(np.array([0.5, 2]), none, grid(2))[0].keys) == 0
     assert len(histogram_fraction(np.zeros(2), np.ones(2), none)[0].keys) == 0
@@ -171,7 +171,7 @@ def test_fractions_are_linear_inside_of_a_bucket(lower: float, upper: float, exp
     assert np.allclose(row(found), [expected], rtol=1e-14, atol=1e-15, equal_nan=True)
 
 
-def test_a_bucket_down_to_minus_infinity_counts_in_full() -> None:
+def test_a_bucket_with_a_lower_bound_of_minus_infinity_counts_in_full() -> None:
     below_zero = buckets(*histogram({"-1": 4.0, "1": 8.0, "+Inf": 8.0}))
     found, _ = histogram_fraction(np.array([-5.0]), np.array([0.0]), below_zero)
     assert same(row(found), [0.25])
@@ -213,12 +213,12 @@ def test_bounds_are_parsed_as_go_parses_them(text: str, expected: float | None) 
 
 
 def modelled(asked: float, counts: list[tuple[float, float]]) -> float:
-    """A quantile of sound buckets, the last one +Inf: by the definition, with counts raised to the greatest so far."""
+    """The quantile of valid buckets, the last one +Inf, by definition, with counts raised to the maximum so far."""
     bounds = [bound for bound, _ in counts]
     raised: F64s = np.maximum.accumulate([count for _, count in counts])
     rank = asked * raised[-1]
     place = bisect_left(raised.tolist(), rank)
-    # Without observations, or where the first bucket has none to be linear over.
+    # Without observations, or where the first bucket can't be interpolated.
     if raised[-1] == 0 or (place == 0 and raised[0] == 0 and bounds[0] > 0):
         return NAN
     if place == len(bounds) - 1:
@@ -229,7 +229,7 @@ def modelled(asked: float, counts: list[tuple[float, float]]) -> float:
     return float(bounds[place - 1] + (bounds[place] - bounds[place - 1]) * share)
 
 
-def test_many_histograms_at_once_are_as_the_model_has_each() -> None:
+def test_many_histograms_agree_with_the_model() -> None:
     generator = random.Random(7)  # noqa: S311 - the same each time
     histograms = []
     for number in range(40):

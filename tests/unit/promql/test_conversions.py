@@ -10,8 +10,8 @@ from strandline.index.matchers import Matcher, MatchOp
 from strandline.promql.absence import absent, absent_labels
 from strandline.promql.arithmetic import missing
 from strandline.promql.conversions import constant, scalar, time, vector, without_labels
+from strandline.promql.evaluation.calls import sorted_rows
 from strandline.promql.expressions import DurationNumber, MatrixSelector, Negation, Parentheses, Span, VectorSelector
-from strandline.promql.sorting import sorted_rows
 from strandline.promql.values import NO_SAMPLE, Grid, Scalar, Vector
 
 pytestmark = pytest.mark.unit
@@ -48,7 +48,7 @@ def test_only_a_single_sample_is_a_scalar() -> None:
     assert np.isnan(scalar(Vector(without_labels(), np.empty((0, 2)))).values).all()
 
 
-def test_a_series_stands_where_all_others_are_absent() -> None:
+def test_absent_returns_a_series_where_no_series_has_a_sample() -> None:
     made = absent({"job": "api"}, np.array([[NO_SAMPLE, 1.0, NO_SAMPLE], [NO_SAMPLE, NAN, 0.0]]))
     assert decode_part_key(made.keys.key(0)) == {"job": "api"}
     assert missing(made.values).tolist() == [[False, True, True]]
@@ -56,7 +56,7 @@ def test_a_series_stands_where_all_others_are_absent() -> None:
     assert absent({}, np.empty((0, 2))).values.tolist() == [[1.0, 1.0]]
 
 
-def test_absent_series_have_the_labels_that_one_equality_matcher_names() -> None:
+def test_absent_has_the_labels_with_a_single_equality_matcher() -> None:
     job, instance = equal("job", "api"), equal("instance", "a")
     name = equal("__name__", "up")
     chosen = selector(job, instance, Matcher("zone", MatchOp.MATCH, "z"), name)
@@ -64,7 +64,7 @@ def test_absent_series_have_the_labels_that_one_equality_matcher_names() -> None
     assert absent_labels(MatrixSelector(chosen, DurationNumber(60, HERE), HERE)) == {"job": "api", "instance": "a"}
     assert absent_labels(Parentheses(Parentheses(selector(job), HERE), HERE)) == {"job": "api"}
     assert absent_labels(Negation(chosen, HERE)) == {}
-    # A label that is matched twice is left out, unless the equality comes last and alone.
+    # A label with several matchers is omitted, unless the last one is its only equality matcher.
     assert absent_labels(selector(job, job, instance)) == {"instance": "a"}
     assert absent_labels(selector(job, Matcher("job", MatchOp.NOT_EQUAL, "b"))) == {}
     assert absent_labels(selector(Matcher("job", MatchOp.NOT_EQUAL, "b"), job)) == {"job": "api"}

@@ -1,4 +1,4 @@
-"""Series that differ in nothing but their names, once the names are dropped."""
+"""Series that are equal after their metric names were dropped."""
 
 import pytest
 
@@ -22,19 +22,19 @@ def engine(request: pytest.FixtureRequest) -> LocalEngine:
 
 
 @pytest.mark.parametrize("text", ['-{x="1"}', 'abs({x="1"})', '{x="1"} * 2', 'abs(rate({__name__="b",x="1"}[5m]))'])
-def test_they_are_one_series_if_no_step_has_samples_of_both(engine: LocalEngine, text: str) -> None:
+def test_they_are_merged_if_no_step_has_samples_of_both(engine: LocalEngine, text: str) -> None:
     points = engine.query(text, NOWHERE_BOTH).points
     assert points is not None
     assert len(points) == 1
 
 
 @pytest.mark.parametrize("text", ['rate({x="1"}[5m])', 'sum(rate({x="1"}[5m]))', 'max_over_time({x="1"}[5m])'])
-def test_functions_over_ranges_refuse_them_even_so(engine: LocalEngine, text: str) -> None:
+def test_after_functions_over_ranges_they_are_an_error(engine: LocalEngine, text: str) -> None:
     with pytest.raises(EvaluationError, match="same labelset"):
         engine.query(text, NOWHERE_BOTH)
 
 
 @pytest.mark.parametrize("text", ['-{x="1"}', 'abs(last_over_time({x="1"}[2h]))', 'rate({x="1"}[2h])'])
-def test_they_are_refused_if_a_step_has_samples_of_both(engine: LocalEngine, text: str) -> None:
+def test_they_are_an_error_if_a_step_has_samples_of_both(engine: LocalEngine, text: str) -> None:
     with pytest.raises(EvaluationError, match="same labelset"):
         engine.query(text, QueryTimes.instant(62 * MINUTE, lookback=120 * MINUTE))

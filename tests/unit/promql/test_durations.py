@@ -1,4 +1,4 @@
-"""Durations: literals, how they are printed, and arithmetic with them."""
+"""Durations: literals, formatting and arithmetic."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def offset_of(written: str) -> int:
         ("Max_Of(1, min_of(2, 3))", 2_000),
     ],
 )
-def test_ranges_come_to(written, length):
+def test_values_of_ranges(written, length):
     assert range_of(written) == length
 
 
@@ -75,7 +75,7 @@ def test_ranges_come_to(written, length):
         ("(0)", 0),
     ],
 )
-def test_offsets_come_to(written, length):
+def test_values_of_offsets(written, length):
     assert offset_of(written) == length
 
 
@@ -92,7 +92,7 @@ def test_offsets_come_to(written, length):
         ("10 ^ 12", "duration is out of range"),
     ],
 )
-def test_what_only_a_query_shows_is_refused_at_its_place(written, fault):
+def test_durations_that_are_invalid_in_a_query_are_rejected_at_their_position(written, fault):
     with pytest.raises(ParseError, match=fault) as raised:
         range_of(written)
     assert raised.value.span.start == len("up[") + (written.startswith("(") and "^" not in written)
@@ -108,7 +108,7 @@ def test_steps_of_subqueries_are_durations_too():
 
 @pytest.mark.parametrize("milliseconds_", [0, 1, 999, 1000, 60_000, 3_599_999, 86_400_000, 604_800_000, 31_536_000_000])
 @pytest.mark.parametrize("times", [1, 2, 13])
-def test_printed_durations_are_worth_the_same(milliseconds_, times):
+def test_printed_durations_have_the_same_value(milliseconds_, times):
     seconds = milliseconds_ * times / 1000
     assert duration_seconds(printed(seconds)) == seconds
     assert printed(-seconds).removeprefix("-") == printed(seconds)

@@ -1,4 +1,4 @@
-"""Functions of single values against Go's definitions and Python's calendar."""
+"""Functions of single values, compared with Go's definitions and Python's calendar."""
 
 import calendar
 import math
@@ -15,7 +15,7 @@ from strandline.promql.values import NO_SAMPLE, Grid
 pytestmark = pytest.mark.unit
 
 INF, NAN = math.inf, math.nan
-# The moment that Go takes for NaN and for all that no 64-bit integer holds: 292277026596-12-04T15:30:08Z, a Sunday.
+# Go's time for NaN and for values beyond 64-bit integers: 292277026596-12-04T15:30:08Z, a Sunday.
 FAR = {
     "year": 292_277_026_596,
     "month": 12,
@@ -92,13 +92,13 @@ def test_halves_are_rounded_up_to_the_nearest_multiple() -> None:
     assert same(of("round", [11, 1.13, 5, 5], [5, 0.1, -2, 0]), [10, 1.1, 4, NAN])
 
 
-def test_bounds_hold_infinities_before_nan() -> None:
+def test_clamp_prefers_infinities_to_nan() -> None:
     assert same(of("clamp", [-5, 5, 0.5, NAN, NAN], [0] * 5, [1, 1, 1, 1, -INF])[:4], [0, 1, 0.5, NAN])
     assert same(of("clamp_min", [-5, NAN, NAN, 3], [0, 0, INF, NAN]), [0, NAN, INF, NAN])
     assert same(of("clamp_max", [5, NAN, NAN, -INF], [1, 1, -INF, NAN]), [1, NAN, -INF, -INF])
 
 
-def test_bounds_that_cross_leave_no_sample_at_their_steps() -> None:
+def test_clamp_has_no_samples_where_the_minimum_exceeds_the_maximum() -> None:
     found = np.array(of("clamp", [1, 2, 3], [0, 2, 1], [1, 1, 1]))
     assert missing(found).tolist() == [False, True, False]
     assert found[[0, 2]].tolist() == [1, 1]
@@ -108,7 +108,7 @@ def test_the_timestamp_of_an_expression_is_its_step() -> None:
     assert of("timestamp", [7, 8, NAN]) == [1, 1.5, 2]
 
 
-def moments() -> F64s:
+def timestamps() -> F64s:
     """All days around the ends of months of some years, and random seconds from the year 1 to 9999."""
     firsts = [
         datetime(year, month, 1, tzinfo=UTC) for year in (1, 4, 1900, 1970, 2000, 2024, 2100) for month in range(1, 13)
@@ -120,7 +120,7 @@ def moments() -> F64s:
 
 
 def test_dates_are_those_of_the_calendar() -> None:
-    seconds = moments()
+    seconds = timestamps()
     dates = [datetime.fromtimestamp(int(second), UTC) for second in seconds.tolist()]
     for name, part in {
         "year": lambda date: date.year,
@@ -137,7 +137,7 @@ def test_dates_are_those_of_the_calendar() -> None:
 
 
 @pytest.mark.parametrize("name", FAR)
-def test_no_date_is_the_one_that_go_shows(name: str) -> None:
+def test_values_without_a_date_have_the_date_of_go(name: str) -> None:
     assert of(name, [NAN, INF, -INF, 1e300, 2.0**63, -(2.0**63)]) == [FAR[name]] * 6
 
 

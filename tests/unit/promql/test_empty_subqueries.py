@@ -1,4 +1,4 @@
-"""Subqueries whose range holds none of their steps: `m[1m:20m]`, most of the time."""
+"""Subqueries whose range contains none of their steps, as is usual for `m[1m:20m]`."""
 
 import pytest
 

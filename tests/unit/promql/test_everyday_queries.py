@@ -1,4 +1,4 @@
-"""Queries as dashboards and rules have them, written as they are printed: each is read, and printed unchanged."""
+"""Queries of dashboards and rules in formatted form: each is parsed, and printed unchanged."""
 
 import pytest
 
@@ -151,5 +151,5 @@ def test_everyday_queries_are_printed_as_they_are_written(query):
         ("a offset 0s offset 5m", "a offset 5m"),
     ],
 )
-def test_odd_ways_to_write_are_read_all_the_same(query, printed):
+def test_unusual_notations_are_accepted(query, printed):
     assert print_expression(parse(query)) == printed

@@ -17,13 +17,13 @@ ARGUMENTS = {
 STABLE = sorted(name for name in FUNCTIONS if not FUNCTIONS[name].is_experimental)
 
 
-def test_all_functions_of_prometheus_are_there():
+def test_the_table_contains_all_functions_of_prometheus():
     assert (len(FUNCTIONS), len(STABLE)) == (90, 73)
     assert all(name == function.name for name, function in FUNCTIONS.items())
 
 
 @pytest.mark.parametrize("name", STABLE)
-def test_each_takes_as_many_arguments_as_the_table_says(name):
+def test_each_function_takes_the_number_of_arguments_in_the_table(name):
     function = FUNCTIONS[name]
     given = [ARGUMENTS[wanted] for wanted in function.parameters]
     least = len(given) - (1 if function.is_variadic else function.optional)

@@ -1,4 +1,4 @@
-"""Vector matching against a model that goes step by step, as Prometheus does, over label sets in dictionaries."""
+"""Vector matching, compared with a model over dictionaries that works step by step like Prometheus."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 
 Labels = tuple[tuple[str, str], ...]
 Series = Mapping[Labels, Sequence[float | None]]
-METADATA = ("__name__", "__type__", "__unit__")
+METADATA_LABELS = ("__name__", "__type__", "__unit__")
 STEPS = 4
 PAIRED = Matching()
 MANY_TO_MANY = Cardinality.MANY_TO_MANY
@@ -40,7 +40,7 @@ def vector(series: Series) -> Vector:
 
 
 def series_of(found: Vector) -> dict[Labels, list[float | None]]:
-    """Those that have any sample."""
+    """The series that have any sample."""
     gaps = missing(found.values)
     out: dict[Labels, list[float | None]] = {}
     for row in np.flatnonzero(~gaps.all(axis=1)).tolist():
@@ -64,7 +64,7 @@ def signature(key: Labels, matching: Matching) -> Labels:
 
 
 def result_labels(many: Labels, one: Labels, matching: Matching, *, is_nameless: bool) -> Labels:
-    found = {name: value for name, value in many if not (is_nameless and name in METADATA)}
+    found = {name: value for name, value in many if not (is_nameless and name in METADATA_LABELS)}
     if matching.cardinality is Cardinality.ONE_TO_ONE:
         found = {name: value for name, value in found.items() if (name in matching.labels) == matching.is_on}
     for name in matching.include:

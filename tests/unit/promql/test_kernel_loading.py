@@ -1,4 +1,4 @@
-"""No kernel is compiled for a query after all have been loaded."""
+"""After the kernels were loaded, queries compile none."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ MODULES = (buckets, calendar, clamping, matching, operators)
 
 
 def compiled() -> dict[str, int]:
-    """How many kinds of arguments each kernel that Python calls has been compiled for."""
+    """The number of signatures for which each kernel that Python calls was compiled."""
     return {
         f"{module.__name__}.{name}": len(found.signatures)
         for module in MODULES
@@ -34,7 +34,7 @@ def test_each_kernel_is_compiled_for_one_kind_of_arguments(monkeypatch: pytest.M
     kernel_loading.load_kernels()
     before = compiled()
     assert set(before.values()) == {1}
-    # As an answer of another process comes: parts of a message, which may only be read.
+    # Like the answer of another process: read-only parts of a message.
     key = encode_part_key({"le": "1"})
     keys = KeyBytes(np.array([0, len(key)], dtype=np.int64), np.frombuffer(bytearray(key), dtype=np.uint8))
     values = np.frombuffer(np.ones(3).tobytes(), dtype=np.float64).reshape(1, 3)

@@ -1,4 +1,4 @@
-"""`label_replace`, and the regular expressions behind it, whose answers are those of Go's package regexp."""
+"""`label_replace` and its regular expressions, with the results of Go's package regexp."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def read(keys: KeyBytes) -> list[dict[str, str]]:
 
 
 def replaced(expression: str, text: str, replacement: str) -> str | None:
-    """What the label is set to, or None if the expression does not match."""
+    """The new value of the label; None if the expression does not match."""
     [labels] = read(label_replace(made({"s": text, "t": "old"}), "t", replacement, "s", expression))
     return None if labels.get("t") == "old" else labels.get("t", "")
 
@@ -39,7 +39,7 @@ def test_only_keys_whose_whole_value_matches_are_changed() -> None:
     ]
 
 
-def test_a_label_that_is_not_there_is_empty_and_an_empty_result_deletes() -> None:
+def test_a_missing_label_is_empty_and_an_empty_result_deletes_the_label() -> None:
     keys = made({"s": "a", "t": "x"}, {"t": "x"})
     assert read(label_replace(keys, "t", "new", "absent", "")) == [{"s": "a", "t": "new"}, {"t": "new"}]
     assert read(label_replace(keys, "t", "$1", "s", "(b*)a")) == [{"s": "a"}, {"t": "x"}]
@@ -49,18 +49,18 @@ def test_a_label_that_is_not_there_is_empty_and_an_empty_result_deletes() -> Non
 @pytest.mark.parametrize(
     ("expression", "text", "groups"),
     [
-        # The way that is tried first wins, not the longest.
+        # The first alternative has priority, not the longest.
         ("(a|ab)(c|bcd)?.*", "abcd", "a|bcd"),
         ("(a*?)(a*)", "aaa", "|aaa"),
         ("(?U)(a*)(a*?)", "aaa", "|aaa"),
         ("(a+)(a{1,2}?)(a*)", "aaaa", "aaa|a|"),
-        # Of a repeated group the last round counts that took a character.
+        # The capture of a repeated group is that of the last repetition that consumed a character.
         ("(a|b)*", "ab", "b"),
         ("(|a)*", "aa", "a"),
         ("(a|)+", "aa", "a"),
         ("(a*)+", "aa", "aa"),
         ("(?:(a)|(b))+", "ab", "a|b"),
-        # A dot matches line feeds, unless that is switched off.
+        # A dot matches line feeds, unless the flag is cleared.
         ("(.*)", "a\nb", "a\nb"),
         ("(?-s)(.*)", "a\nb", None),
         ("(a$)?.*", "a\n", ""),
@@ -78,17 +78,17 @@ def test_a_label_that_is_not_there_is_empty_and_an_empty_result_deletes() -> Non
         (r"(?i)(\p{Greek}+)", "\u00b5", "\u00b5"),
         ("([]a]+)", "a]", "a]"),
         ("([a-]+)", "-a", "-a"),
-        # Case by Unicode, one character for one.
+        # Unicode's simple case folding.
         ("(?i)(k+)(s+)", "kK\u212asS\u017f", "kK\u212a|sS\u017f"),
         ("(?i:[^k]+)", "\u212a", None),
         ("(?i)(straße)", "STRASSE", None),
-        # What is escaped, and braces that are no repetition.
+        # Escapes, and braces that are not a repetition.
         (r"(\Qa.b*\E)(\x41\x{e4}\101)", "a.b*AäA", "a.b*|AäA"),
         ("(a{,2})", "a{,2}", "a{,2}"),
         ("((?:a{2}){2})(a*)", "aaaaa", "aaaa|a"),
         # The expression is put between ^(?s: and )$ as text.
         ("a)|(b", "xb", "b"),
-        # Nothing is slow, though there are very many ways to match.
+        # The time is linear, even if there are very many ways to match.
         ("((a+)+)+b", "a" * 2000, None),
     ],
 )
@@ -102,7 +102,7 @@ def test_expressions_match_as_in_go(expression: str, text: str, groups: str | No
     [
         ("$1", "a"),
         ("${1}x", "ax"),
-        # A name is as long as can be.
+        # A name is as long as possible.
         ("$1x", ""),
         ("$1-$2", "a-b"),
         ("$0", "abc"),
@@ -118,7 +118,7 @@ def test_expressions_match_as_in_go(expression: str, text: str, groups: str | No
         ("$01", ""),
         ("$999999999999", ""),
         ("$name.$none.", "b.."),
-        # Of groups of one name the first that matched counts.
+        # Of several groups with one name, the first that matched is used.
         ("${twice}", "c"),
         ("ä$1ä", "ä"),
         ("ä${1}ä", "äaä"),
@@ -162,23 +162,23 @@ def test_replacements_are_read_as_in_go(replacement: str, result: str) -> None:
             r"[a-\d]",
         ),
         *(r"\p{Nonsense}", r"\pX"),
-        # Go takes these. We have bounds on depth and size, and Unicode classes by their exact names alone.
+        # Go accepts these. We limit depth and size, and Unicode classes need their exact names.
         *("(" * 200 + ")" * 200, ".{1000}" * 11, r"\p{greek}"),
     ],
 )
-def test_expressions_that_are_none_are_refused(expression: str) -> None:
+def test_invalid_expressions_are_rejected(expression: str) -> None:
     with pytest.raises(EvaluationError, match=r"invalid regular expression in label_replace\(\): ") as refused:
         label_replace(made({"s": "a"}), "t", "x", "s", expression)
     assert refused.value.message.endswith(expression)
     assert refused.value.remedy
 
 
-def test_a_class_that_is_not_known_is_named() -> None:
+def test_the_error_names_an_unknown_class() -> None:
     with pytest.raises(EvaluationError) as refused:
         label_replace(made({"s": "a"}), "t", "x", "s", r"a\p{Klingon}")
-    assert "'Klingon', which is neither a general category nor a script of Unicode" in refused.value.remedy
+    assert "unknown Unicode category or script 'Klingon'" in refused.value.remedy
 
 
-def test_a_target_that_is_no_label_is_refused() -> None:
+def test_an_invalid_target_label_is_rejected() -> None:
     with pytest.raises(EvaluationError, match=r"invalid destination label name in label_replace\(\): $"):
         label_replace(made({"s": "a"}), "", "x", "s", "a")

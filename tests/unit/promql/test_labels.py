@@ -1,4 +1,4 @@
-"""Label sets as columns, beside the same in plain Python."""
+"""Columns of label sets, compared with plain Python."""
 
 import random
 
@@ -60,7 +60,7 @@ def test_labels_are_kept_dropped_and_grouped_by_name(seed: int) -> None:
     kept = [{name: value for name, value in labels.items() if name in names} for labels in label_sets]
     rest = [{name: value for name, value in labels.items() if name not in names} for labels in label_sets]
     nameless = [{name: value for name, value in labels.items() if name != "__name__"} for labels in rest]
-    # Keys are in canonical order, which label sets made at random are not: as dictionaries they compare all the same.
+    # Keys are in canonical order, random label sets are not; they are compared as dictionaries.
     assert read(keeping(keys, names)) == kept
     assert read(without(keys, names)) == rest
     for is_without, expected in ((False, kept), (True, nameless)):
@@ -89,7 +89,7 @@ def test_keys_given_out_do_not_change_when_groups_are_added() -> None:
     assert read(before) == [{"a": "1"}]
 
 
-def test_functions_drop_what_says_what_the_metric_is() -> None:
+def test_functions_drop_the_metadata_labels() -> None:
     keys = made({"__name__": "m", "__type__": "counter", "__unit__": "s", "__other__": "o", "a": "1"}, {"a": "2"})
     assert read(without_name(keys)) == [{"__other__": "o", "a": "1"}, {"a": "2"}]
 
@@ -108,7 +108,7 @@ def test_sides_match_by_the_labels_of_on_and_by_all_but_name_and_those_of_ignori
     assert (one.tolist(), other.tolist()) == ([0, 0], [1, 1, 1])
 
 
-def test_a_label_set_that_is_there_twice_is_found_and_refused() -> None:
+def test_duplicate_label_sets_are_found_and_rejected() -> None:
     keys = made({"a": "1"}, {"a": "2"}, {"b": "1"}, {"a": "2"}, {"a": "1"}, {})
     assert first_duplicate(keys) == (1, 3)
     with pytest.raises(EvaluationError, match="vector cannot contain metrics with the same labelset"):

@@ -1,4 +1,4 @@
-"""Filters that the right side of `and` and `unless` takes over from the left side."""
+"""Matchers that are pushed from the left to the right side of `and` and `unless`."""
 
 from random import Random
 
@@ -12,10 +12,10 @@ from strandline.promql.evaluation.evaluator import FragmentValue
 from strandline.promql.evaluation.results import Result
 from strandline.promql.local import LocalEngine, split
 from strandline.promql.parser import parse
-from strandline.promql.plan.cutting import cut
 from strandline.promql.plan.fragments import AnyFragment
 from strandline.promql.plan.planning import plan
 from strandline.promql.plan.query_times import QueryTimes
+from strandline.promql.plan.splitting import split_plan
 from strandline.promql.printing import print_matcher
 from support.promql_expressions import ExpressionGenerator, Vocabulary
 
@@ -28,7 +28,7 @@ EXPRESSIONS = 300
 
 
 def pushed(text: str) -> list[str]:
-    """What is pushed to each selector, in the order in which they are read."""
+    """The matchers that are pushed to each selector, in the order of the fragments."""
     return [", ".join(map(print_matcher, one.pushed)) for one in prepare(text, NOW).fragments]
 
 
@@ -68,14 +68,14 @@ def pushed(text: str) -> list[str]:
         ("absent(a{x='1'}) and b", ["", ""]),
     ],
 )
-def test_the_right_side_takes_over_conditions_that_the_left_side_fulfils(text: str, expected: list[str]) -> None:
+def test_matchers_of_the_left_side_are_pushed_to_the_right_side(text: str, expected: list[str]) -> None:
     assert pushed(text) == expected
 
 
 @pytest.mark.parametrize(
     "right",
     [
-        # More series may be an error.
+        # Additional series may be an error.
         "b + c",
         "b * on (x) group_left c",
         "label_replace(b, 'y', '$1', 'x', '(.*)')",
@@ -86,14 +86,14 @@ def test_the_right_side_takes_over_conditions_that_the_left_side_fulfils(text: s
         "-{y='2'}",
         "abs(b or c)",
         "sum by (__name__, x) ({y='2'}) * 2",
-        # There is something to tell of a series, or of any.
+        # The function has an annotation about some or all series.
         "rate(b[5m])",
         "increase(b[5m])",
         "rate(b_total[5m:])",
         "quantile_over_time(2, b[5m])",
         "quantile by (x) (2, b)",
         "histogram_quantile(0.5, b)",
-        # Series of other labels count.
+        # Series with other labels matter, too.
         "absent(b)",
         "vector(scalar(b))",
         "sum by (y) (b)",
@@ -104,7 +104,7 @@ def test_the_right_side_takes_over_conditions_that_the_left_side_fulfils(text: s
         "count_values by (x) ('x', b)",
     ],
 )
-def test_nothing_is_pushed_where_an_error_a_note_or_another_series_depends_on_it(right: str) -> None:
+def test_nothing_is_pushed_where_an_error_an_annotation_or_another_series_depends_on_it(right: str) -> None:
     assert not any(pushed(f"a{{x='1'}} and {right}"))
 
 
@@ -124,7 +124,7 @@ def test_nothing_is_pushed_where_an_error_a_note_or_another_series_depends_on_it
         "abs(sum by (x) ({y='2'}))",
     ],
 )
-def test_filters_go_through_what_keeps_the_label_and_tells_nothing(right: str) -> None:
+def test_matchers_are_pushed_through_nodes_that_keep_the_label_and_have_no_annotations(right: str) -> None:
     assert pushed(f"a{{x='1'}} and {right}") == ["", 'x="1"']
 
 
@@ -142,7 +142,7 @@ WORDS = Vocabulary(
 
 
 def engine() -> LocalEngine:
-    """Over series that share labels, some of which lack one."""
+    """Series with common labels, some of which lack a label."""
     random = Random(3)  # noqa: S311 - the same each time
     series = []
     for metric in WORDS.metrics:
@@ -157,12 +157,12 @@ def engine() -> LocalEngine:
 
 def without_pushing(text: str, times: QueryTimes) -> Prepared:
     expression = parse(text)
-    parts = cut(plan(expression, times, query=text))
+    parts = split_plan(plan(expression, times, query=text))
     return Prepared(text, expression, times, parts.fragments, parts.rest)
 
 
 def outcome(engine: LocalEngine, prepared: Prepared) -> tuple[Result | str, bool]:
-    """What comes of a query, and whether anything was pushed."""
+    """The result of a query, and whether any matcher was pushed."""
     fetched, told = dict[AnyFragment, FragmentValue](), NONE
     try:
         for fragment in prepared.fragments:
@@ -186,8 +186,8 @@ def listed(result: Result) -> dict[bytes, tuple[list[int], bytes]]:
     }
 
 
-def test_random_expressions_have_the_same_answer_with_and_without_pushed_filters() -> None:
-    """Answers to the bit, messages of errors, and annotations."""
+def test_random_expressions_have_the_same_answer_with_and_without_pushed_matchers() -> None:
+    """Answers compared by their bits, error messages, and annotations."""
     local, narrowed, answered = engine(), 0, 0
     times = (NOW, QueryTimes(START - 5 * MINUTE, START + 10 * MINUTE, 3 * MINUTE))
     random = Random(20261119)  # noqa: S311 - the same each time

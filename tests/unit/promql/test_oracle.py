@@ -1,4 +1,4 @@
-"""Answers beside those of a real Prometheus 3.15, with the series split over 1, 2 and 5 shards in turn."""
+"""Answers, compared with those of a real Prometheus 3.15, with the series divided into 1, 2 and 5 shards."""
 
 from collections.abc import Sequence
 from itertools import cycle
@@ -38,7 +38,7 @@ def test_a_thousand_answers_are_those_of_prometheus() -> None:
 
 
 def in_process(cases: Sequence[Case]) -> list[Case]:
-    """Those that are not about parameters of HTTP alone."""
+    """The cases that do not only concern HTTP parameters."""
     return [
         case
         for case in cases
@@ -97,7 +97,7 @@ def answered(engine: LocalEngine, case: Case) -> tuple[int, dict[str, Any]]:
 
 
 def plain(result: Result) -> Any:
-    """As JSON would be read."""
+    """As parsed from JSON."""
     match result.kind:
         case ValueType.STRING:
             return [result.time / 1000, result.text]

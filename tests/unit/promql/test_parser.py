@@ -1,4 +1,4 @@
-"""Text to trees: what is read as what, and what is refused in which words at which place."""
+"""The parser: trees, and error messages with their positions."""
 
 import math
 
@@ -39,7 +39,7 @@ def name_of(metric: str) -> Matcher:
     return Matcher("__name__", MatchOp.EQUAL, metric)
 
 
-# Each with all its parentheses: what binds what is seen by the places of those that were put in.
+# Each with all its parentheses: those that were added show the precedence.
 @pytest.mark.parametrize(
     ("query", "grouped"),
     [
@@ -178,7 +178,7 @@ def test_modifiers_belong_to_the_selector_and_its_span_grows_with_them():
 
 
 @pytest.mark.parametrize("moment", ["9223372036854775808e-1", "9e18", "-9.2e18"])
-def test_moments_beyond_64_bits_of_milliseconds_are_cut(moment):
+def test_timestamps_beyond_64_bits_of_milliseconds_are_clamped(moment):
     selector = parse(f"up @ {moment}")
     assert isinstance(selector, VectorSelector)
     assert isinstance(selector.at, int)
@@ -186,7 +186,7 @@ def test_moments_beyond_64_bits_of_milliseconds_are_cut(moment):
 
 
 @pytest.mark.parametrize("query", ["sum by (a, 'b c',) (x)", 'SUM(x) BY (a, "b c")', "sum by(a,`b c`)(x)"])
-def test_groupings_stand_before_or_behind(query):
+def test_groupings_may_be_before_or_after_the_arguments(query):
     aggregation = parse(query)
     assert isinstance(aggregation, Aggregation)
     assert (aggregation.aggregator, aggregation.labels, aggregation.is_without) == (Aggregator.SUM, ("a", "b c"), False)
@@ -219,13 +219,13 @@ def test_parameters_of_aggregations_come_first():
         ("a </ 1", None),
     ],
 )
-def test_matching_is_there_between_vectors(query, matching):
+def test_operators_between_vectors_have_a_matching(query, matching):
     binary = parse(query)
     assert isinstance(binary, Binary)
     assert binary.matching == matching
 
 
-def test_calls_have_their_function_and_the_place_of_the_whole():
+def test_calls_have_their_function_and_the_position_of_the_complete_call():
     call = parse(" round( up , 0.5 ) ")
     assert isinstance(call, Call)
     assert (call.function.name, len(call.arguments), call.span) == ("round", 2, Span(1, 18))
@@ -261,7 +261,7 @@ def test_positions_count_characters_and_errors_lines_and_columns():
     assert str(error) == "3:4: parse error: unexpected character: '}'"
 
 
-def test_an_empty_query_has_no_place():
+def test_an_empty_query_has_no_position():
     with pytest.raises(ParseError, match=r"^unknown position: parse error: no expression found in input$"):
         parse("")
 
@@ -289,7 +289,7 @@ def test_deep_nesting_is_refused_and_never_a_crash(opening, closing):
 
 
 @pytest.mark.parametrize(("opening", "closing"), NESTINGS)
-def test_the_deepest_tree_that_is_accepted_can_be_worked_on(opening, closing):
+def test_the_deepest_accepted_tree_can_be_processed(opening, closing):
     def accepted(levels: int) -> Expression | None:
         try:
             return parse(nested(opening, closing, levels))
@@ -317,7 +317,7 @@ def test_chains_of_operators_count_as_levels(separator):
 
 
 @pytest.mark.parametrize("duration", [("(", "5m", ")"), ("-", "step()", ""), ("1m + (", "5m", ")"), ("2 ^ ", "2", "")])
-def test_durations_are_bounded_too(duration):
+def test_nested_durations_are_limited(duration):
     opening, inner, closing = duration
     with pytest.raises(ParseError, match="levels"):
         parse(f"up[{opening * 3000}{inner}{closing * 3000}]")
@@ -325,7 +325,7 @@ def test_durations_are_bounded_too(duration):
         parse(f"up offset {opening * 3000}{inner}{closing * 3000}")
 
 
-def test_chains_of_durations_are_bounded():
+def test_chains_of_durations_are_limited():
     with pytest.raises(ParseError, match="levels"):
         parse(f"up[{'+'.join(['1m'] * 1000)}]")
 

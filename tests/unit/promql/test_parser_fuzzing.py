@@ -1,4 +1,4 @@
-"""Whatever the text is, there is a tree or a `ParseError`, and nothing else."""
+"""For any text, the parser returns a tree or raises `ParseError`."""
 
 from random import Random
 
@@ -50,7 +50,7 @@ def test_long_random_bytes():
 
 
 def test_long_random_tokens():
-    """At random they end within a few; with one that fits, most of the time, parsers come further."""
+    """Mostly plausible tokens: with random ones, parsing would fail after a few tokens."""
     random = Random(6)  # noqa: S311
     for _ in range(LONG):
         parse_or_refuse("".join(random.choices(PIECES, k=LENGTH))[:LENGTH])
@@ -60,8 +60,8 @@ def test_long_random_tokens():
         parse_or_refuse(text[:LENGTH])
 
 
-def test_long_expressions_with_something_changed():
-    """Most of these are read to their ends."""
+def test_long_expressions_with_a_random_change():
+    """Most of these are parsed to the end."""
     random = Random(7)  # noqa: S311
     pool = list(expressions(seed=8, count=300, depth=1))
     for _ in range(LONG // 10):
@@ -70,7 +70,7 @@ def test_long_expressions_with_something_changed():
         parse_or_refuse(f"label_join({query[:start]}{random.choice(PIECES)}{query[start:]})")
 
 
-def test_expressions_with_something_changed():
+def test_expressions_with_a_random_change():
     random = Random(3)  # noqa: S311
     pool = list(expressions(seed=4, count=2000, depth=2))
     parsed = 0
@@ -81,5 +81,5 @@ def test_expressions_with_something_changed():
         change = random.randrange(3)
         inserted = random.choice(PIECES) if change else query[end : end + random.randrange(9)]
         parsed += parse_or_refuse(query[:start] + inserted + query[end:])
-    # Otherwise it would be a test of the first characters only.
+    # Otherwise the test would only cover the first characters.
     assert MUTATIONS // 20 < parsed < MUTATIONS // 2

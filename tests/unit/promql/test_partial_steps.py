@@ -1,4 +1,4 @@
-"""Results that were cut to some steps and joined with others are those of all steps."""
+"""Results that are sliced and joined by steps equal the results over all steps."""
 
 from random import Random
 
@@ -8,7 +8,7 @@ import pytest
 from strandline.index.documents import encode_part_key
 from strandline.index.key_bytes import KeyBytes
 from strandline.promql.engine import prepare
-from strandline.promql.evaluation.partial_steps import bytes_of, cells_in, cut_steps, join_steps
+from strandline.promql.evaluation.partial_steps import bytes_of, cells_in, join_steps, slice_steps
 from strandline.promql.evaluation.partials import Partial, evaluate_partial, merged
 from strandline.promql.plan.fragments import Fragment
 from strandline.promql.plan.query_times import QueryTimes
@@ -46,7 +46,7 @@ QUERIES = (
 
 
 def samples(draw: Random) -> Samples:
-    """Of series that come and go. Whole numbers, so that sums are exact."""
+    """Samples of series with gaps. Integers, so that sums are exact."""
     keys, times, values, first = [], [], [], [0]
     for number in range(draw.randrange(1, 9)):
         labels = {"__name__": draw.choice(["m", "m", "n_total"]), "x": str(number % 3), "y": str(number)}
@@ -69,7 +69,7 @@ def evaluated(text: str, held: Samples, first: int, count: int) -> tuple[Fragmen
 
 
 def finished(fragment: Fragment, partial: Partial) -> tuple[dict[bytes, list[int]], list[str]]:
-    """What becomes of it, by series and as bits."""
+    """The result by series, as bits."""
     vector, told = merged(fragment, [partial])
     rows = {vector.keys.key(place): row.view(np.int64).tolist() for place, row in enumerate(vector.values)}
     assert len(rows) == len(vector.keys)
@@ -83,9 +83,9 @@ def test_steps_from_several_results_are_those_of_one(text: str) -> None:
         held = samples(draw)
         whole, expected = evaluated(text, held, 5, STEPS)
         part, alone = evaluated(text, held, 5, STEPS - 5)
-        # An earlier range, alone and moved on, once or in two turns.
+        # An earlier range, alone and moved, once or twice.
         _, earlier = evaluated(text, held, 0, STEPS)
-        assert finished(part, cut_steps(part, earlier, 5)) == finished(part, alone)
+        assert finished(part, slice_steps(part, earlier, 5)) == finished(part, alone)
         once = join_steps(whole, earlier, 5, evaluated(text, held, STEPS, 5)[1])
         assert finished(whole, once) == finished(whole, expected)
         between, _ = evaluated(text, held, 2, STEPS)
@@ -94,7 +94,7 @@ def test_steps_from_several_results_are_those_of_one(text: str) -> None:
         assert finished(whole, twice) == finished(whole, expected)
 
 
-def test_what_has_no_sample_any_more_takes_no_memory() -> None:
+def test_series_without_remaining_samples_take_no_memory() -> None:
     draw = Random(1)  # noqa: S311 - the same each time
     for text in QUERIES:
         held = samples(draw)

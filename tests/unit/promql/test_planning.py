@@ -1,4 +1,4 @@
-"""What of a query is read and evaluated, and how often."""
+"""Plans: what a query reads and evaluates, and how often."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def only_fragment(text: str, times: QueryTimes = RANGE) -> Fragment:
 @pytest.mark.parametrize(
     ("text", "steps"), [("m @ 1.5", 1), ("sum(rate(m[5m] @ end()))", 1), ("max_over_time(m[1h:] @ 0)", 60)]
 )
-def test_what_is_the_same_at_every_step_is_evaluated_once(text: str, steps: int) -> None:
+def test_step_invariant_expressions_are_evaluated_once(text: str, steps: int) -> None:
     rest = prepare(text, RANGE).rest
     assert isinstance(rest, nodes.Repeat)
     assert rest.count == RANGE.grid.count
@@ -33,7 +33,7 @@ def test_what_is_the_same_at_every_step_is_evaluated_once(text: str, steps: int)
 
 
 @pytest.mark.parametrize("text", ["m", "time() - m @ 0 + m", "predict_linear(m[5m] @ 0, 60)"])
-def test_what_may_change_from_step_to_step_is_evaluated_at_each(text: str) -> None:
+def test_other_expressions_are_evaluated_at_each_step(text: str) -> None:
     prepared = prepare(text, RANGE)
     assert not isinstance(prepared.rest, nodes.Repeat)
     counts = [one.ends.count for one in prepared.fragments if isinstance(one, Fragment)]
@@ -47,25 +47,25 @@ def test_equal_selectors_are_read_once() -> None:
 @pytest.mark.parametrize(
     ("text", "first"), [("m", 5 * MINUTE), ("rate(m[7m])", 7 * MINUTE), ("m offset 2m", 7 * MINUTE)]
 )
-def test_a_fragment_reads_from_behind_the_beginning_of_its_first_window(text: str, first: int) -> None:
+def test_a_fragment_reads_samples_after_the_start_of_its_first_window(text: str, first: int) -> None:
     assert only_fragment(text).first == START - first + 1
 
 
-def test_raw_samples_are_read_from_behind_the_beginning_of_the_range() -> None:
+def test_raw_samples_are_read_after_the_start_of_the_range() -> None:
     assert [type(one) for one in prepare("m[5m]", NOW).fragments] == [SamplesFragment]
     assert [(one.first, one.last) for one in prepare("m[5m] offset 1m", NOW).fragments] == [
         (START - 6 * MINUTE + 1, START - MINUTE)
     ]
 
 
-def test_steps_of_a_subquery_are_multiples_of_its_own_step_behind_the_beginning_of_its_range() -> None:
+def test_steps_of_a_subquery_are_multiples_of_its_step_after_the_start_of_its_range() -> None:
     # Both ends are multiples: only the right one is a step.
-    assert only_fragment("max_over_time(m[10m:1m])", NOW).ends.moments().tolist() == [
+    assert only_fragment("max_over_time(m[10m:1m])", NOW).ends.timestamps().tolist() == [
         START - 9 * MINUTE + at * MINUTE for at in range(10)
     ]
     shifted = QueryTimes.instant(START + 10_000)
     np.testing.assert_array_equal(
-        only_fragment("max_over_time(m[3m:1m])", shifted).ends.moments(), START - np.array([2, 1, 0]) * MINUTE
+        only_fragment("max_over_time(m[3m:1m])", shifted).ends.timestamps(), START - np.array([2, 1, 0]) * MINUTE
     )
 
 
@@ -89,6 +89,6 @@ def test_constants_are_known_before_anything_is_read() -> None:
         ("topk(scalar(m), m)", False),
     ],
 )
-def test_shards_aggregate_where_no_two_series_can_have_become_equal(text: str, *, is_whole: bool) -> None:
-    """Two series that differ in nothing but their names may lie in two shards."""
+def test_shards_aggregate_where_series_are_distinct_without_names(text: str, *, is_whole: bool) -> None:
+    """Two series that differ only in their names may be in different shards."""
     assert isinstance(prepare(text, NOW).rest, nodes.Fetched) is is_whole

@@ -1,4 +1,4 @@
-"""Trees back to text: on one line, and broken into lines."""
+"""Formatting of trees: on one line, and broken into lines."""
 
 import dataclasses
 from enum import Enum
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.unit
 
 
 def shape(value):
-    """A tree without places in the text, matchers in one order, and durations told by their length alone. A plus is
-    left out: infinity is printed with one.
+    """A tree without positions, with sorted matchers, and with durations as their lengths. A plus is omitted, because
+    infinity is printed with one.
     """
     if isinstance(value, DurationNumber):
         return value.seconds
@@ -116,7 +116,7 @@ def test_a_line_has_at_most_a_hundred_bytes():
     assert "\n" in format_query(parse(f"abs({{'{'ü' * 50}'}})"))
 
 
-def test_subqueries_keep_their_brackets_behind_the_last_line():
+def test_subqueries_have_their_brackets_after_the_last_line():
     query = f"max_over_time(sum without (a) ({LONG} + {LONG} + {LONG})[1h:5m] offset 1d)"
     assert format_query(parse(query)).splitlines() == [
         "max_over_time(",

@@ -17,7 +17,7 @@ def test_a_query_is_parsed_once():
     assert cache.parse("sum(up)") is cache.parse("sum(up)")
 
 
-def test_the_one_that_was_not_asked_for_longest_is_dropped():
+def test_the_least_recently_used_query_is_evicted():
     cache = QueryCache(max_queries=2)
     first, second = cache.parse("a"), cache.parse("b")
     assert cache.parse("a") is first
@@ -27,7 +27,7 @@ def test_the_one_that_was_not_asked_for_longest_is_dropped():
     assert len(cache) == 2
 
 
-def test_long_queries_drop_many_and_the_longest_is_not_kept():
+def test_long_queries_evict_several_and_queries_above_the_limit_are_not_cached():
     cache = QueryCache(max_characters=10)
     kept = cache.parse("aaaa"), cache.parse("bbbb")
     assert (cache.parse("aaaa"), cache.parse("bbbb")) == kept
@@ -37,7 +37,7 @@ def test_long_queries_drop_many_and_the_longest_is_not_kept():
     assert len(cache) == 1
 
 
-def test_faults_are_raised_each_time_and_not_kept():
+def test_errors_are_raised_each_time_and_not_cached():
     cache = QueryCache()
     for _ in range(2):
         with pytest.raises(ParseError):

@@ -1,4 +1,4 @@
-"""The page about PromQL has the tables that the parser uses."""
+"""docs/promql.md contains the tables that the parser uses."""
 
 from pathlib import Path
 

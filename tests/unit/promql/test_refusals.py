@@ -1,4 +1,4 @@
-"""What is refused, in the words and at the places of Prometheus 3.15."""
+"""Rejected queries, with the error messages and positions of Prometheus 3.15."""
 
 import pytest
 
@@ -200,7 +200,7 @@ FLAGGED = [
 
 
 @pytest.mark.parametrize(("query", "message"), SYNTAX + BRACES + STRINGS + NUMBERS + MODIFIERS + TYPES + FLAGGED)
-def test_faults_are_reported_as_prometheus_does(query, message):
+def test_errors_are_those_of_prometheus(query, message):
     assert refusal(query) == message
 
 
@@ -210,11 +210,11 @@ def test_experimental_functions_are_refused_by_name(name):
 
 
 @pytest.mark.parametrize("expression", ["(", "a**", "[z-a]", "(?=a)", r"\\8", "a{2,1}"])
-def test_regular_expressions_that_are_not_re2s_are_refused(expression):
+def test_regular_expressions_that_re2_rejects_are_rejected(expression):
     assert refusal(f'up{{a!="b", job=~"{expression}"}}').startswith("1:12: parse error: error parsing regexp: job=~")
 
 
-def test_the_first_fault_counts():
+def test_the_first_error_is_reported():
     assert refusal("nosuch(a) + 'b") == '1:1: parse error: unknown function with name "nosuch"'
     assert refusal("nosuch(a, 'b") == "1:11: parse error: unterminated quoted string"
     assert refusal("abs(5) + }") == "1:10: parse error: unexpected character: '}'"

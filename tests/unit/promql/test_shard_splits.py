@@ -1,4 +1,4 @@
-"""Random expressions give the same answers however series are split over shards."""
+"""Random expressions have the same answers for any number of shards."""
 
 from random import Random
 
@@ -25,7 +25,7 @@ EXPRESSIONS = 400
 
 
 def engines() -> dict[int, LocalEngine]:
-    """Whole numbers, so that sums are exact in any order."""
+    """Integers, so that sums are exact in any order."""
     random = Random(7)  # noqa: S311 - the same each time
     series = []
     for metric in WORDS.metrics:
@@ -63,13 +63,13 @@ def listed(result: Result) -> dict[bytes, tuple[list[int], np.ndarray]]:
 
 def test_random_expressions_have_the_same_answer_over_1_2_and_5_shards() -> None:
     found = engines()
-    moments = (
+    timestamps = (
         QueryTimes.instant(START + 25 * MINUTE),
         QueryTimes(START + 20 * MINUTE, START + 38 * MINUTE, 3 * MINUTE),
     )
     answered = 0
     for number, text in enumerate(expressions(20261118, EXPRESSIONS, words=WORDS, depth=4)):
-        times = moments[number % 2]
+        times = timestamps[number % 2]
         one, *others = (outcome(engine, text, times) for engine in found.values())
         for other in others:
             if not isinstance(one, Result) or not isinstance(other, Result):

@@ -1,4 +1,4 @@
-"""Equal values in topk and bottomk: which series stay, and in which order they come."""
+"""Equal values in topk and bottomk: which series are kept, and their order."""
 
 from math import isnan, nan
 from random import Random
@@ -41,7 +41,7 @@ def is_there(value: float) -> bool:
 
 
 def best(rows: Rows, spec: AggregationSpec, limit: int) -> list[list[Series]]:
-    """By the rule: at each step the best of each group, the best first; of equal ones the one with the first name."""
+    """The definition: at each step the best of each group, best first; of equal ones, the one with the first name."""
     sign = 1 if spec.aggregator is Aggregator.BOTTOMK else -1
     found = []
     for step in range(len(next(iter(rows.values())))):
@@ -75,7 +75,7 @@ def series_of(found: Vector) -> list[Series]:
 
 @pytest.mark.parametrize(("aggregator", "steps"), RANKINGS)
 def test_which_of_equal_series_stay_does_not_depend_on_how_they_are_split(aggregator: Aggregator, steps: int) -> None:
-    """In blocks that come in any order, over 1, 2 and 5 shards."""
+    """In blocks in random order, with 1, 2 and 5 shards."""
     random = Random(20261119)  # noqa: S311 - the same each time
     for _ in range(60):
         rows, limit = some_rows(random, steps), random.randrange(1, 6)

@@ -1,4 +1,4 @@
-"""The tree as JSON, which has to have Prometheus' names."""
+"""The tree as JSON, with Prometheus' names."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The table of Unicode's scripts, beside what Python knows of characters."""
+"""The table of Unicode scripts, compared with Python's character data."""
 
 import configparser
 import unicodedata
@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).parents[3]
 def test_every_assigned_character_has_one_script() -> None:
     ranges = sorted(run for name in script_names() for run in script(name) or ())
     assert all(last < first for (_, last), (first, _) in pairwise(ranges))
-    # Of newer characters Python knows nothing yet. Surrogates and private characters belong to no script.
+    # Python does not know newer characters. Surrogates and private characters belong to no script.
     of_scripts = joined(ranges)
     for kind in ("L", "M", "N", "P", "S", "Z", "Cc", "Cf"):
         for first, last in category(kind) or ():
@@ -35,7 +35,7 @@ def test_the_letters_of_a_script_are_those_that_are_named_after_it(name: str) ->
             assert is_named <= is_in, hex(code)
 
 
-def test_a_name_that_no_script_has_gives_nothing() -> None:
+def test_an_unknown_script_is_none() -> None:
     assert script("Klingon") is None
     assert script("") is None
 

@@ -40,14 +40,14 @@ MINUTE = 60_000
 
 
 def keys_of(count: int) -> KeyBytes:
-    """Windows do not look at keys."""
+    """Windows do not read keys."""
     return KeyBytes(np.zeros(count + 1, dtype=np.int64), np.zeros(0, dtype=np.uint8))
 
 
 def samples(*series: list[tuple[int, float]]) -> Samples:
     first_sample = np.cumsum([0, *map(len, series)], dtype=np.int64)
     time = np.array([time for one in series for time, _ in one], dtype=np.int64)
-    # Through bits, for a stale marker is a signalling NaN.
+    # Through bits, because a staleness marker is a signalling NaN.
     bits = [np.float64(value).view(np.int64) for one in series for _, value in one]
     return Samples(keys_of(len(series)), first_sample, time, np.array(bits, dtype=np.int64).view(np.float64))
 
@@ -85,7 +85,7 @@ NUMBERS = [
 
 
 def random_world(seed: int) -> World:
-    """Series with gaps, resets and odd values, and windows that overlap, touch or leave gaps."""
+    """Series with gaps, resets and special values, and windows that overlap, are adjacent or have gaps."""
     random = np.random.default_rng(seed)
     series = []
     for _ in range(6):
@@ -118,7 +118,7 @@ def test_windows_agree_with_the_reference(name: str) -> None:
         world = random_world(seed)
         parameters = (world.parameter,) if WINDOW_FUNCTIONS[name].parameters else ()
         found = evaluate_window(name, samples(*world.series), world.grid, world.length, parameters)
-        for at, end in enumerate(world.grid.moments()):
+        for at, end in enumerate(world.grid.timestamps()):
             for place, one in enumerate(world.series):
                 window = reference.window_of(one, int(end), world.length)
                 expected = reference.evaluate(name, window, int(end), world.length, float(world.parameter[at]))
@@ -130,7 +130,7 @@ def test_windows_agree_with_the_reference(name: str) -> None:
     assert compared > 500
 
 
-def test_every_function_over_a_range_is_there() -> None:
+def test_the_table_contains_every_function_over_a_range() -> None:
     over_ranges = {
         function.name: len(function.parameters) - 1
         for function in FUNCTIONS.values()
@@ -150,7 +150,7 @@ def test_a_window_is_left_open() -> None:
     assert one_window("idelta", series, 2 * MINUTE, MINUTE + 1) == 2.0
 
 
-def test_a_large_sample_leaves_nothing_behind_in_later_windows() -> None:
+def test_a_large_sample_does_not_affect_later_windows() -> None:
     series = samples(every_15_s(1e16, 1.0, 1.0, 1.0, 1.0))
     grid = Grid(45_000, 15_000, 3)
     assert evaluate_window("sum_over_time", series, grid, 45_000).tolist() == [[1e16 + 2, 3.0, 3.0]]
@@ -210,7 +210,7 @@ def test_a_series_that_begins_or_ends_in_the_window_is_extended_by_half_an_inter
         (-0.1, (1.0,), -INF),
         (1.1, (1.0,), INF),
         (NAN, (1.0,), NAN),
-        # Even a weight of nothing multiplies infinity.
+        # A weight of 0 is multiplied with infinity, too.
         (0.0, (INF, INF), NAN),
     ],
 )
@@ -219,13 +219,13 @@ def test_nan_sorts_first_in_a_quantile(quantile: float, values: tuple[float, ...
     assert found == pytest.approx(expected, nan_ok=True)
 
 
-def test_predict_linear_counts_from_the_steps_of_the_query_where_an_offset_moved_the_windows() -> None:
+def test_predict_linear_starts_at_the_evaluation_timestamp_even_with_an_offset() -> None:
     line = samples(every_15_s(1.0, 2.0, 3.0, 4.0))
     ends = Grid(60_000, 15_000, 2)
     hour = (np.full(2, 3_600.0),)
     here = evaluate_window("predict_linear", line, ends, MINUTE, hour)
     assert here[0] == pytest.approx([244.0, 245.0])
-    moved = evaluate_window("predict_linear", line, ends, MINUTE, hour, moments=ends.moments() + 30_000)
+    moved = evaluate_window("predict_linear", line, ends, MINUTE, hour, timestamps=ends.timestamps() + 30_000)
     assert moved[0] == pytest.approx([246.0, 247.0])
 
 
@@ -236,11 +236,11 @@ def test_a_parameter_may_change_from_step_to_step() -> None:
 
 
 def test_a_function_with_the_wrong_number_of_parameters_is_refused() -> None:
-    with pytest.raises(ValueError, match="quantile_over_time takes 1 parameters beside its range, not 0"):
+    with pytest.raises(ValueError, match="quantile_over_time takes 1 parameters besides its range, not 0"):
         evaluate_window("quantile_over_time", samples([]), Grid(0, 1, 1), MINUTE)
 
 
-def test_a_grid_without_steps_gives_no_columns() -> None:
+def test_a_grid_without_steps_has_no_columns() -> None:
     series = samples(every_15_s(1.0, 2.0))
     assert evaluate_window("stddev_over_time", series, Grid(0, MINUTE, 0), MINUTE).shape == (1, 0)
     assert latest(series, Grid(0, MINUTE, 0), MINUTE).shape == (1, 0)

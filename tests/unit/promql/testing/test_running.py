@@ -1,4 +1,4 @@
-"""What becomes of the evaluations of a test script."""
+"""The findings for the evaluations of a test script."""
 
 from collections import Counter
 from pathlib import Path
@@ -27,7 +27,7 @@ def only(evaluation: str, *, loaded: str = LOADED) -> Finding:
     return found
 
 
-def test_our_own_script_passes() -> None:
+def test_the_example_script_passes() -> None:
     findings = list(run(parse_script(SCRIPT.read_text(encoding="utf-8"))))
     assert [(one.line, one.reason, one.variant) for one in findings if one.outcome is Outcome.FAILED] == []
     skipped = {one.query: one.reason for one in findings if one.outcome is Outcome.SKIPPED}
@@ -40,25 +40,25 @@ def test_our_own_script_passes() -> None:
     [
         ("eval instant at 2m g\n g 4", "expected 4 for g, got 3"),
         ("eval instant at 2m g", "unexpected series g with 3@120s"),
-        ("eval instant at 2m g\n g 3\n h 1", "expected series h, which is not there"),
+        ("eval instant at 2m g\n g 3\n h 1", "expected series h is missing"),
         ("eval instant at 2m g\n 3", "expected the scalar 3, got an instant vector"),
         ("eval instant at 2m g\n expect string '3'", 'expected the string "3", got an instant vector'),
         ("eval instant at 2m 3\n g 3", "expected a vector, got the scalar 3"),
         ("eval instant at 2m 3\n 4", "expected the scalar 4, got 3"),
         ("eval instant at 2m 'a'\n expect string 'b'", 'expected the string "b", got "a"'),
-        ("eval instant at 2m g[5m]", "got a range vector; write expect range vector if that is right"),
+        ("eval instant at 2m g[5m]", "got a range vector; write expect range vector if this is expected"),
         (
             "eval range from 0 to 3m step 1m g\n g 1 2 3 3",
             "g: expected 1@0s 2@60s 3@120s 3@180s, got 1@0s 2@60s 3@120s",
         ),
         ("eval range from 0 to 2m step 1m g\n g 1 5 3", "g: expected 5 at 60s, got 2"),
         ("eval range from 0 to 1m step 1m g\n g 1 2 3", "g: expected 3 values, but there are only 2 steps"),
-        ("eval range from 0 to 1m step 1m g\n expect ordered\n g 1 2", "expected an order, but"),
+        ("eval range from 0 to 1m step 1m g\n expect ordered\n g 1 2", "expect ordered has no effect"),
         (
             'eval instant at 1m sort(c_total)\n expect ordered\n c_total{x="b"} 120\n c_total{x="a"} 60',
-            'expected c_total{x="b"} at place 1, got c_total{x="a"}',
+            'expected c_total{x="b"} at position 1, got c_total{x="a"}',
         ),
-        ("eval instant at 2m g\n expect fail", "expected to fail with any message, but there is a result"),
+        ("eval instant at 2m g\n expect fail", "expected to fail with any message, but the query succeeded"),
         ("eval instant at 2m g +\n g 3", "1:4: parse error: unexpected end of input"),
         ("eval instant at 2m c_total * on () c_total\n expect fail msg: x", "expected to fail with 'x', got: "),
         ("eval instant at 2m g\n expect warn\n g 3", "expected warning any message, got none"),
@@ -69,7 +69,7 @@ def test_our_own_script_passes() -> None:
         ("eval instant at 2m rate(g[2m])\n expect info msg: x\n {} 0.0166667", "expected info 'x', got PromQL info"),
     ],
 )
-def test_what_differs_is_told(evaluation: str, reason: str) -> None:
+def test_differences_are_reported(evaluation: str, reason: str) -> None:
     found = only(evaluation)
     assert found.outcome is Outcome.FAILED
     assert found.reason.startswith(reason)
@@ -85,7 +85,7 @@ def test_values_may_differ_by_a_millionth_of_their_sum() -> None:
     assert not is_close(float("nan"), float(STALE))
 
 
-def test_an_evaluation_that_needs_a_feature_flag_is_skipped_even_if_it_shall_fail() -> None:
+def test_an_evaluation_that_needs_a_feature_flag_is_skipped_even_if_it_expects_a_failure() -> None:
     for expected in ("{} 1", "expect fail"):
         found = only(f"eval instant at 2m mad_over_time(g[2m])\n {expected}")
         assert (found.outcome, found.reason) == (Outcome.SKIPPED, FEATURE_FLAG)
@@ -93,7 +93,7 @@ def test_an_evaluation_that_needs_a_feature_flag_is_skipped_even_if_it_shall_fai
     assert refused.outcome is Outcome.PASSED, "the script asks for the refusal"
 
 
-def test_histograms_matter_only_to_what_reads_them() -> None:
+def test_only_evaluations_that_read_native_histograms_are_skipped() -> None:
     loaded = "load 5m\n m 1 2 _ _ {{count:1}}\n\n"
     for evaluation, outcome in (
         ("eval instant at 5m m\n m 2", Outcome.PASSED),

@@ -1,11 +1,11 @@
-"""What test scripts may say, and what is wrong with others."""
+"""The format of test scripts, and errors in scripts."""
 
 import math
 
 import pytest
 
 from strandline.promql.plan.query_times import QueryTimes
-from strandline.promql.testing.commands import Annotated, Clear, Evaluation, Load, SeriesLine, Unsupported
+from strandline.promql.testing.commands import Clear, Evaluation, ExpectedAnnotations, Load, SeriesLine, Unsupported
 from strandline.promql.testing.errors import ScriptError
 from strandline.promql.testing.script_parser import parse_script
 from strandline.promql.testing.series_notation import parse_series
@@ -61,7 +61,7 @@ def test_labels_of_a_series_are_those_of_a_selector(written: str, labels: dict[s
     assert parse_series(written) == SeriesLine(labels, (1.0,))
 
 
-def test_histograms_keep_their_places_and_are_marked() -> None:
+def test_positions_of_native_histograms_are_recorded() -> None:
     found = parse_series("h 1 {{schema:1 sum:3 buckets:[5 10]}}x2 {{count:1}}+{{count:2}}x1 2")
     assert found == SeriesLine({"__name__": "h"}, (1, None, None, None, None, None, 2), (1, 2, 3, 4, 5))
 
@@ -81,13 +81,13 @@ def test_a_script_is_a_list_of_commands() -> None:
     assert list(ranged.points or ()) == [0, 20_000, 40_000, 60_000]
 
 
-def test_of_two_lines_for_a_series_in_a_load_the_last_counts() -> None:
+def test_of_two_lines_for_a_series_in_a_load_the_last_is_used() -> None:
     [load] = parse_script('load 1m\n a{x="1",y="2"} 1\n a{y="2",x="1"} 2')
     assert isinstance(load, Load)
     assert [one.values for one in load.series] == [(2,)]
 
 
-def test_what_strandline_lacks_is_noted_with_its_series() -> None:
+def test_unsupported_samples_are_recorded_with_their_series() -> None:
     [load] = parse_script('load_with_nhcb 1m\n s_bucket{le="1", a="b"} 1 2\n h 1 _ {{count:1}}\n c@st -1m\n c 1')
     assert isinstance(load, Load)
     assert load.unsupported == (
@@ -104,7 +104,7 @@ def test_expectations_are_read() -> None:
     ).expected
     assert found.is_ordered
     assert [str(one) for one in found.warnings.texts] == ["'one (1:2)'", "a match of 't.o'"]
-    assert found.infos == Annotated(none=True)
+    assert found.infos == ExpectedAnnotations(none=True)
     assert found.series == (SeriesLine({"__name__": "b"}, (2,)),)
     assert evaluation("eval instant at 0 1\n -0x10").expected.scalar == -16
     assert evaluation("eval instant at 0 'a'\n expect string `b\"`").expected.string == 'b"'
@@ -122,25 +122,25 @@ def test_expectations_are_read() -> None:
         ("load 1m\n\nload 1m\n a 1\n b 1y", 5, "'1y' is not a value"),
         ("load 1m\n a 1+2", 2, "has a step but no count"),
         ("load 1m\n a 1x99999999999999999999", 2, "more than 1,000,000 values"),
-        ('load 1m\n a{b=~"c"} 1', 2, "the label b of a series takes =, not =~"),
+        ('load 1m\n a{b=~"c"} 1', 2, "the label b of a series needs =, not =~"),
         ('load 1m\n a{b="c" 1', 2, "unexpected"),
-        ('load 1m\n a{__name__="c"} 1', 2, "__name__ is there twice"),
-        ("load 1m\n 5", 2, "does not begin with a series"),
-        ("load 1m\n a}5", 2, "unexpected '}5' behind the labels"),
+        ('load 1m\n a{__name__="c"} 1', 2, "duplicate label __name__"),
+        ("load 1m\n 5", 2, "does not start with a series"),
+        ("load 1m\n a}5", 2, "unexpected '}5' after the labels"),
         ("eval instant a", 1, "write: eval instant at TIME QUERY"),
         ("eval instant at 5 a", 1, "not a valid duration"),
         ("eval range from 2m to 1m step 1m a", 1, "the end \\(1m\\) is before the start \\(2m\\)"),
-        ("eval range from 0 to 1m step 0s a", 1, "the step must be above zero"),
+        ("eval range from 0 to 1m step 0s a", 1, "the step must be positive"),
         ("eval instant at 0 a\n a 1 2", 1, "has one value"),
         ("eval instant at 0 a\n expect warnings", 2, "write: expect fail"),
         ("eval instant at 0 a\n expect warn regex: (", 2, "not a regular expression"),
         ("eval instant at 0 a\n expect string abc", 2, "takes a string in quotes"),
-        ("eval instant at 0 a\n expect fail\n expect fail", 1, "fails only once"),
-        ("eval instant at 0 a\n expect info\n expect no_info", 1, "exclude each other"),
+        ("eval instant at 0 a\n expect fail\n expect fail", 1, "may have only one expect fail"),
+        ("eval instant at 0 a\n expect info\n expect no_info", 1, "mutually exclusive"),
         ("eval range from 0 to 0 step 1m a\n expect range vector from 0 to 1m step 1m", 2, "belongs to eval instant"),
     ],
 )
-def test_a_fault_is_told_with_its_line(script: str, line: int, fault: str) -> None:
+def test_errors_have_a_line_number(script: str, line: int, fault: str) -> None:
     with pytest.raises(ScriptError, match=fault) as caught:
         parse_script(script)
     assert caught.value.line == line

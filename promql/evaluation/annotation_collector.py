@@ -1,4 +1,4 @@
-"""What functions over ranges have to tell beside their values, collected block by block."""
+"""Collects the annotations of functions over range vectors, block by block."""
 
 import numpy as np
 
@@ -11,39 +11,39 @@ from strandline.promql.evaluation.rows import sample_counts
 from strandline.promql.labels import distinct_texts, label_values
 from strandline.promql.values import F64Matrix
 
-_OF_COUNTERS = frozenset({"rate", "increase"})
+_COUNTER_FUNCTIONS = frozenset({"rate", "increase"})
 _QUANTILE = "quantile_over_time"
 
 
-class Notes:
-    """Collects what a function tells. `name` is the metric's name if all series have the same."""
+class AnnotationCollector:
+    """Collects the annotations of one function. `name` is the metric name if all series have the same one."""
 
     def __init__(self, function: str, parameters: tuple[F64s, ...], name: str | None = None) -> None:
         self._quantiles = parameters[0] if function == _QUANTILE else None
         self._name = name
-        self._is_of_counters = function in _OF_COUNTERS and (name is None or not annotations.is_counter_name(name))
+        self._checks_names = function in _COUNTER_FUNCTIONS and (name is None or not annotations.is_counter_name(name))
         self._names: dict[str, None] = {}
-        self._invalid = NONE
+        self._invalid_quantiles = NONE
 
-    def see(self, values: F64Matrix, keys: KeyBytes | None = None) -> None:
-        """Rows were computed. `keys` are looked at unless the name is known."""
+    def collect(self, values: F64Matrix, keys: KeyBytes | None = None) -> None:
+        """Check a block of computed rows. `keys` are only needed if the metric name is not fixed."""
         if self._quantiles is not None:
-            self._invalid |= annotations.invalid_quantiles(self._quantiles, values)
-        if self._is_of_counters:
-            self._see_names(values, keys)
+            self._invalid_quantiles |= annotations.invalid_quantiles(self._quantiles, values)
+        if self._checks_names:
+            self._collect_names(values, keys)
 
-    def _see_names(self, values: F64Matrix, keys: KeyBytes | None) -> None:
+    def _collect_names(self, values: F64Matrix, keys: KeyBytes | None) -> None:
         rows = np.flatnonzero(sample_counts(values))
         if not len(rows):
             return
         if self._name is not None:
             self._names[self._name] = None
-            self._is_of_counters = False
+            self._checks_names = False
         elif keys is not None:
             names = label_values(take_keys(keys, rows), METRIC_NAME)
-            found = [names.text(place).decode() for place in distinct_texts(names)[1].tolist()]
+            found = [names.text(position).decode() for position in distinct_texts(names)[1].tolist()]
             self._names |= dict.fromkeys(name for name in found if not annotations.is_counter_name(name))
 
     def annotations(self) -> Annotations:
-        """All of it."""
-        return self._invalid | Annotations(annotations.possible_non_counter(name) for name in self._names)
+        """The annotations so far."""
+        return self._invalid_quantiles | Annotations(annotations.possible_non_counter(name) for name in self._names)
