@@ -87,7 +87,7 @@ class BulkBoard(LeaseBoard[BulkPart]):
                 return after
             job = self.job(job.job)
         raise JobContended(
-            f"{job.name} could not be changed: {ROUNDS} attempts met concurrent changes", remedy="Try again"
+            f"{job.name} could not be changed: {MAX_TRIES} attempts met concurrent changes", remedy="Try again"
         )
 
     def change_once(self, job: BulkJob, transition: Callable[[BulkJob], BulkJob]) -> BulkJob:

@@ -19,6 +19,7 @@ from strandline.jobs.rate import NO_THROTTLE, JobRates, Throttle
 from strandline.jobs.running import InProcessRunner, JobKind, LeasedPart, PartEnd, PartRunner, PartStopped, RunningPart
 from strandline.jobs.transitions import ENDED, has_work, is_announced, takes_parts
 from strandline.jobs.worker_leases import WorkerLeases
+from strandline.recovery.failure_tracking import Backoff
 from strandline.recovery.leasing import is_same_lease
 from strandline.store.bulk_jobs import BulkJob, BulkPart
 

@@ -19,7 +19,7 @@ class NotEnded(Fatal):
     exit_code = ExitCode.USAGE
 
 
-def request_stop(board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
+def request_job_stop(board: BulkBoard, name: str, wanted: Wanted, clock: Clock) -> JobStatus:
     """Request that a job is paused or cancelled: workers take no more of its parts.
 
     A planned or paused job has no leased parts and stops at once. For other jobs, `wanted` stays set until a worker has

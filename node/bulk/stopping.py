@@ -3,7 +3,7 @@
 from strandline.clock import Clock, wait_until
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import is_announced
-from strandline.node.bulk.changing import request_stop
+from strandline.node.bulk.changing import request_job_stop
 from strandline.node.bulk.opening import worker
 from strandline.node.bulk.reports import JobStatus
 from strandline.node.settings.sections import Settings
@@ -18,7 +18,7 @@ def stop_job(settings: Settings, board: BulkBoard, name: str, wanted: Wanted, cl
     now, the next worker retries it.
     """
     stopper = worker(settings, board, clock)
-    if request_stop(board, name, wanted, clock).wanted:
+    if request_job_stop(board, name, wanted, clock).wanted:
 
         def is_stopped() -> bool:
             stopper.step(name)

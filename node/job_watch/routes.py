@@ -62,7 +62,7 @@ class WatchedJobs(Protocol):
         ...
 
     async def request_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        """Request that a job is paused or cancelled, and return its status. Raises `NoSuchJob` and `InvalidTransition`."""
+        """Request that a job is paused or cancelled; return its status. Raises `NoSuchJob` and `InvalidTransition`."""
         ...
 
     async def resume(self, job: str) -> JobStatus:

@@ -11,7 +11,7 @@ from strandline.clock import Clock
 from strandline.errors import StrandlineError
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.transitions import ENDED, expire
-from strandline.node.bulk.changing import request_stop, resume_job
+from strandline.node.bulk.changing import request_job_stop, resume_job
 from strandline.node.bulk.reports import JobStatus, JobSummary
 from strandline.node.job_watch.figures import JobsFigures, updated_figures
 from strandline.node.job_watch.store_thread import StoreThread
@@ -100,8 +100,8 @@ class JobsWatch:
         return await self._thread.call(read)
 
     async def request_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        """Request that a job is paused or cancelled, and return its status. Raises `NoSuchJob` and `InvalidTransition`."""
-        return await self._changed(lambda board: request_stop(board, job, wanted, self._clock))
+        """Request that a job is paused or cancelled; return its status. Raises `NoSuchJob` and `InvalidTransition`."""
+        return await self._changed(lambda board: request_job_stop(board, job, wanted, self._clock))
 
     async def resume(self, job: str) -> JobStatus:
         """Resume a job, and return its status. Raises `NoSuchJob` and `InvalidTransition`."""

@@ -112,7 +112,7 @@ class CountedQueries:
             answer = await query
         except BaseException as error:
             self._figures.count_query(
-                ask, next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), FAILED)
+                kind, next((outcome for error_type, outcome in _OUTCOMES if isinstance(error, error_type)), FAILED)
             )
             raise
         series = len(answer.keys) if isinstance(answer, SeriesAnswer | SamplesAnswer | KeyPageAnswer) else 0

@@ -113,10 +113,8 @@ def settle_offsets(
         view.committed(write)
     lost_to = None
     if isinstance(decision, RecordLoss):
-        lost_to = decision.behind
-        _LOG.warning(
-            "an accepted loss is recorded", shard=str(options.shard), first=decision.first, end=decision.behind
-        )
+        lost_to = decision.end
+        _LOG.warning("an accepted loss is recorded", shard=str(options.shard), first=decision.first, end=decision.end)
     done = view.progress()
     if done is None:
         raise ManifestMissing(f"the manifest of {options.shard} has no cut row")

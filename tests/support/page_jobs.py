@@ -10,7 +10,7 @@ from strandline.jobs.bad_records import BadRecord, BadRecords
 from strandline.jobs.board import BulkBoard
 from strandline.jobs.counts import AttemptCounts, Counts
 from strandline.jobs.outcome import PartOutcome, SamplesByTime
-from strandline.node.bulk.changing import request_stop, resume_job
+from strandline.node.bulk.changing import request_job_stop, resume_job
 from strandline.node.bulk.reports import JobStatus, JobSummary
 from strandline.node.job_watch.figures import JobsFigures, Point, updated_figures
 from strandline.recovery.periods import HOUR
@@ -83,7 +83,7 @@ class TellingJobs:
         return JobStatus.of(found, self.board.parts(found))
 
     async def request_stop(self, job: str, wanted: Wanted) -> JobStatus:
-        return request_stop(self.board, job, wanted, self.clock)
+        return request_job_stop(self.board, job, wanted, self.clock)
 
     async def resume(self, job: str) -> JobStatus:
         return resume_job(self.board, job, self.clock)

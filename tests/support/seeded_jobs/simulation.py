@@ -20,7 +20,7 @@ from strandline.jobs.landing.part_log import PartLog
 from strandline.jobs.landing.transactions import LandingUnknown, PartTransactions
 from strandline.jobs.worker import BulkWorker, WorkerRules
 from strandline.kafka.errors import LogUnreachable
-from strandline.node.bulk.changing import request_stop, resume_job
+from strandline.node.bulk.changing import request_job_stop, resume_job
 from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.recovery.leasing import LeasePolicy
 from strandline.store.bulk_jobs import BulkJob, BulkPart, Wanted
@@ -128,7 +128,7 @@ class Simulation:
         process, board = self._process(host)
 
         def stop() -> None:
-            request_stop(board, job, wanted, process.clock)
+            request_job_stop(board, job, wanted, process.clock)
             worker = self._worker(process, board)
             for _ in range(4):
                 worker.step(job)
