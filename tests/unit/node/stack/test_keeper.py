@@ -88,6 +88,6 @@ def test_signals_mean_what_they_meant_before_once_the_keeper_is_done() -> None:
     with stop_on_signals() as request:
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
-        assert request.made
+        assert request.is_made
 
     assert {number: signal.getsignal(number) for number in before} == before
