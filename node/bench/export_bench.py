@@ -261,16 +261,16 @@ class ExportBench:
         with self._steps.step(f"Sending the same samples to {server.name}"):
             for shard in range(self._load.shards):
                 for body in self._json_lines(shard):
-                    _ask(server, "POST", "/api/v1/import", body)
-            _ask(server, "GET", "/internal/force_flush")
+                    _request(server, "POST", "/api/v1/import", body)
+            _request(server, "GET", "/internal/force_flush")
             if server.pid is not None:
                 wait_until_idle(server.pids, self._clock)
         with self._steps.step(f"Exporting from {server.name}"):
             first = self._start // 1000
             path = f"/api/v1/export?match[]={quote(_SELECTOR)}&start={first}&end={first + _DAY // 1000}"
-            _ask(server, "GET", f"{path}&max_rows_per_line=1000000")
+            _request(server, "GET", f"{path}&max_rows_per_line=1000000")
             began, cpu_began = time.perf_counter(), server.cpu_seconds()
-            body = _ask(server, "GET", path)
+            body = _request(server, "GET", path)
             seconds, cpu_ended = time.perf_counter() - began, server.cpu_seconds()
         cpu = cpu_ended - cpu_began if cpu_began is not None and cpu_ended is not None else None
         return ExportFigures(server.name, _count_samples(body), seconds, cpu, len(body), None)
@@ -310,7 +310,7 @@ class _UnclosedStore:
         """Does nothing."""
 
 
-def _ask(server: Server, method: str, path: str, body: bytes | None = None) -> bytes:
+def _request(server: Server, method: str, path: str, body: bytes | None = None) -> bytes:
     connection = http.client.HTTPConnection(server.host, server.port, timeout=600)
     try:
         connection.request(method, path, body)

@@ -185,7 +185,7 @@ def request_bodies(load: GatewayLoad, now_ms: int) -> list[bytes]:
     bodies: list[bytes] = []
     while len(bodies) < distinct:
         parts = list(scrapes.next())
-        bodies += [_joined(parts[at : at + joined]) for at in range(0, len(parts), joined)]
+        bodies += [_merged(parts[at : at + joined]) for at in range(0, len(parts), joined)]
     return bodies[:distinct]
 
 
@@ -215,7 +215,7 @@ def _send(url: str, bodies: Sequence[bytes]) -> list[float]:
     return times
 
 
-def _joined(bodies: Sequence[bytes]) -> bytes:
+def _merged(bodies: Sequence[bytes]) -> bytes:
     """Merge requests into one by concatenating their fields."""
     if len(bodies) == 1:
         return bodies[0]

@@ -135,7 +135,7 @@ class IndexBench:
             bucket_bytes_a_key=bucket_bytes / self._series,
         )
 
-    def _done(self, what: str, seconds: float) -> None:
+    def _add_stage(self, what: str, seconds: float) -> None:
         self._stages.append(Stage(what, seconds, self._series / seconds))
 
     def _add(self, lucene: PartKeyIndex) -> ShardIndex:
@@ -156,9 +156,9 @@ class IndexBench:
                     step.note = f"{len(index.table):,} of {self._series:,}"
         with self._steps.step("Refreshing"), refreshing.running():
             lucene.refresh()
-        self._done("decode the records", decoding.seconds)
-        self._done("add new keys in bulk: table, columns, Lucene", adding.seconds)
-        self._done("refresh", refreshing.seconds)
+        self._add_stage("decode the records", decoding.seconds)
+        self._add_stage("add new keys in bulk: table, columns, Lucene", adding.seconds)
+        self._add_stage("refresh", refreshing.seconds)
         return index
 
     def _look_up(self, lucene: PartKeyIndex) -> tuple[Latency, ...]:
@@ -229,9 +229,9 @@ class IndexBench:
             index.stored(frozen, EXPIRY[frozen.bucket])
         with self._steps.step("Saving the local copy"), saving.running():
             save_copy(copy, lucene, snapshot, IDENTITY)
-        self._done("cut a bucket in which every key is new", cutting.seconds)
-        self._done("encode that bucket", encoding.seconds)
-        self._done("save the local copy: commit and columns", saving.seconds)
+        self._add_stage("cut a bucket in which every key is new", cutting.seconds)
+        self._add_stage("encode that bucket", encoding.seconds)
+        self._add_stage("save the local copy: commit and columns", saving.seconds)
         self._load(frozen.bucket, encoded)
         return sum(map(len, encoded.rows))
 
@@ -253,12 +253,12 @@ class IndexBench:
                 series_limit=self._series,
             )
             lucene.refresh()
-        self._done("rebuild from the stored bucket", loading.seconds)
+        self._add_stage("rebuild from the stored bucket", loading.seconds)
 
     def _open_copy(self, copy: Path) -> None:
         with self._steps.step("Opening the local copy in a new process"):
             seconds = seconds_to_open(copy, self._series, self._heap_mb)
-        self._done("open the local copy in a new process, verified", seconds)
+        self._add_stage("open the local copy in a new process, verified", seconds)
 
 
 def _own_memory() -> int:

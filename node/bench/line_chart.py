@@ -115,7 +115,7 @@ class _Drawing:
     panel: Panel
     left: float
     top: float
-    _taken: list[Box] = field(default_factory=list)
+    _occupied: list[Box] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
         panel = self.panel
@@ -128,7 +128,7 @@ class _Drawing:
             yield f'<polyline points="{path}" class="line" stroke="{colour}"/>'
             for point in line.points:
                 yield _marker(number, self._x(point.x), self._y(point.y))
-                self._taken.append(_around(self._x(point.x), self._y(point.y), 8, 8))
+                self._occupied.append(_around(self._x(point.x), self._y(point.y), 8, 8))
         yield from self._values()
 
     @property
@@ -173,7 +173,7 @@ class _Drawing:
         for number, point in sorted(points, key=lambda one: (one[1].x, -one[1].y)):
             text = f"{point.y:.3g}{self.panel.unit}"
             box = self._free_box(self._x(point.x), self._y(point.y), _CHARACTER_WIDTH * len(text))
-            self._taken.append(box)
+            self._occupied.append(box)
             x, y = (box.left + box.right) / 2, box.bottom - 4
             colour = COLOURS[number % len(COLOURS)]
             yield f'<text x="{x:.1f}" y="{y:.1f}" class="value" style="fill: {colour}">{escape(text)}</text>'
@@ -183,7 +183,7 @@ class _Drawing:
         # There is room for half of a value to the right of the axes.
         room = Box(self.left + 1, self.top - 20, self.left + WIDTH + RIGHT, self.top + HEIGHT)
         return next(
-            (box for box in _near(x, y, width) if room.holds(box) and not any(map(box.covers, self._taken))),
+            (box for box in _near(x, y, width) if room.holds(box) and not any(map(box.covers, self._occupied))),
             _around(x, y - 14, width, _LINE_HEIGHT),
         )
 

@@ -98,8 +98,8 @@ class PromqlBench:
         self._scrapes = (self._end - self._begin) * 1000 // INTERVAL_MS + 1
         self.series = self._records_written = 0
         self._read_speed = 0.0
-        self._taken: PromqlScrapes | None = None
-        self._highest: dict[str, int] = {}
+        self._generator: PromqlScrapes | None = None
+        self._peak_bytes: dict[str, int] = {}
 
     def run(self) -> PromqlReport:
         """Start the servers, fill them, and measure."""
@@ -119,7 +119,7 @@ class PromqlBench:
             load = os.getloadavg()[0]
             idle = MemoryPeak(node.server).idle
             queries, scaling = self.measure(node, peers)
-            rises = {name: max(0, most - idle.get(name, 0)) for name, most in self._highest.items()}
+            rises = {name: max(0, peak - idle.get(name, 0)) for name, peak in self._peak_bytes.items()}
             under_load = self._under_load(stack, topic, node.server)
         if self._options.peers and not peers:
             notes += (PEER_MISSING,)
@@ -138,12 +138,12 @@ class PromqlBench:
         )
 
     def _under_load(self, stack: Stack, topic: str, node: Server) -> LoadReport | None:
-        if self._options.load is None or self._taken is None:
+        if self._options.load is None or self._generator is None:
             return None
         target = LoadTarget(
             KafkaPartition(stack.kafka_bootstrap, topic, self._clock), node, self._records_written, self._read_speed
         )
-        return PromqlLoad(self._options.load, target, self._taken, self._folder, self._clock).run(self._steps)
+        return PromqlLoad(self._options.load, target, self._generator, self._folder, self._clock).run(self._steps)
 
     def measure(
         self, node: MeasuredServer, peers: Sequence[MeasuredServer]
@@ -184,7 +184,7 @@ class PromqlBench:
                     times[index].append(links[index].get(target).milliseconds)
                     spent[index] = _add_cpu(spent[index], before, servers[index].cpu_seconds())
             for name, rise in peaks[0].rises().items():
-                self._highest[name] = max(self._highest.get(name, 0), peaks[0].idle[name] + rise)
+                self._peak_bytes[name] = max(self._peak_bytes.get(name, 0), peaks[0].idle[name] + rise)
             costs = [
                 Cost.of(one.name, taken, used, peak.rise())
                 for one, taken, used, peak in zip(servers, times, spent, peaks, strict=True)
@@ -232,7 +232,7 @@ class PromqlBench:
         if options.peer_urls:
             pids = (*options.peer_pids, *(None,) * len(options.peer_urls))
             for url, pid in zip(options.peer_urls, pids, strict=False):
-                yield nullcontext(_at(url, pid))
+                yield nullcontext(_external_peer(url, pid))
         elif options.peers:
             if (program := peer_program()) is not None:
                 launch = peer_launch(program, self._home("victoria-metrics"), free_port())
@@ -267,7 +267,7 @@ class PromqlBench:
 
     def _records(self, peers: Sequence[MeasuredServer], step: Step) -> Iterator[tuple[bytes, int]]:
         scrapes = PromqlScrapes(self._options.series, 1000 * self._begin)
-        self.series, self._taken = scrapes.series, scrapes
+        self.series, self._generator = scrapes.series, scrapes
         takers = [
             Peer(f"http://{one.server.host}:{one.server.port}/api/v1/write", one.server.pid or 0) for one in peers
         ]
@@ -351,7 +351,7 @@ class PromqlBench:
         }
 
 
-def _at(url: str, pid: int | None) -> MeasuredServer:
+def _external_peer(url: str, pid: int | None) -> MeasuredServer:
     """A peer that was started externally, and has no data."""
     server = replace(peer_at(url), name=url.removeprefix("http://").rstrip("/"), pid=pid)
     with closing(server.connect()) as connection:

@@ -77,19 +77,19 @@ class PromqlScrapes:
         self._weights = rng.uniform(0, 5, (2 * targets, len(_BOUNDS)))
         self._buckets = np.zeros((2 * targets, len(_BOUNDS)))
         self._calls = np.zeros((targets, 2))
-        self._taken = 0
+        self._scrapes_done = 0
 
     @property
     def next_time(self) -> int:
         """When the next scrape begins."""
-        return self._first_time + self._taken * INTERVAL_MS
+        return self._first_time + self._scrapes_done * INTERVAL_MS
 
     def next(self, begin: int | None = None) -> Iterator[bytes]:
         """The compressed bodies of the next scrape. It begins at `begin`, or by default when it is due."""
         self._advance()
         values = self._values()
         times = self._offset + (self.next_time if begin is None else begin)
-        self._taken += 1
+        self._scrapes_done += 1
         for group, template in zip(self._groups, self._templates, strict=True):
             part = slice(int(self._first[group.start]), int(self._first[group.stop]))
             yield compress(template.filled(times[self._target_of[part]], values[part]))

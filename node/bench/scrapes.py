@@ -55,7 +55,7 @@ class Scrapes:
         moments = self._rng.integers(0, INTERVAL_MS, int(targets[-1]) + 1)
         self._offsets = first_time + moments[targets]
         self._has_jitter = targets % 2 == 0
-        self._taken = 0
+        self._scrapes_done = 0
 
     def next(self) -> Iterator[bytes]:
         """The compressed bodies of the next scrape."""
@@ -65,8 +65,8 @@ class Scrapes:
         steps = rng.normal(0, 5, gauges) * rng.integers(0, 2, gauges)
         self._values[self._is_gauge] = np.round(self._values[self._is_gauge] + steps, 2)
         jitter = np.where(self._has_jitter, rng.integers(0, 5, series), 0)
-        times = self._offsets + self._taken * INTERVAL_MS + jitter
-        self._taken += 1
+        times = self._offsets + self._scrapes_done * INTERVAL_MS + jitter
+        self._scrapes_done += 1
         first = 0
         for template in self._templates:
             part = slice(first, first + len(template.ends))

@@ -47,9 +47,10 @@ class ProducerCounts:
 
 @dataclass(frozen=True, slots=True)
 class GatewayFigures:
-    """A snapshot of the statistics. All are counters, except for the gauges `in_flight_bytes`, `arriving_bytes` (the
-    part of it that belongs to requests whose body has not fully arrived), `unacknowledged_seconds` (how long the oldest
-    request has waited for Kafka; 0 if none does), `waiting_requests`, `partitions` and `clock_difference_ms`.
+    """A snapshot of the statistics. All are counters, except for the constant `in_flight_limit` and the gauges
+    `in_flight_bytes`, `arriving_bytes` (the part of it that belongs to requests whose body has not fully arrived),
+    `unacknowledged_seconds` (how long the oldest request has waited for Kafka; 0 if none does), `waiting_requests`,
+    `partitions` and `clock_difference_ms`.
 
     `requests` is by outcome. `series`, `samples`, `records` and `bytes_out` count requests of which Kafka has
     acknowledged every record. `bytes_in` counts bodies as sent. `dropped_series` is by reason. Exemplars and histograms

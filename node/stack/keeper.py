@@ -25,16 +25,16 @@ class StopRequest:
     """Set by a signal. Its descriptor then becomes readable, which wakes a wait on descriptors."""
 
     def __init__(self) -> None:
-        self.made = False
+        self.is_made = False
         self._near, self._far = socket.socketpair()
 
     def fileno(self) -> int:
         return self._near.fileno()
 
-    def make(self, _signal: int, _frame: FrameType | None) -> None:
+    def on_signal(self, _signal: int, _frame: FrameType | None) -> None:
         """The signal handler. Signals after the first one have no effect."""
-        if not self.made:
-            self.made = True
+        if not self.is_made:
+            self.is_made = True
             self._far.send(b"!")
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class StopRequest:
 def stop_on_signals() -> Iterator[StopRequest]:
     """Turn SIGINT, SIGTERM and SIGHUP into a stop request while the block runs. Main thread only."""
     request = StopRequest()
-    before = [(number, signal.signal(number, request.make)) for number in _STOP_SIGNALS]
+    before = [(number, signal.signal(number, request.on_signal)) for number in _STOP_SIGNALS]
     try:
         yield request
     finally:
@@ -66,7 +66,7 @@ def keep(
     """Run a stack in the foreground until a signal stops it. `on_up` is called when it is healthy."""
     with (
         stop_on_signals() as request,
-        Stack.start(options, on_step=on_step, cancelled=lambda: request.made, clock=clock, build=build) as stack,
+        Stack.start(options, on_step=on_step, cancelled=lambda: request.is_made, clock=clock, build=build) as stack,
     ):
         on_up(stack)
         stack.wait(request.fileno())
@@ -85,7 +85,7 @@ def keep_detached(handshake: Handshake, *, clock: Clock, build: ServerBuilder = 
             stack = Stack.start(
                 options_from(message),
                 on_step=lambda step: handshake.send(step_message(step)),
-                cancelled=lambda: request.made or handshake.is_peer_closed(),
+                cancelled=lambda: request.is_made or handshake.is_peer_closed(),
                 clock=clock,
                 build=build,
             )
@@ -106,5 +106,5 @@ def _hand_over(handshake: Handshake, request: StopRequest) -> None:
     poll.register(handshake, select.POLLIN)
     poll.register(request, select.POLLIN)
     poll.poll()
-    if not request.made and handshake.receive() is None:
+    if not request.is_made and handshake.receive() is None:
         raise StartCancelled("the process that requested the stack has ended")

@@ -150,7 +150,7 @@ def test_a_partition_that_there_is_not_fails_its_batch_and_no_other(world: World
     assert deliveries.wait(3)[2] is None
 
 
-def test_partitions_that_are_added_can_be_learnt_and_then_used(world: World, deliveries: Deliveries) -> None:
+def test_added_partitions_can_be_awaited_and_then_used(world: World, deliveries: Deliveries) -> None:
     world.producer.await_partitions(PARTITIONS)
     with pytest.raises(NotDelivered):
         world.producer.await_partitions(PARTITIONS + 2)
@@ -183,7 +183,7 @@ def test_many_threads_may_send(world: World, deliveries: Deliveries) -> None:
     assert [len(values) for values in world.read().values()] == [100] * PARTITIONS
 
 
-def test_closing_delivers_what_was_handed_over_and_takes_no_more(world: World, deliveries: Deliveries) -> None:
+def test_closing_delivers_queued_records_and_accepts_no_more(world: World, deliveries: Deliveries) -> None:
     world.producer.send([Record(0, b"before")], deliveries.on_done())
     world.producer.close(20)
     assert deliveries.wait(1) == [None]
@@ -192,7 +192,7 @@ def test_closing_delivers_what_was_handed_over_and_takes_no_more(world: World, d
     assert world.read()[0] == [b"before"]
 
 
-def test_a_producer_that_begins_afresh_goes_on(world: World, deliveries: Deliveries) -> None:
+def test_a_renewed_producer_works(world: World, deliveries: Deliveries) -> None:
     world.producer.renew()
     eventually(lambda: world.producer.counts().renewals == 1)
     world.producer.send([Record(0, b"after")], deliveries.on_done())

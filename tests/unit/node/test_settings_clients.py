@@ -143,7 +143,7 @@ def test_spark_gets_its_properties() -> None:
     assert properties == {"spark.master": "local[*]", "spark.driver.memory": "2g", "spark.ui.enabled": "false"}
 
 
-def test_spark_hides_what_is_secret_in_kafkas_options_and_no_more(everything: KafkaSettings) -> None:
+def test_spark_redacts_exactly_the_secrets_in_kafkas_options(everything: KafkaSettings) -> None:
     hidden = {name for name in java_kafka_options(everything) if re.search(REDACTED, f"kafka.{name}")}
     assert hidden == {"sasl.jaas.config", "ssl.keystore.key", "ssl.key.password"}
 

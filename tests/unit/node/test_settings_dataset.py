@@ -98,7 +98,7 @@ def test_an_interval_in_minutes_is_accepted_if_buckets_begin_anew_with_every_day
         DatasetSettings(flush_interval=f"{minutes}m", history="0s")
 
 
-def test_what_makes_sense_is_accepted_at_its_limits() -> None:
+def test_limits_are_accepted() -> None:
     dataset = DatasetSettings(name="9.a_B-c", topic="_.x-", groups=256, grace="0s", history="0s")
     assert (dataset.name, dataset.topic_name) == ("9.a_B-c", "_.x-")
     assert DatasetSettings(name="x" * 244).topic_name == "x" * 244

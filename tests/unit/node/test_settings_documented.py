@@ -29,7 +29,7 @@ def test_the_file_has_every_setting_in_order_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("section", "name"), NAMES)
-def test_every_setting_has_a_comment_of_its_own(section: str, name: str) -> None:
+def test_every_setting_has_its_own_comment(section: str, name: str) -> None:
     at = key_lines(TEXT)[f"{section}.{name}"] - 1
     expected = f"[{section}.{name}]" if is_table(section, name) else f"{name} = "
     assert LINES[at].startswith(expected)
@@ -92,7 +92,7 @@ def test_ranges_are_found_in_comments() -> None:
     ]
 
 
-def test_the_intervals_that_the_comment_names_are_those_that_hold() -> None:
+def test_the_intervals_in_the_comment_are_the_valid_ones() -> None:
     named = comment("dataset", "flush_interval").split("one of ")[1].split(".")[0]
     intervals = set(re.findall(r"\d+[hd]", named))
     for hours in range(1, 25):
@@ -104,5 +104,5 @@ def test_the_intervals_that_the_comment_names_are_those_that_hold() -> None:
                 load_one("dataset", "flush_interval", written)
 
 
-def test_the_most_rows_that_a_comment_names_are_those_that_hold() -> None:
+def test_the_maximum_of_rows_in_a_comment_is_the_actual_one() -> None:
     assert f"{MAX_ROWS:,} rows" in comment("dataset", "history")

@@ -44,7 +44,7 @@ last = [\"\"\"a\"\"\"\", '''b''''']
 """
 
 
-def test_every_key_stands_on_the_line_where_it_is_first_written() -> None:
+def test_the_line_of_a_key_is_the_first_one_that_has_it() -> None:
     tomllib.loads(AWKWARD)
     assert key_lines(AWKWARD) == {
         "top": 2,
@@ -82,7 +82,7 @@ def test_a_text_without_keys_has_no_lines(text: str) -> None:
     assert key_lines(text) == {}
 
 
-def test_what_is_not_toml_ends_in_an_error_and_not_in_a_walk_on_the_spot() -> None:
+def test_invalid_toml_raises_an_error_instead_of_looping_forever() -> None:
     with pytest.raises(ValueError, match="not TOML at character 2"):
         key_lines("\n\n= 1")
 

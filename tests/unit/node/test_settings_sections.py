@@ -124,7 +124,7 @@ def test_invalid_values_are_refused(section: type[Section], name: str, nonsense:
     assert found[1] == what
 
 
-def test_what_makes_sense_is_accepted_at_its_limits() -> None:
+def test_limits_are_accepted() -> None:
     kafka = KafkaSettings(bootstrap_servers="a.b-c.d:1,127.0.0.1:65535,[::1]:9092", request_timeout="5m")
     assert kafka.bootstrap_servers == ("a.b-c.d:1", "127.0.0.1:65535", "[::1]:9092")
     cassandra = CassandraSettings(contact_points=["::1", "h", "h:7"], port=1, keyspace="a" * 48, local_datacenter="a b")
@@ -300,7 +300,7 @@ def test_a_key_that_spark_can_not_read_is_refused_for_kafka_alone(pem: dict[str,
         ("tls_key_password_file", "readable_by_group", "is accessible by others than its owner (mode 640)"),
     ],
 )
-def test_a_file_that_does_not_hold_what_it_should_is_refused(
+def test_a_file_with_the_wrong_content_is_refused(
     tmp_path: Path, pem: dict[str, Path], name: str, file: str, what: str
 ) -> None:
     files = {
@@ -399,7 +399,7 @@ def test_credentials_are_two_lines_and_nothing_in_them_is_changed(tmp_path: Path
     assert credentials.password.get_secret_value() == ' pa"ss\\w\x0bö\u2028rd '
 
 
-def test_secrets_are_in_no_text_of_the_settings_and_can_be_asked_for(pem: dict[str, Path]) -> None:
+def test_secrets_are_in_no_text_of_the_settings_but_can_be_listed(pem: dict[str, Path]) -> None:
     kafka = KafkaSettings(
         security_protocol="SASL_SSL",
         sasl_mechanism="PLAIN",

@@ -96,7 +96,7 @@ def test_a_first_start_is_a_word_or_a_duration() -> None:
     assert ShardSettings(first_start="earliest").model_dump()["first_start"] == "earliest"
 
 
-def test_what_makes_sense_is_accepted_at_its_limits() -> None:
+def test_limits_are_accepted() -> None:
     least = ShardSettings(
         first_start="1s",
         series_limit=1,

@@ -41,7 +41,7 @@ def apt_calls(machine: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
-def test_nothing_is_said_or_done_when_all_is_there(machine: Path) -> None:
+def test_nothing_is_printed_or_done_when_all_packages_are_installed(machine: Path) -> None:
     done = run(machine, "run", installed=RUN_PACKAGES, uid=1000)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert apt_calls(machine) == []

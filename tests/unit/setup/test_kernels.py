@@ -70,7 +70,7 @@ def test_a_second_checkout_of_the_same_kernels_has_them_compiled(
     assert (second / CODE).read_bytes() == (tested / CODE).read_bytes()
 
 
-def test_where_the_cache_has_none_set_up_compiles_those_of_a_node(context: BuildContext, tmp_path: Path) -> None:
+def test_without_a_cache_entry_set_up_compiles_the_kernels_of_a_node(context: BuildContext, tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "checkout")
     assert not restore_kernels(context, checkout)
     python = checkout / ".venv" / "bin" / "python"
@@ -96,7 +96,7 @@ def test_other_kernels_or_packages_are_compiled_again(
     assert is_compiled(tested)
 
 
-def test_what_is_compiled_stays_until_any_kernel_changes(tested: Path, context: BuildContext) -> None:
+def test_compiled_kernels_stay_until_any_kernel_changes(tested: Path, context: BuildContext) -> None:
     change(tested / "wire" / "plain.py")
     restore_kernels(context, tested)
     assert is_compiled(tested)

@@ -95,7 +95,7 @@ def test_a_peer_that_does_not_accept_all_samples_is_refused(peer: Peer, tmp_path
         sent(peer, tmp_path, Format.CSV)
 
 
-def test_figures_have_shards_and_peer_where_they_were_measured() -> None:
+def test_results_have_shards_and_peer_if_they_were_measured() -> None:
     with_all = FormatFigures("csv", 10 << 20, 1_000_000, 2.0, 0.5, 7_000_000, 0.5, PeerImport(4.0, 1.0, 2.0))
     alone = FormatFigures("jsonl", 10 << 20, 1_000_000, 2.0, 0.5, 7_000_000)
     assert (with_all.samples_per_cpu_second, with_all.end_to_end_per_cpu_second) == (2_000_000, 1_000_000)

@@ -22,7 +22,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> IndexBenchReport:
     return IndexBench(3_000, tmp_path_factory.mktemp("bench"), LineSteps("", io.StringIO(), SystemClock())).run()
 
 
-def test_the_fleets_records_say_what_its_labels_are() -> None:
+def test_the_fleets_records_have_its_labels() -> None:
     bodies = list(records(4_500, 1_700_000_000_000))
     requests = [WriteRequest.FromString(decompress(body, limit=1 << 25)) for body in bodies]
     assert [len(request.timeseries) for request in requests] == [2000, 2000, 500]
@@ -33,7 +33,7 @@ def test_the_fleets_records_say_what_its_labels_are() -> None:
     assert set(columns.time.tolist()) == {1_700_000_000_000}
 
 
-def test_every_look_up_finds_what_the_fleet_has(report: IndexBenchReport) -> None:
+def test_every_look_up_finds_the_fleets_series(report: IndexBenchReport) -> None:
     found = {one.what: one.found for one in report.lookups}
     assert found["equality, 1 key"] == 1
     assert found["equality, 1 k keys"] == 1_000

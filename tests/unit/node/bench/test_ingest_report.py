@@ -49,7 +49,7 @@ def test_rates_are_by_the_clock_and_by_the_processors_time() -> None:
     assert PART.samples_per_cpu_second == 2_000
 
 
-def test_what_no_stage_accounts_for_is_shown_and_all_is_the_sum() -> None:
+def test_time_outside_of_stages_is_shown_and_all_is_the_sum() -> None:
     assert list(PART.rows()) == [
         ("decode", "1.00", "250,000", "50%"),
         ("store", "0.50", "125,000", "25%"),

@@ -69,7 +69,7 @@ def test_a_most_that_is_round_itself_is_the_last_tick(most: float, expected: lis
     assert ticks(most) == pytest.approx(expected)
 
 
-def test_points_lie_where_their_values_are_on_axes_from_zero() -> None:
+def test_points_are_drawn_at_their_values_on_axes_from_zero() -> None:
     picture = drawn(PANEL)
     direct, on_spark = picture.iter(f"{SVG}polyline")
     (x_axis, y_axis) = [line for line in picture.iter(f"{SVG}line") if line.get("class") == "axis"]
@@ -125,7 +125,7 @@ def test_names_are_escaped_in_a_picture() -> None:
     assert words(picture, "value") == ["2 <s>"]
 
 
-def test_panels_stand_side_by_side() -> None:
+def test_panels_are_side_by_side() -> None:
     picture = drawn(PANEL, PANEL)
     one, other = texts(picture, "panel")
     first = places(next(picture.iter(f"{SVG}polyline")))

@@ -61,7 +61,7 @@ def server() -> Iterator[Server]:
         serving.join(60)
 
 
-def test_every_body_is_posted_as_it_is_over_one_connection(server: Server) -> None:
+def test_every_body_is_posted_unchanged_over_one_connection(server: Server) -> None:
     bodies = [b"one", b"", b"\x00\xff three"]
     Peer(server.url, os.getpid()).send(iter(bodies))
     assert [body for _, _, body in server.taken] == bodies

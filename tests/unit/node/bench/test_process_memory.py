@@ -55,11 +55,11 @@ def test_the_peak_of_the_parent_is_not_its_own() -> None:
         assert peak_resident_bytes(pid) < 100 * MIB
 
 
-def test_what_runs_below_a_process_is_counted_without_itself() -> None:
+def test_descendants_of_a_process_are_counted_without_itself() -> None:
     with running(f"{filled(100 * MIB)}{PARENT}", f"import sys\n{filled(50 * MIB)}{WAIT}") as pid:
         assert 50 * MIB < descendants_bytes(pid) < 100 * MIB
 
 
-def test_a_process_without_others_below_it_has_none_to_count() -> None:
+def test_a_process_without_descendants_has_none_to_count() -> None:
     with running(WAIT) as pid:
         assert descendants_bytes(pid) == 0

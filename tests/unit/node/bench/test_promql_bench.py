@@ -151,7 +151,7 @@ def test_answers_agree_but_for_rounding() -> None:
         (matrix(1.00001, job="a"), "is 1.0 at 0, and 1.00001"),
     ],
 )
-def test_what_differs_is_named(theirs: list[dict[str, object]], text: str) -> None:
+def test_differences_are_named(theirs: list[dict[str, object]], text: str) -> None:
     with pytest.raises(PromqlDiffers, match=text):
         check_agreement("q", matrix(1.0, job="a"), theirs, "peer")
 

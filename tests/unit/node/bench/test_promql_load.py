@@ -147,7 +147,7 @@ def test_a_table_of_lags_ends_with_the_last_one() -> None:
     assert chosen[-1] is lags[-1]
 
 
-def test_prepared_records_come_back_as_they_were(tmp_path: Path) -> None:
+def test_prepared_records_are_read_back_unchanged(tmp_path: Path) -> None:
     records = PreparedRecords(tmp_path / "records")
     bodies = [b"one", b"", b"x" * 70_000]
     records.fill(iter(bodies))

@@ -49,7 +49,7 @@ def test_a_look_up_with_a_selector_uses_a_different_one_each_time() -> None:
             assert len({one["match[]"][0] for one in asked}) == 60, lookup.what
 
 
-def test_selectors_match_as_many_series_as_they_say() -> None:
+def test_a_selector_matches_all_series_that_share_its_value() -> None:
     small = LookupScope(20_000, 0, 1)
     for label, shared_by in (("pod", 1), ("instance", 1_000), ("namespace", 10_000)):
         selector = small.sharing(label, -3, shared_by)

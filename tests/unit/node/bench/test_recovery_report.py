@@ -60,7 +60,7 @@ def test_a_replay_ends_the_index_and_lasts_until_the_shard_catches_up() -> None:
     assert (start.recovering_index, start.replaying, start.catching_up) == (1.0, 0.5, 0.05)
 
 
-def test_what_came_after_the_start_is_no_part_of_it() -> None:
+def test_phases_after_active_are_not_part_of_the_start() -> None:
     assert start_of(ENTERED | {"failed": 60_000}) == START
 
 
@@ -75,7 +75,7 @@ def test_rates_are_over_all_of_the_time_until_the_samples_are_stored() -> None:
     assert REPORT.warm_replays[0].samples_per_second == 800_000
 
 
-def test_the_report_begins_with_what_was_measured_and_where() -> None:
+def test_the_report_begins_with_the_load_and_the_machine() -> None:
     assert lines(REPORT)[:2] == [
         "10 labels a series, 2,000 samples a record; times in seconds",
         "A CPU, 2 cores, 8000 MB, Linux 6.1, Python 3.11",
@@ -97,7 +97,7 @@ def test_starts_are_shown_with_their_phases_and_memory() -> None:
     assert warm.rows == (("5,000", "10,000,000", "12.50", "800,000"),)
 
 
-def test_phases_stand_under_their_names() -> None:
+def test_phases_are_in_the_columns_of_their_names() -> None:
     index, lag, _ = tables(REPORT)
     named = dict(zip(lag.columns, lag.rows[0], strict=True))
     assert (named["to ACTIVE"], named["catching up"], named["all stored"]) == ("7.00", "4.55", "8.00")

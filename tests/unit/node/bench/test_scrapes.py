@@ -50,7 +50,7 @@ def test_records_have_as_many_series_as_the_fleets(scraped: list[Columns]) -> No
     assert np.bincount(scraped[0].record).tolist() == [SERIES_A_RECORD, SERIES - SERIES_A_RECORD]
 
 
-def test_the_official_implementation_reads_what_ours_does(scraped: list[Columns]) -> None:
+def test_the_official_implementation_reads_the_same_as_ours(scraped: list[Columns]) -> None:
     bodies = list(Scrapes(SERIES, BEGIN).next())
     requests = [WriteRequest.FromString(decompress(body, limit=1 << 25)) for body in bodies]
     series = [one for request in requests for one in request.timeseries]
@@ -118,6 +118,6 @@ def test_any_number_of_series_will_do(series: int) -> None:
         assert len(columns_of(scrapes).time) == series
 
 
-def test_times_of_decades_to_come_fit_into_their_place() -> None:
+def test_times_of_coming_decades_fit_into_the_template() -> None:
     far = 2**42 - INTERVAL_MS - 5  # In the year 2109.
     assert columns_of(Scrapes(1, far)).time.min() >= far

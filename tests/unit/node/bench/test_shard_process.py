@@ -135,7 +135,7 @@ for number in (signal.SIGTERM, signal.SIGINT):
 """
 
 
-def test_a_signal_ends_it_as_it_likes(start: Start) -> None:
+def test_it_handles_a_signal_itself(start: Start) -> None:
     for end, number in (
         (ShardProcess.terminate, signal.SIGTERM),
         (ShardProcess.end, signal.SIGTERM),
@@ -183,7 +183,7 @@ def test_the_log_is_appended_to_the_previous_one(start: Start) -> None:
     assert process.log_text().split() == ["first", "second"]
 
 
-def test_settings_come_back_from_the_file_as_they_were_given(tmp_path: Path) -> None:
+def test_settings_are_read_back_from_the_file_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / 'a "quoted" \\ näme 😀'
     folder.mkdir()
     path = write_settings(
@@ -205,6 +205,6 @@ def test_settings_come_back_from_the_file_as_they_were_given(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("text", ["", "a\nb\tc", 'say "yes"', "back\\slash", "é€😀", "= [x] #"])
-def test_any_text_comes_back_from_a_settings_file(tmp_path: Path, text: str) -> None:
+def test_any_text_is_read_back_from_a_settings_file_unchanged(tmp_path: Path, text: str) -> None:
     path = write_settings(tmp_path / "settings.toml", {"one": {"text": text}, "two": {"texts": [text, "b"]}})
     assert tomllib.loads(path.read_text(encoding="utf-8")) == {"one": {"text": text}, "two": {"texts": [text, "b"]}}

@@ -46,7 +46,7 @@ def test_another_value_is_wrong() -> None:
     assert (compared.wrong, compared.lost, compared.is_exact) == (1, 0, False)
 
 
-def test_what_was_never_sent_is_foreign() -> None:
+def test_samples_that_were_never_sent_are_foreign() -> None:
     compared = compare(samples((1, 10, 1.0)), samples((1, 10, 1.0), (1, 11, 1.0)))
     assert (compared.foreign, compared.is_exact) == (1, False)
 

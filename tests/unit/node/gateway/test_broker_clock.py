@@ -66,7 +66,7 @@ def test_a_comparison_is_fresh_for_a_minute() -> None:
 
 
 @pytest.mark.parametrize("leap", [-60 * MINUTE, -2_000, 2_000, 60 * MINUTE])
-def test_a_clock_that_leaps_while_a_record_is_on_its_way_compares_nothing(leap: int) -> None:
+def test_a_leap_while_a_record_is_in_flight_makes_its_comparison_void(leap: int) -> None:
     compared = BrokerClock(ManualClock(NOW))
     compared.acknowledged(OwnTime(NOW - leap, 0.0), NOW)
     assert compared.newest is None
@@ -205,7 +205,7 @@ def test_clocks_that_agreed_a_while_ago_are_compared_again_before_anything_is_re
     in_loop(test())
 
 
-def test_what_is_in_time_by_a_wrong_clock_is_written_and_the_whole_request_put_off() -> None:
+def test_samples_in_range_by_a_wrong_clock_are_written_and_the_request_is_put_off() -> None:
     async def test() -> None:
         async with serving(LIMITED, clock=WrongClock(-15 * MINUTE)) as gateway:
             now = SystemClock().now_ms()
@@ -217,7 +217,7 @@ def test_what_is_in_time_by_a_wrong_clock_is_written_and_the_whole_request_put_o
     in_loop(test())
 
 
-def test_series_that_can_never_be_taken_are_refused_whatever_the_clocks_say() -> None:
+def test_invalid_series_are_refused_regardless_of_the_clocks() -> None:
     async def test() -> None:
         async with serving(LIMITED, clock=WrongClock(-15 * MINUTE)) as gateway:
             timely = SystemClock().now_ms() - 10 * MINUTE
@@ -228,7 +228,7 @@ def test_series_that_can_never_be_taken_are_refused_whatever_the_clocks_say() ->
     in_loop(test())
 
 
-def test_it_is_kafka_that_is_unavailable_if_the_clocks_can_not_be_compared() -> None:
+def test_kafka_is_unavailable_if_the_clocks_can_not_be_compared() -> None:
     async def test() -> None:
         async with serving(GatewayOptions(sample_limits=LIMITED.sample_limits, timeout_s=0.2)) as gateway:
             gateway.producer.holding = True

@@ -68,7 +68,7 @@ def test_anything_else_is_unsupported_so_that_senders_fall_back(headers: dict[st
         GOOD | {"X-Prometheus-Remote-Write-Version": "2.0.0", "Content-Encoding": "zstd"},
     ],
 )
-def test_remote_write_2_has_an_outcome_of_its_own_since_prometheus_does_not_fall_back(headers: dict[str, str]) -> None:
+def test_remote_write_2_has_a_separate_outcome_since_prometheus_does_not_fall_back(headers: dict[str, str]) -> None:
     with pytest.raises(WriteRejected) as refusal:
         check_headers(headers)
     assert (refusal.value.status, refusal.value.outcome) == (415, Outcome.REMOTE_WRITE_2)

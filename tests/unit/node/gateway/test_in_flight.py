@@ -45,7 +45,7 @@ def test_room_is_reserved_immediately_and_released_once() -> None:
     run(test)
 
 
-def test_those_who_wait_are_let_in_in_their_order_and_none_overtakes() -> None:
+def test_waiting_requests_are_admitted_in_order_and_none_overtakes() -> None:
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(90, LONG)
@@ -186,7 +186,7 @@ class TestBodiesThatArrive:
 
         run(test)
 
-    def test_while_what_has_arrived_waits_for_kafka_the_limit_is_exceeded_by_one_request_at_the_most(self) -> None:
+    def test_while_complete_requests_wait_for_kafka_the_limit_is_exceeded_by_at_most_one_request(self) -> None:
         """For any number of arriving requests, each of which becomes the oldest at some time."""
 
         async def arriving(room: InFlight, whole: list[Reservation]) -> None:
@@ -211,7 +211,7 @@ class TestBodiesThatArrive:
 
         run(test)
 
-    def test_the_oldest_is_not_held_up_by_those_in_line_before_it(self) -> None:
+    def test_the_oldest_is_not_blocked_by_requests_before_it_in_the_queue(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             oldest = await room.reserve(10, LONG)
@@ -264,7 +264,7 @@ class TestBodiesThatArrive:
 
         run(test)
 
-    def test_a_body_that_waits_too_long_has_only_what_it_had_and_those_behind_move_up(self) -> None:
+    def test_a_body_that_waits_too_long_keeps_its_reservation_and_the_next_ones_move_up(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             await room.reserve(50, LONG)

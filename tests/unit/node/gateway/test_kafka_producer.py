@@ -155,7 +155,7 @@ def test_one_failed_record_fails_its_batch() -> None:
     made.producer.close(1)
 
 
-def test_a_full_queue_fails_the_batch_after_what_was_handed_over_is_settled() -> None:
+def test_a_full_queue_fails_the_batch_after_its_queued_records_are_settled() -> None:
     made = Made(refusal=BufferError(), refuse_after=2, holding=True)
     made.send(4)
     assert made.deliveries.told == []
@@ -219,7 +219,7 @@ def test_an_outage_of_all_brokers_is_reported_to_the_callback() -> None:
     made.producer.close(1)
 
 
-def test_retries_are_those_of_all_brokers_and_of_clients_before() -> None:
+def test_retries_are_the_sum_over_all_brokers_and_previous_clients() -> None:
     made = Made()
     told = json.dumps({"brokers": {"a": {"txretries": 2}, "b": {"txretries": 3}}})
     made.clients[0].on_statistics(told)
@@ -231,7 +231,7 @@ def test_retries_are_those_of_all_brokers_and_of_clients_before() -> None:
     made.producer.close(1)
 
 
-def test_partitions_that_the_client_does_not_know_can_t_be_learnt() -> None:
+def test_awaiting_partitions_that_the_client_does_not_know_fails() -> None:
     made = Made()
     made.producer.await_partitions(2)
     with pytest.raises(NotDelivered, match="not 3"):

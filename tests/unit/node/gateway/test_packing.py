@@ -52,7 +52,7 @@ def test_counts_match_the_content_of_the_records() -> None:
     assert packed.dropped == ()
 
 
-def test_a_request_for_one_partition_is_passed_on_as_it_came() -> None:
+def test_a_request_for_one_partition_is_passed_on_unchanged() -> None:
     body = body_of(up(1), up(2))
     (record,) = pack(body, 1, OPTIONS).records
     assert record.value is body
@@ -130,12 +130,12 @@ class TestWhatIsDropped:
         assert (packed.records, packed.held, packed.shortened, len(packed.dropped)) == ((), 1, 0, 2)
         assert "1 series dropped, nothing was written" in str(loss_error(packed))
 
-    def test_a_request_whose_samples_are_all_in_time_is_passed_on_as_it_came(self) -> None:
+    def test_a_request_whose_samples_are_all_in_range_is_passed_on_unchanged(self) -> None:
         body = body_of(up(1, time=15), up(2, time=25))
         (record,) = pack(body, 1, OPTIONS, TimeRange(15, 25)).records
         assert record.value is body
 
-    def test_text_that_is_no_utf8_is_shown_all_the_same(self) -> None:
+    def test_text_that_is_not_utf8_is_shown_nevertheless(self) -> None:
         request = RawWriteRequest()
         series = request.timeseries.add()
         series.labels.add(name=b"a", value=b"\xff\n")
@@ -163,7 +163,7 @@ class TestWhatIsDropped:
         assert "nothing was written" in str(loss_error(packed))
 
 
-def test_what_is_skipped_is_counted_and_no_error() -> None:
+def test_skipped_fields_are_counted_and_are_no_error() -> None:
     request = WriteRequest()
     series = request.timeseries.add(exemplars=[b"\x09" + bytes(8)], histograms=[b"", b""])
     series.labels.add(name="a", value="b")
@@ -187,7 +187,7 @@ class TestWhatIsRefused:
             pack(body, 2, GatewayOptions(max_series=2))
 
     @pytest.mark.parametrize("body", [b"", b"\x05", b"sNaPpY", compress(b"\x0a\xff"), compress(b"hello")])
-    def test_what_is_no_request_is_refused(self, body: bytes) -> None:
+    def test_an_invalid_request_is_refused(self, body: bytes) -> None:
         with pytest.raises((BadBlock, BadRequest)):
             pack(body, 2, OPTIONS)
 

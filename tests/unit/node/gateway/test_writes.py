@@ -236,7 +236,7 @@ class TestKafkaInTrouble:
 
         run(test, QUICK)
 
-    def test_while_brokers_are_known_to_be_away_nothing_is_read(self) -> None:
+    def test_no_body_is_read_while_brokers_are_known_to_be_unreachable(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.topic.trouble = LogUnreachable("nobody answers")
             answer = await gateway.write(bytes(1 << 20))
@@ -312,7 +312,7 @@ class TestBackPressure:
 
 
 class TestClientsThatGoAway:
-    def test_what_was_handed_to_kafka_stays_there_and_nothing_leaks(self) -> None:
+    def test_records_given_to_kafka_stay_there_and_nothing_leaks(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             answer = asyncio.create_task(gateway.write(body_of(up(1))))
@@ -372,7 +372,7 @@ class TestStopping:
 
         assert outcomes(run(test)) == {Outcome.WRITTEN: 1, Outcome.STOPPING: 1}
 
-    def test_closing_has_what_was_handed_to_kafka_delivered(self) -> None:
+    def test_closing_waits_until_records_given_to_kafka_are_delivered(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             begun = asyncio.create_task(gateway.write(body_of(up(1))))

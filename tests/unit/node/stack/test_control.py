@@ -223,5 +223,5 @@ def test_stop_does_not_signal_a_process_that_merely_has_the_keepers_id(folder: S
         bystander.kill()
 
 
-def test_keepers_command_can_be_found_by_what_it_does() -> None:
+def test_keepers_command_can_be_found_with_pgrep() -> None:
     assert "stack up --foreground" in " ".join(control.keeper_command(5))

@@ -67,7 +67,7 @@ def test_end_that_finished_still_hears_the_other() -> None:
     far.close()
 
 
-def test_message_that_was_cut_short_was_not_said() -> None:
+def test_incomplete_message_is_ignored() -> None:
     near, far_socket = Handshake.pair()
     far_socket.sendall(b'{"type": "up"}')
     far_socket.close()
@@ -76,7 +76,7 @@ def test_message_that_was_cut_short_was_not_said() -> None:
     near.close()
 
 
-def test_options_survive_the_way(tmp_path: Path) -> None:
+def test_options_are_transferred_unchanged(tmp_path: Path) -> None:
     given = options(
         tmp_path,
         kafka_port=9092,
@@ -91,7 +91,7 @@ def test_options_survive_the_way(tmp_path: Path) -> None:
     assert options_from(options_message(options(tmp_path))) == options(tmp_path)
 
 
-def test_steps_survive_the_way() -> None:
+def test_steps_are_transferred_unchanged() -> None:
     step = StackStep("kafka", "Kafka", Phase.HEALTHY, 4.25)
 
     assert step_from(step_message(step)) == step

@@ -82,12 +82,12 @@ def test_server_that_dies_ends_the_keeper_with_an_error(tmp_path: Path) -> None:
     assert gone(second)
 
 
-def test_signals_mean_what_they_meant_before_once_the_keeper_is_done() -> None:
+def test_signal_handlers_are_restored_when_the_keeper_has_ended() -> None:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     with stop_on_signals() as request:
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
-        assert request.made
+        assert request.is_made
 
     assert {number: signal.getsignal(number) for number in before} == before

@@ -71,7 +71,7 @@ def test_telling_lines_are_not_without_end() -> None:
     assert [len(line) for line in informative_lines("x" * 5000, 1)] == [303]
 
 
-def test_only_what_was_written_since_counts(tmp_path: Path) -> None:
+def test_only_text_since_the_position_counts(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("old: No space left on device\n", encoding="utf-8")
     position = size_of(log)

@@ -37,7 +37,7 @@ def test_ports_of_the_previous_run_are_taken_again(tmp_path: Path) -> None:
     assert choose_ports(options(tmp_path), before) == before
 
 
-def test_port_of_the_previous_run_that_was_taken_since_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
+def test_port_of_the_previous_run_that_is_in_use_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
     before = choose_ports(options(tmp_path), Ports())
 
     with socket.create_server((LOOPBACK, before.kafka)):

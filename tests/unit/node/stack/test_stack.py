@@ -156,7 +156,7 @@ def test_cancelled_start_stops_what_was_started(tmp_path: Path) -> None:
     assert watched.all_gone()
 
 
-def test_error_of_the_listener_stops_what_was_started(tmp_path: Path) -> None:
+def test_error_in_on_step_stops_what_was_started(tmp_path: Path) -> None:
     watched = Watched(StandIns())
 
     def on_step(step: StackStep) -> None:

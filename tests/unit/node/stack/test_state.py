@@ -142,14 +142,14 @@ def test_path_with_spaces_and_letters_of_any_language_is_taken(tmp_path: Path) -
     assert folder.root.is_dir()
 
 
-def test_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
+def test_folder_that_can_not_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(StateFolderUnusable, match=f"{tmp_path}/file/state can't be written"):
         StateFolder(tmp_path / "file" / "state").prepare()
 
 
-def test_folder_with_others_data_under_our_names_is_refused(tmp_path: Path) -> None:
+def test_folder_with_foreign_data_under_our_names_is_refused(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
 
     with pytest.raises(StateFolderUnusable, match="contains logs, which was not created by a stack"):
@@ -179,7 +179,7 @@ def test_size_counts_blocks_on_disk(folder: StateFolder) -> None:
     assert 100_000 <= folder.size("kafka") < 1 << 20
 
 
-def test_wipe_removes_what_the_stack_made_and_nothing_else(folder: StateFolder) -> None:
+def test_wipe_removes_only_the_files_of_the_stack(folder: StateFolder) -> None:
     folder.write(RECORD)
     for name in ("kafka", "cassandra", "conf", "logs", "tmp"):
         (folder.root / name / "inside").mkdir(parents=True)

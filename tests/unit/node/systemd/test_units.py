@@ -67,7 +67,7 @@ def test_their_exposure_is_at_most_3(installed: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [NODE, GATEWAY])
-def test_what_compiles_at_run_time_may(installed: Path, name: str) -> None:
+def test_units_allow_compiling_at_run_time(installed: Path, name: str) -> None:
     found = directives((installed / name).read_text())
     assert "MemoryDenyWriteExecute" not in found
     assert any(value.startswith("NUMBA_CACHE_DIR=%C/") for value in found["Environment"])
@@ -111,7 +111,7 @@ def test_the_programs_path_is_written_as_systemd_reads_it(program: str, written:
 @pytest.mark.parametrize(
     ("user", "program"), [("a b", "/x"), ("", "/x"), ("root\nExecStart=", "/x"), ("u", "/a'b"), ("u", "x")]
 )
-def test_what_would_break_a_unit_is_refused(user: str, program: str) -> None:
+def test_values_that_would_break_a_unit_are_refused(user: str, program: str) -> None:
     with pytest.raises(UnitUnfit):
         UnitTarget(Path(program), user)
 
@@ -130,7 +130,7 @@ def test_home_folders_are_visible_only_to_a_program_in_one(program: str, reads: 
     assert fill_template("ProtectHome=yes\n", target) == f"ProtectHome={protect}\n"
 
 
-def test_folders_that_others_may_not_enter_are_found(tmp_path: Path) -> None:
+def test_private_folders_are_found(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     (closed / "open").mkdir(parents=True)
     (closed / "open" / "program").touch()
@@ -141,7 +141,7 @@ def test_folders_that_others_may_not_enter_are_found(tmp_path: Path) -> None:
     assert closed / "open" not in found
 
 
-def test_paths_that_a_service_has_others_for_are_found() -> None:
+def test_paths_in_temporary_folders_are_found() -> None:
     seen, below, deep = Path("/opt/strandline"), Path("/tmp/strandline"), Path("/var/tmp/jars")
     assert hidden_by_private_tmp((seen, deep, below, Path("/tmpfiles"))) == (below, deep)
 
