@@ -40,7 +40,7 @@ class AggregationSpec:
     def value_label(self) -> str:
         """The label that count_values writes values to."""
         if not isinstance(self.parameter, str):
-            raise TypeError(f"{self.aggregator} takes no label")
+            raise TypeError(f"{self.aggregator} has no label as its parameter")
         return self.parameter
 
     @property
@@ -52,7 +52,7 @@ class AggregationSpec:
     def numbers(self) -> F64s:
         """The parameter at each step."""
         if self.parameter is None or isinstance(self.parameter, str):
-            raise TypeError(f"{self.aggregator} takes no number")
+            raise TypeError(f"{self.aggregator} has no number as its parameter")
         return self.parameter
 
     @property

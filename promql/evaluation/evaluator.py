@@ -115,7 +115,7 @@ class Evaluator:
     def _fetched_rows(self, fragment: Fragment) -> Vector:
         found = self._fetched[fragment]
         if not isinstance(found, Vector):
-            raise TypeError("a fragment of rows gave samples")
+            raise TypeError(f"a {type(found).__name__} where a Vector was expected")
         if fragment.grouping is not None or not fragment.drops_name:
             return found
         # After a range function, equal label sets are an error even if no step has a sample of both.

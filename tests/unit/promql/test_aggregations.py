@@ -106,26 +106,26 @@ def some_vector(source: random.Random, series: int, steps: int, *, few_values: b
     )
 
 
-def parts_of(source: random.Random, whole: Vector) -> Iterator[Vector]:
+def parts_of(source: random.Random, all_series: Vector) -> Iterator[Vector]:
     """The series in random order, in parts of random sizes."""
-    order = list(range(len(whole.keys)))
+    order = list(range(len(all_series.keys)))
     source.shuffle(order)
     while order:
         size = source.randrange(1, 20)
-        places = np.array(order[:size])
+        rows = np.array(order[:size])
         del order[:size]
-        yield Vector(take_keys(whole.keys, places), np.ascontiguousarray(whole.values[places]))
+        yield Vector(take_keys(all_series.keys, rows), np.ascontiguousarray(all_series.values[rows]))
 
 
-def both_ways(spec: AggregationSpec, source: random.Random, whole: Vector) -> Iterator[Cells]:
+def all_evaluations(spec: AggregationSpec, source: random.Random, all_series: Vector) -> Iterator[Cells]:
     """The result computed at once, block by block, and by merging states."""
-    steps = whole.values.shape[1]
-    yield cells(aggregate(spec, whole))
+    steps = all_series.values.shape[1]
+    yield cells(aggregate(spec, all_series))
     accumulator = Accumulator(spec, steps)
-    for part in parts_of(source, whole):
+    for part in parts_of(source, all_series):
         accumulator.add(part.keys, part.values)
     yield cells(finish(spec, accumulator.state()))
-    states = [accumulate(spec, part) for part in parts_of(source, whole)]
+    states = [accumulate(spec, part) for part in parts_of(source, all_series)]
     yield cells(finish(spec, merge(spec, steps, states)))
 
 
@@ -139,13 +139,13 @@ def both_ways(spec: AggregationSpec, source: random.Random, whole: Vector) -> It
 )
 def test_any_split_gives_the_value_of_each_group_and_step(aggregator: Aggregator, by: tuple[str, ...]) -> None:
     source = random.Random(len(by))  # noqa: S311 - not for secrets
-    whole = some_vector(source, 60, 7)
+    all_series = some_vector(source, 60, 7)
     quantiles = [0, 0.1, 0.25, 0.5, 0.77, 0.9, 1.0]
     spec = AggregationSpec(aggregator, by, parameter=np.array(quantiles))
     members: dict[Labels, list[list[float | None]]] = {}
-    for labels, values in cells(whole).items():
+    for labels, values in cells(all_series).items():
         members.setdefault(tuple(label for label in labels if label[0] in by), []).append(values)
-    for found in both_ways(spec, source, whole):
+    for found in all_evaluations(spec, source, all_series):
         assert found.keys() == members.keys()
         for group, rows in members.items():
             for step, quantile in enumerate(quantiles):
@@ -160,12 +160,12 @@ def test_any_split_gives_the_value_of_each_group_and_step(aggregator: Aggregator
 @pytest.mark.parametrize("aggregator", [Aggregator.TOPK, Aggregator.BOTTOMK])
 def test_any_split_gives_the_best_series_of_each_group_and_step(aggregator: Aggregator) -> None:
     source = random.Random(7)  # noqa: S311 - not for secrets
-    whole = some_vector(source, 80, 6)
+    all_series = some_vector(source, 80, 6)
     limits = [0.0, 1.9, 3.0, -5.0, 10.0, 1000.0]
     spec = AggregationSpec(aggregator, ("job",), parameter=np.array(limits))
     best: Cells = {}
     by_job: dict[str, Cells] = {}
-    for labels, values in cells(whole).items():
+    for labels, values in cells(all_series).items():
         by_job.setdefault(dict(labels)["job"], {})[labels] = values
     for series in by_job.values():
         for step, limit in enumerate(limits):
@@ -173,29 +173,29 @@ def test_any_split_gives_the_best_series_of_each_group_and_step(aggregator: Aggr
             there.sort(reverse=aggregator is Aggregator.TOPK)
             for value, labels in there[: max(int(limit), 0)]:
                 best.setdefault(labels, [None] * len(limits))[step] = value
-    for found in both_ways(spec, source, whole):
+    for found in all_evaluations(spec, source, all_series):
         assert found == best
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_of_equal_values_the_first_by_labels_stay_whatever_the_split(seed: int) -> None:
     source = random.Random(seed)  # noqa: S311 - not for secrets
-    whole = vector(*(({"i": f"{i:02}"}, [1.0, NAN]) for i in range(40)))
-    for found in both_ways(spec_of(Aggregator.TOPK, 2, 3), source, whole):
+    all_series = vector(*(({"i": f"{i:02}"}, [1.0, NAN]) for i in range(40)))
+    for found in all_evaluations(spec_of(Aggregator.TOPK, 2, 3), source, all_series):
         assert [labels for labels, values in sorted(found.items())] == [(("i", f"{i:02}"),) for i in range(3)]
 
 
 @pytest.mark.parametrize("by", [(), ("job",)])
 def test_any_split_counts_the_same_values(by: tuple[str, ...]) -> None:
     source = random.Random(3)  # noqa: S311 - not for secrets
-    whole = some_vector(source, 50, 4, few_values=True)
+    all_series = some_vector(source, 50, 4, few_values=True)
     counts: dict[Labels, Counter[int]] = {}
-    for labels, values in cells(whole).items():
+    for labels, values in cells(all_series).items():
         for step, value in enumerate(values):
             if value is not None:
                 group = {**{name: text for name, text in labels if name in by}, "value": f"{value:.0f}"}
                 counts.setdefault(tuple(group.items()), Counter())[step] += 1
-    for found in both_ways(AggregationSpec(Aggregator.COUNT_VALUES, by, parameter="value"), source, whole):
+    for found in all_evaluations(AggregationSpec(Aggregator.COUNT_VALUES, by, parameter="value"), source, all_series):
         assert found == {
             group: [float(steps[step]) if steps[step] else None for step in range(4)] for group, steps in counts.items()
         }
@@ -222,7 +222,7 @@ def test_a_mean_survives_a_sum_that_overflows_in_any_split() -> None:
     source = random.Random(2)  # noqa: S311 - not for secrets
     values = [source.uniform(0.5, 1) * MAX for _ in range(40)]
     mean = math.fsum(value / 40 for value in values)
-    for found in both_ways(spec_of(Aggregator.AVG), source, column(*values)):
+    for found in all_evaluations(spec_of(Aggregator.AVG), source, column(*values)):
         assert found == {(): [pytest.approx(mean, rel=1e-12)]}
 
 
@@ -421,12 +421,12 @@ def test_the_label_of_count_values_replaces_one_of_the_series() -> None:
 
 
 def test_an_accumulator_accepts_known_groups() -> None:
-    whole = some_vector(random.Random(5), 30, 3)  # noqa: S311 - not for secrets
+    all_series = some_vector(random.Random(5), 30, 3)  # noqa: S311 - not for secrets
     spec = spec_of(Aggregator.SUM, 3, None, "job")
-    found = groups(whole.keys, ["job"], is_without=False)
+    found = groups(all_series.keys, ["job"], is_without=False)
     accumulator = GroupedAccumulator(spec, 3, found.keys)
-    accumulator.add(whole.keys, whole.values, found.group_of)
-    assert cells(finish(spec, accumulator.state())) == cells(aggregate(spec, whole))
+    accumulator.add(all_series.keys, all_series.values, found.group_of)
+    assert cells(finish(spec, accumulator.state())) == cells(aggregate(spec, all_series))
 
 
 @pytest.mark.parametrize("aggregator", [a for a in Aggregator if a not in (Aggregator.LIMITK, Aggregator.LIMIT_RATIO)])

@@ -73,11 +73,11 @@ def test_labels_are_kept_dropped_and_grouped_by_name(seed: int) -> None:
 def test_groups_of_blocks_are_those_of_the_whole() -> None:
     source = random.Random(1)  # noqa: S311 - not for secrets
     label_sets = [{"__name__": "m", "job": str(source.randrange(500)), "i": str(i)} for i in range(3000)]
-    whole = groups(made(*label_sets), ["job"], is_without=False)
+    complete = groups(made(*label_sets), ["job"], is_without=False)
     table = GroupTable.of_aggregation(["job"], is_without=False)
     parts = [table.add(made(*label_sets[start : start + 170])) for start in range(0, 3000, 170)]
-    assert np.concatenate(parts).tolist() == whole.group_of.tolist()
-    assert read(table.keys) == read(whole.keys)
+    assert np.concatenate(parts).tolist() == complete.group_of.tolist()
+    assert read(table.keys) == read(complete.keys)
     assert len(table) == 500
 
 

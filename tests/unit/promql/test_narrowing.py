@@ -163,12 +163,12 @@ def without_pushing(text: str, times: QueryTimes) -> Prepared:
 
 def outcome(engine: LocalEngine, prepared: Prepared) -> tuple[Result | str, bool]:
     """The result of a query, and whether any matcher was pushed."""
-    fetched, told = dict[AnyFragment, FragmentValue](), NONE
+    fetched, annotations = dict[AnyFragment, FragmentValue](), NONE
     try:
         for fragment in prepared.fragments:
-            fetched[fragment], said = engine.fetch(fragment)
-            told |= said
-        return evaluate(prepared, fetched, told), any(one.pushed for one in prepared.fragments)
+            fetched[fragment], found = engine.fetch(fragment)
+            annotations |= found
+        return evaluate(prepared, fetched, annotations), any(one.pushed for one in prepared.fragments)
     except EvaluationError as error:
         return error.message, any(one.pushed for one in prepared.fragments)
 
@@ -178,11 +178,11 @@ def listed(result: Result) -> dict[bytes, tuple[list[int], bytes]]:
     if points is None:
         return {b"": ([], np.array([result.number]).tobytes())}
     return {
-        points.keys.key(place): (
-            points.time[points.first_point[place] : points.first_point[place + 1]].tolist(),
-            points.value[points.first_point[place] : points.first_point[place + 1]].tobytes(),
+        points.keys.key(series): (
+            points.time[points.first_point[series] : points.first_point[series + 1]].tolist(),
+            points.value[points.first_point[series] : points.first_point[series + 1]].tobytes(),
         )
-        for place in range(len(points))
+        for series in range(len(points))
     }
 
 
