@@ -326,7 +326,9 @@ def test_a_change_of_a_job_raises_its_version(store: Store, dataset: str) -> Non
 def test_a_text_of_64_kb_is_kept_and_a_longer_one_refused(store: Store, dataset: str) -> None:
     part, job = bulk_part(dataset, 1), bulk_job(dataset, 1)
     longest, too_long = "ü" * (MAX_TEXT_BYTES // 2), "ü" * (MAX_TEXT_BYTES // 2) + "x"
-    refused = pytest.raises(StoreRefused, match=r"(source|counts|spec|report) of .* has 65537 bytes; the limit is 65536")
+    refused = pytest.raises(
+        StoreRefused, match=r"(source|counts|spec|report) of .* has 65537 bytes; the limit is 65536"
+    )
     with refused:
         store.add_bulk_parts([part, replace(part, part=2, source=too_long)])
     with refused:
