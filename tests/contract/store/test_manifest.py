@@ -15,7 +15,7 @@ from strandline.store.rows import (
     Lifetime,
     ManifestRows,
     Ownership,
-    RecordMark,
+    RecordIdentity,
     ShardId,
 )
 from support.store_contract import LASTING, PRESENT, cut, fresh_shard, group_row, manifest_write, state_of, taken
@@ -206,7 +206,7 @@ def test_a_group_row_is_written_whole_over_the_one_before(
 def test_a_cut_row_is_written_whole_over_the_one_before(
     store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
-    mark = RecordMark(offset=2**63 - 2, time=-1, leader_epoch=7, checksum=2**63 - 1)
+    mark = RecordIdentity(offset=2**63 - 2, time=-1, leader_epoch=7, checksum=2**63 - 1)
     for row in (
         CutRow(3, 0, 0, lasting.expires),
         CutRow(3, 10, 2**63 - 1, lasting.expires + 5_000, lost_to=2**62, reset=True, last=mark),
