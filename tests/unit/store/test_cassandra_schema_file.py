@@ -82,7 +82,7 @@ def test_only_jobs_and_parts_keep_their_tombstones_for_days() -> None:
     assert short == [table for table in definitions() if table not in removed_from] == DELETES_NOTHING
 
 
-def test_large_values_are_dropped_by_whole_files() -> None:
+def test_large_values_expire_by_complete_files() -> None:
     for table in ("segments", "index_buckets", "job_results"):
         assert "TimeWindowCompactionStrategy" in definitions()[table]
         assert "read_repair = 'NONE'" in definitions()[table]

@@ -144,7 +144,7 @@ def test_a_store_without_a_folder_is_refused_with_what_to_check(tmp_path: Path) 
         opened(tmp_path)
 
 
-def test_the_file_says_whose_it_is(path: Path) -> None:
+def test_the_file_has_an_application_id(path: Path) -> None:
     opened(path).close()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
