@@ -104,17 +104,17 @@ def alternatives(parts: Sequence[Part]) -> Part:
     )
 
 
-def repetition(part: Part, least: int, most: int | None) -> Part:
-    """Matches a part several times in a row; without a limit if `most` is None."""
-    language = None if part.at_start or part.at_end else _repeated(part, least, most)
-    prefix = part.prefix if least else ""
+def repetition(part: Part, min_count: int, max_count: int | None) -> Part:
+    """Matches a part several times in a row; without a limit if `max_count` is None."""
+    language = None if part.at_start or part.at_end else _repeated(part, min_count, max_count)
+    prefix = part.prefix if min_count else ""
     return Part(
         language,
         prefix if language is None else _common_prefix(language),
-        least == 0 or part.matches_empty,
+        min_count == 0 or part.matches_empty,
         at_start=part.at_start,
         at_end=part.at_end,
-        is_counted=part.is_counted or (least, most) not in {(0, None), (1, None), (0, 1)},
+        is_counted=part.is_counted or (min_count, max_count) not in {(0, None), (1, None), (0, 1)},
     )
 
 
@@ -175,24 +175,24 @@ def _join(left: tuple[str, Tail], right: tuple[str, Tail]) -> tuple[str, Tail] |
     return start, Tail.SOMETHING if Tail.SOMETHING in (tail, right[1]) else Tail.ANYTHING
 
 
-def _repeated(part: Part, least: int, most: int | None) -> Language | None:
-    if (part.is_any_character or part.language in (_ANYTHING, _SOMETHING)) and most is None and least <= 1:
-        return _ANYTHING if least == 0 or part.matches_empty else _SOMETHING
+def _repeated(part: Part, min_count: int, max_count: int | None) -> Language | None:
+    if (part.is_any_character or part.language in (_ANYTHING, _SOMETHING)) and max_count is None and min_count <= 1:
+        return _ANYTHING if min_count == 0 or part.matches_empty else _SOMETHING
     language = part.language
-    if language is None or most is None or most > _MAX_COUNTED or (part.is_counted and most > 1):
+    if language is None or max_count is None or max_count > _MAX_COUNTED or (part.is_counted and max_count > 1):
         return None
-    return _powers(language, least, most)
+    return _powers(language, min_count, max_count)
 
 
-def _powers(language: Language, least: int, most: int) -> Language | None:
+def _powers(language: Language, min_count: int, max_count: int) -> Language | None:
     power: Language | None = _EMPTY
     result = set[tuple[str, Tail]]()
-    for times in range(most + 1):
+    for times in range(max_count + 1):
         if power is None:
             return None
-        if times >= least:
+        if times >= min_count:
             result |= power
-        if times < most:
+        if times < max_count:
             power = _product(power, language)
     return frozenset(result)
 

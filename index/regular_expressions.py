@@ -213,29 +213,29 @@ class _Reader:
             counted = _REPEAT.match(self._expression, self._position)
             if counted is None:
                 return None
-            least, comma, most = counted.groups()
-            bounds, end = self._check_bounds(least, comma, most), counted.end()
+            min_count, comma, max_count = counted.groups()
+            bounds, end = self._check_bounds(min_count, comma, max_count), counted.end()
         lazy = self._expression.startswith("?", end)
         self._position = end + lazy
         return bounds
 
-    def _check_bounds(self, least: str, comma: str | None, most: str | None) -> tuple[int, int | None]:
+    def _check_bounds(self, min_count: str, comma: str | None, max_count: str | None) -> tuple[int, int | None]:
         # Check the lengths first: Python refuses to parse numbers of thousands of digits.
-        if max(len(least), len(most or "")) > 4:
+        if max(len(min_count), len(max_count or "")) > 4:
             raise InvalidExpression(f"more than {_MAX_REPEATS} repeats", self._position)
-        low = int(least)
-        high = int(most) if most else None if comma else low
+        low = int(min_count)
+        high = int(max_count) if max_count else None if comma else low
         if low > _MAX_REPEATS or (high is not None and not low <= high <= _MAX_REPEATS):
             raise InvalidExpression(
                 f"repeats from {low} to {high}, not in order or more than {_MAX_REPEATS},", self._position
             )
         return low, high
 
-    def _repeat(self, least: int, most: int | None, *, after_repeat: bool) -> None:
+    def _repeat(self, min_count: int, max_count: int | None, *, after_repeat: bool) -> None:
         parts = self._groups[-1].parts
         if after_repeat or not parts:
             raise InvalidExpression("a repetition of nothing or of a repetition", self._position - 1)
-        parts[-1] = self._bounded(repetition(self._listed([parts[-1]])[0], least, most))
+        parts[-1] = self._bounded(repetition(self._listed([parts[-1]])[0], min_count, max_count))
 
     def _open_group(self) -> None:
         if len(self._groups) > _MAX_DEPTH:

@@ -16,7 +16,7 @@ from strandline.index.part_columns import ABSENT, LIVE
 from strandline.time_range import TimeRange
 from strandline.wire.columns import Columns
 
-_LEAST, _GREATEST = ABSENT + 1, LIVE - 1
+_MIN_TIME, _MAX_TIME = ABSENT + 1, LIVE - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class SampleLimits:
 
     def times_in(self, record_time: int) -> TimeRange:
         """The valid times of samples of a record with this time."""
-        least = max(_LEAST, record_time - self.behind) if self.behind is not None else _LEAST
-        greatest = min(_GREATEST, record_time + self.ahead) if self.ahead is not None else _GREATEST
+        least = max(_MIN_TIME, record_time - self.behind) if self.behind is not None else _MIN_TIME
+        greatest = min(_MAX_TIME, record_time + self.ahead) if self.ahead is not None else _MAX_TIME
         return TimeRange(least, greatest)
 
 
@@ -54,8 +54,8 @@ def keep_timely(columns: Columns, record_times: I64s, times_checked: Bools, limi
     """
     is_exempt = times_checked | (record_times < 0)
     bounds = (
-        np.where(is_exempt, _LEAST, _least_times(record_times, limits.behind)),
-        np.where(is_exempt, _GREATEST, _greatest_times(record_times, limits.ahead)),
+        np.where(is_exempt, _MIN_TIME, _min_times(record_times, limits.behind)),
+        np.where(is_exempt, _MAX_TIME, _max_times(record_times, limits.ahead)),
     )
     rows = (columns.record, columns.first_sample, columns.time)
     old, far = count_outside(*rows, *bounds)
@@ -68,14 +68,14 @@ def keep_timely(columns: Columns, record_times: I64s, times_checked: Bools, limi
     return Kept(replace(columns, first_sample=first, time=time, value=value), old, far)
 
 
-def _least_times(record_times: I64s, behind: int | None) -> I64s:
+def _min_times(record_times: I64s, behind: int | None) -> I64s:
     """The minimum valid sample time of each record, at least the minimum of all times."""
-    if behind is None or behind > _GREATEST:
-        return np.full_like(record_times, _LEAST)
-    return np.maximum(record_times, _LEAST + behind) - behind
+    if behind is None or behind > _MAX_TIME:
+        return np.full_like(record_times, _MIN_TIME)
+    return np.maximum(record_times, _MIN_TIME + behind) - behind
 
 
-def _greatest_times(record_times: I64s, ahead: int | None) -> I64s:
-    if ahead is None or ahead > _GREATEST:
-        return np.full_like(record_times, _GREATEST)
-    return np.minimum(record_times, _GREATEST - ahead) + ahead
+def _max_times(record_times: I64s, ahead: int | None) -> I64s:
+    if ahead is None or ahead > _MAX_TIME:
+        return np.full_like(record_times, _MAX_TIME)
+    return np.minimum(record_times, _MAX_TIME - ahead) + ahead

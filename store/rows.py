@@ -79,7 +79,7 @@ class Ownership:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordMark:
+class RecordIdentity:
     """Identifies a record of a log: a log that was truncated and refilled has another record at the same offset.
 
     `leader_epoch` is None if it is unknown, and in rows of versions that did not store it. `checksum` has 63 bits.
@@ -107,7 +107,7 @@ class CutRow:
     expires: int
     lost_to: int | None = None
     reset: bool = False
-    last: RecordMark | None = None
+    last: RecordIdentity | None = None
     closed_early: bool = False
 
 

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 from strandline.digest import digest
 from strandline.node.shard.log import LogEnds, LogUnreachable, PartitionLog, Records
-from strandline.store.rows import CutRow, RecordMark
+from strandline.store.rows import CutRow, RecordIdentity
 
 _READ_TIMEOUT_S, _READ_ATTEMPTS = 5.0, 12
 _63_BITS = (1 << 63) - 1
 
 
-def mark_of_last(records: Records) -> RecordMark:
+def mark_of_last(records: Records) -> RecordIdentity:
     """What identifies the last of these records."""
     checksum, epoch = digest(records.values[-1]) & _63_BITS, int(records.leader_epochs[-1])
-    return RecordMark(int(records.offsets[-1]), int(records.times[-1]), epoch if epoch >= 0 else None, checksum)
+    return RecordIdentity(int(records.offsets[-1]), int(records.times[-1]), epoch if epoch >= 0 else None, checksum)
 
 
 def find_refilled(log: PartitionLog, cuts: Sequence[CutRow], ends: LogEnds) -> int | None:
@@ -40,7 +40,7 @@ def find_refilled(log: PartitionLog, cuts: Sequence[CutRow], ends: LogEnds) -> i
     )
 
 
-def _is_same(found: RecordMark, known: RecordMark) -> bool:
+def _is_same(found: RecordIdentity, known: RecordIdentity) -> bool:
     """Whether two marks are of the same record. A record has the epoch of the leader that appended it, on all replicas.
     Marks of older versions have no epoch.
     """

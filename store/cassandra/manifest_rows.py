@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from strandline.store.cassandra.expiry import seconds_to_live
-from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, RecordMark, ShardState
+from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, RecordIdentity, ShardState
 
 NO_HEARTBEAT: Final = -1
 """Stands for `seen_at` after an owner has stopped."""
@@ -45,7 +45,7 @@ def cut_values(shard: Values, epoch: int, row: CutRow, present: int) -> Values:
         row.end,
         _NOTHING_LOST if row.lost_to is None else row.lost_to,
         row.reset,
-        _mark_values(row.last),
+        _identity_values(row.last),
         row.closed_early,
         seconds_to_live(row.expires - present),
     )
@@ -101,19 +101,19 @@ def _cut_from(row: Any) -> CutRow:
         expires=row.expires,
         lost_to=None if row.lost_to == _NOTHING_LOST else row.lost_to,
         reset=row.reset,
-        last=_mark_from(row.last_record),
+        last=_identity_from(row.last_record),
         # Null in rows of older versions.
         closed_early=bool(row.closed_early),
     )
 
 
-def _mark_values(mark: RecordMark | None) -> Values:
+def _identity_values(mark: RecordIdentity | None) -> Values:
     return (None,) * 4 if mark is None else (mark.offset, mark.time, mark.leader_epoch, mark.checksum)
 
 
-def _mark_from(values: tuple[Any, ...] | None) -> RecordMark | None:
+def _identity_from(values: tuple[Any, ...] | None) -> RecordIdentity | None:
     # Null in rows of schema version 2.
-    return None if values is None or values[0] is None else RecordMark(*values)
+    return None if values is None or values[0] is None else RecordIdentity(*values)
 
 
 def _group_from(row: Any) -> GroupRow:

@@ -28,7 +28,7 @@ from strandline.store.protocol import StoreRefused
 
 VERSION: Final = 4
 """The version of `schema.cql`. It rises with each change of that file."""
-LEAST_VERSION: Final = 2
+MIN_VERSION: Final = 2
 """The lowest version that can use tables of `VERSION`, and that can be upgraded to it."""
 
 _PRODUCT: Final = "strandline"
@@ -88,8 +88,8 @@ def ensure_schema(session: Session, keyspace: str, hosts: str, requests: Request
     """
     there = _columns(session, keyspace, hosts, requests.retries)
     if "schema_version" in there:
-        _prepare(requests, statements.LEAST_VERSION)
-        _check(_versions(requests, statements.LEAST_VERSION), keyspace, hosts)
+        _prepare(requests, statements.MIN_VERSION)
+        _check(_versions(requests, statements.MIN_VERSION), keyspace, hosts)
     for table, definition in definitions().items():
         if table not in there:
             qualified = definition.replace(f" {table} ", f' "{keyspace}".{table} ', 1)
@@ -156,7 +156,7 @@ def _record(requests: Requests, keyspace: str) -> None:
     found = _versions(requests, statements.VERSIONS)
     what = f"write the version of the tables in {keyspace}"
     if found is None:
-        written = (_PRODUCT, LEAST_VERSION, VERSION)
+        written = (_PRODUCT, MIN_VERSION, VERSION)
         answer = requests.compare_and_set(what, statements.CREATE_VERSION, written)
     elif found.written_version is None or found.written_version < VERSION:
         raised = (VERSION, _PRODUCT, found.written_version)
@@ -169,7 +169,7 @@ def _record(requests: Requests, keyspace: str) -> None:
 
 def _check(found: Any, keyspace: str, hosts: str) -> None:
     """Raise `StoreRefused` if this version can't use tables with the lowest version in the row that was found."""
-    if found is None or LEAST_VERSION <= found.version <= VERSION:
+    if found is None or MIN_VERSION <= found.version <= VERSION:
         return
     at = f"the tables in keyspace {keyspace} of Cassandra at {hosts}"
     if found.version > VERSION:

@@ -60,7 +60,7 @@ CREATE_VERSION: Final = Statement(
 RAISE_VERSION: Final = Statement(
     Kind.CONDITIONAL, "UPDATE IN.schema_version SET written_version = ? WHERE product = ? IF written_version = ?"
 )
-LEAST_VERSION: Final = Statement(Kind.SERIAL_READ, "SELECT version FROM IN.schema_version WHERE product = ?")
+MIN_VERSION: Final = Statement(Kind.SERIAL_READ, "SELECT version FROM IN.schema_version WHERE product = ?")
 VERSIONS: Final = Statement(
     Kind.SERIAL_READ, "SELECT version, written_version FROM IN.schema_version WHERE product = ?"
 )

@@ -21,7 +21,7 @@ _IDLE_CONNECTIONS = 8
 # The log is truncated to this size after a large write was checkpointed.
 _LOG_BYTES = 64 * 2**20
 # Segments have 64 KB and index rows up to 1 MB: with SQLite's default of 4 KB, their chains of pages would be long.
-_PAGE_BYTES = 16_384
+_SQLITE_PAGE_BYTES = 16_384
 
 
 class Connections:
@@ -104,7 +104,7 @@ class Connections:
         )
         try:
             # The page size only applies to a new file.
-            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+            connection.execute(f"PRAGMA page_size = {_SQLITE_PAGE_BYTES}")
             # Acknowledged writes survive a power failure.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")

@@ -14,7 +14,7 @@ from strandline.store.settled_time import SettledTime
 # The number of rows that may be deleted per written row: above one, so that deleting keeps up with writing.
 _DELETED_PER_WRITTEN: Final = 2
 # The minimum number per write.
-_DELETED_AT_LEAST: Final = 8
+_MIN_DELETED: Final = 8
 
 _OLDEST_BUCKET_FIRST: Final = " ORDER BY expires, bucket"
 _TABLES: Final = (
@@ -49,7 +49,7 @@ class Expiry:
         passed = self.settled.observe(self.clock.now_ms(), self.clock.monotonic())
         if passed is None:
             return
-        allowed = max(_DELETED_AT_LEAST, _DELETED_PER_WRITTEN * written)
+        allowed = max(_MIN_DELETED, _DELETED_PER_WRITTEN * written)
         for delete in _DELETES:
             allowed -= connection.execute(delete, (passed, allowed)).rowcount
             if allowed == 0:

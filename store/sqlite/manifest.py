@@ -14,7 +14,7 @@ from strandline.store.rows import (
     ManifestRows,
     ManifestWrite,
     Ownership,
-    RecordMark,
+    RecordIdentity,
     ShardId,
     ShardState,
 )
@@ -148,7 +148,7 @@ def _check_owner(connection: sqlite3.Connection, ownership: Ownership) -> None:
 
 def _cut(*values: Any) -> CutRow:
     *plain, reset, offset, time, leader_epoch, checksum, closed_early = values
-    last = None if offset is None else RecordMark(offset, time, leader_epoch, checksum)
+    last = None if offset is None else RecordIdentity(offset, time, leader_epoch, checksum)
     fields: tuple[Any, ...] = (*plain, bool(reset), last, bool(closed_early))
     return CutRow(*fields)
 

@@ -19,7 +19,7 @@ from strandline.store.protocol import StoreRefused
 # "Strl", in SQLite's header field for the application.
 APPLICATION_ID: Final = 0x5374726C
 VERSION: Final = 4
-LEAST_VERSION: Final = 2
+MIN_VERSION: Final = 2
 """The lowest version that can use a file of `VERSION`, and that can be upgraded to it."""
 
 # As created by version 2; later additions follow below.
@@ -230,7 +230,7 @@ def ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
         for statement in _TABLES:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {LEAST_VERSION}")
+        connection.execute(f"PRAGMA user_version = {MIN_VERSION}")
     elif application != APPLICATION_ID:
         raise StoreRefused(
             f"{path} is a SQLite file, but not a Strandline store (its application id is {application})",
@@ -241,7 +241,7 @@ def ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
             f"the store {path} needs at least schema version {least}, and this Strandline has version {VERSION}",
             remedy="Use the Strandline that migrated it, or a newer one",
         )
-    elif least < LEAST_VERSION:
+    elif least < MIN_VERSION:
         raise StoreRefused(
             f"the store {path} has schema version {least}, which no released Strandline has written",
             remedy="Start with a new file",
@@ -254,7 +254,7 @@ def written_version(connection: sqlite3.Connection) -> int:
     """Return the version of a file's tables."""
     has_version = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").fetchone()
     if has_version is None:
-        return LEAST_VERSION
+        return MIN_VERSION
     (version,) = connection.execute("SELECT written_version FROM schema_version").fetchone()
     return int(version)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from strandline.store.jobs import Job, JobState
-from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, RecordMark
+from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, LateSamples, RecordIdentity
 from support.store_contract import fresh_shard
 
 _I64 = st.integers(-(2**63), 2**63 - 1)
@@ -28,7 +28,7 @@ def cut_rows(expires: Sequence[int]) -> st.SearchStrategy[CutRow]:
         st.sampled_from(expires),
         lost_to=st.none() | _COUNT,
         reset=st.booleans(),
-        last=st.none() | st.builds(RecordMark, _COUNT, _I64, st.none() | _U31, _COUNT),
+        last=st.none() | st.builds(RecordIdentity, _COUNT, _I64, st.none() | _U31, _COUNT),
         closed_early=st.booleans(),
     )
 

@@ -31,7 +31,7 @@ def dataset() -> str:
 # What holds for jobs and for parts.
 
 
-def test_where_nothing_was_put_there_is_nothing(store: Store, kind: Kind[Any]) -> None:
+def test_a_store_without_rows_returns_none(store: Store, kind: Kind[Any]) -> None:
     row = kind.fresh()
     assert list(kind.read(store, row)) == []
     assert kind.read_one(store, row) is None
@@ -40,7 +40,7 @@ def test_where_nothing_was_put_there_is_nothing(store: Store, kind: Kind[Any]) -
     assert list(kind.read(store, row)) == []
 
 
-def test_rows_come_in_order(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_rows_are_read_in_order(store: Store, other_store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     rows = [kind.beside(first, number) for number in (100, 9, 472_222, 11)]
     for row in rows:
@@ -90,7 +90,7 @@ def test_a_removed_row_is_gone_and_its_place_free(store: Store, kind: Kind[Any])
     assert list(kind.read(store, first)) == [kind.other(first), beside]
 
 
-def test_a_row_is_replaced_only_by_one_of_its_place(store: Store, kind: Kind[Any]) -> None:
+def test_a_row_is_replaced_only_by_one_with_the_same_key(store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     kind.add(store, first)
     with pytest.raises(ValueError, match="can't be replaced by"):
@@ -108,7 +108,7 @@ def test_of_changes_that_are_made_at_once_exactly_one_is(store: Store, other_sto
         assert kind.read_one(store, row) == changes[won.index(True)]
 
 
-def test_of_rows_that_are_put_at_once_exactly_one_is_there(store: Store, other_store: Store, kind: Kind[Any]) -> None:
+def test_of_rows_added_concurrently_exactly_one_is_stored(store: Store, other_store: Store, kind: Kind[Any]) -> None:
     first = kind.fresh()
     for number in range(5):
         rows = [kind.other(kind.beside(first, number), plan) for plan in range(6)]
@@ -174,14 +174,14 @@ def test_thousands_of_parts_are_put_and_read_and_removed_together(
     assert not store.remove_bulk_parts(parts)
 
 
-def test_what_is_missing_of_parts_is_put_beside_those_that_are_there(store: Store, dataset: str) -> None:
+def test_missing_parts_are_added_to_existing_ones(store: Store, dataset: str) -> None:
     parts = some_parts(dataset, range(10))
     assert store.add_bulk_parts(parts[3:5])
     assert store.add_bulk_parts(parts)
     assert list(store.bulk_parts(dataset, "job-1")) == parts
 
 
-def test_parts_are_not_all_there_if_one_is_another(store: Store, dataset: str) -> None:
+def test_adding_parts_fails_if_an_existing_one_differs(store: Store, dataset: str) -> None:
     parts = some_parts(dataset, range(10))
     another = replace(parts[4], source="another")
     assert store.add_bulk_parts([another])
@@ -244,7 +244,7 @@ def test_a_part_that_changed_is_neither_replaced_nor_removed(
     assert store.bulk_part(dataset, "job-1", 1) == real
 
 
-def test_what_is_not_compared_of_a_part_may_differ(store: Store, dataset: str) -> None:
+def test_columns_of_a_part_that_are_not_compared_may_differ(store: Store, dataset: str) -> None:
     stored = replace(bulk_part(dataset, 1), counts='{"bad": 1}', window=3, failures=2)
     store.add_bulk_parts([stored])
     seen = replace(stored, counts="", window=0, failures=0, source="")
@@ -284,7 +284,7 @@ def test_every_field_of_a_job_is_kept(store: Store, dataset: str) -> None:
     assert store.bulk_job(dataset, "b") == everything
 
 
-def test_jobs_come_page_by_page(store: Store, dataset: str) -> None:
+def test_jobs_are_read_in_pages(store: Store, dataset: str) -> None:
     jobs = [replace(bulk_job(dataset, number), spec="x" * 1_000) for number in range(120)]
     for job in jobs:
         assert store.add_bulk_job(job)

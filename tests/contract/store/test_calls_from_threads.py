@@ -63,7 +63,7 @@ def test_rows_may_be_read_in_another_thread_than_they_were_asked_for(store: Stor
     assert begun + list(rows) == numbered(300)
 
 
-def test_many_threads_write_at_once_and_all_is_there(store: Store, other_store: Store, lasting: Lifetime) -> None:
+def test_all_writes_of_concurrent_threads_are_stored(store: Store, other_store: Store, lasting: Lifetime) -> None:
     shard = fresh_shard()
 
     def write(here: Store, number: int) -> None:
@@ -81,7 +81,7 @@ def test_many_threads_write_at_once_and_all_is_there(store: Store, other_store: 
         assert [row.data for row in result] == [bytes([number])] * 20
 
 
-def test_a_commit_is_seen_whole_or_not_at_all(
+def test_a_commit_is_visible_completely_or_not_at_all(
     store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
     def commit(number: int) -> None:

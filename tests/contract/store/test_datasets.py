@@ -35,7 +35,7 @@ def test_the_first_to_make_a_dataset_decides_its_shape(store: Store, shape: Data
     assert store.dataset(shape.dataset) == shape
 
 
-def test_of_many_who_make_a_dataset_at_once_all_get_the_same_shape(
+def test_concurrent_creations_of_a_dataset_all_get_the_same_shape(
     store: Store, other_store: Store, shape: DatasetShape
 ) -> None:
     shapes = [replace(shape, partitions=number) for number in range(1, 9)]

@@ -343,7 +343,7 @@ def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("each", SCENARIOS, ids=lambda each: each.__name__)
-def test_what_expires_is_gone_and_what_does_not_stays(begun: Begun, each: Scenario) -> None:
+def test_expired_rows_are_gone_and_others_stay(begun: Begun, each: Scenario) -> None:
     begun.lives.wait_for(begun.first[each])
     for condition in begun.rest[each]:
         begun.lives.wait_for(condition)

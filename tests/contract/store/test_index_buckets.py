@@ -29,13 +29,13 @@ def test_writing_no_rows_writes_none(store: Store, where: IndexBucketOf, lasting
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.binary(max_size=50), max_size=15))
-def test_any_rows_come_back_in_order(store: Store, lives: Lives, rows: list[bytes]) -> None:
+def test_any_rows_are_read_in_order(store: Store, lives: Lives, rows: list[bytes]) -> None:
     where = IndexBucketOf(fresh_shard(), 1, "attempt-1")
     assert store.write_index_bucket(where, rows, lives.lasting()) == len(rows)
     assert list(store.index_bucket(where)) == rows
 
 
-def test_hundreds_of_rows_come_back_in_order(
+def test_hundreds_of_rows_are_read_in_order(
     store: Store, other_store: Store, where: IndexBucketOf, lasting: Lifetime
 ) -> None:
     # Among them equal ones, and an order that no sorting by content would give.
@@ -45,7 +45,7 @@ def test_hundreds_of_rows_come_back_in_order(
     assert list(other_store.index_bucket(where)) == rows
 
 
-def test_rows_of_a_megabyte_come_back_byte_for_byte(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
+def test_rows_of_a_megabyte_are_read_byte_for_byte(store: Store, where: IndexBucketOf, lasting: Lifetime) -> None:
     rows = [bytes([number]) + b"\xff\x00" * 499_999 + bytes([255 - number]) for number in range(25)]
     assert {len(row) for row in rows} == {1_000_000}
     assert store.write_index_bucket(where, rows, lasting) == 25

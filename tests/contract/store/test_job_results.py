@@ -19,12 +19,12 @@ def rows_of(kind: str, count: int) -> list[ResultRow]:
     return [ResultRow(kind, seq, f"{kind} {seq}".encode()) for seq in range(count)]
 
 
-def test_a_job_that_wrote_nothing_left_nothing(store: Store, where: JobResultOf, lasting: Lifetime) -> None:
+def test_a_job_that_wrote_nothing_has_no_results(store: Store, where: JobResultOf, lasting: Lifetime) -> None:
     store.write_result(where, [], lasting)
     assert list(store.result(where, "summary")) == []
 
 
-def test_each_kind_comes_by_itself_and_in_order(
+def test_each_kind_is_read_separately_and_in_order(
     store: Store, other_store: Store, where: JobResultOf, lasting: Lifetime
 ) -> None:
     summaries, keys = rows_of("summary", 350), rows_of("keys", 20)
@@ -51,7 +51,7 @@ def test_rows_keep_the_numbers_that_they_were_given(store: Store, where: JobResu
     assert list(store.result(where, "summary")) == rows
 
 
-def test_large_rows_come_back_byte_for_byte(store: Store, where: JobResultOf, lasting: Lifetime) -> None:
+def test_large_rows_are_read_byte_for_byte(store: Store, where: JobResultOf, lasting: Lifetime) -> None:
     rows = [ResultRow("keys", seq, bytes([seq]) + b"\xff\x00" * 499_999) for seq in range(12)]
     store.write_result(where, rows, lasting)
     for found, row in zip(store.result(where, "keys"), rows, strict=True):

@@ -26,7 +26,7 @@ def test_a_shard_without_jobs_has_none(store: Store, shard: ShardId) -> None:
     assert list(store.jobs(shard)) == []
 
 
-def test_jobs_come_in_the_order_of_their_buckets(
+def test_jobs_are_read_in_the_order_of_their_buckets(
     store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in (100, 9, 472_222, 11):
@@ -141,7 +141,7 @@ def test_a_job_that_changed_is_neither_replaced_nor_removed(
     assert list(store.jobs(shard)) == [real]
 
 
-def test_what_is_not_compared_may_differ(store: Store, shard: ShardId, lasting: Lifetime) -> None:
+def test_columns_that_are_not_compared_may_differ(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     stored = replace(job(shard, 5, lasting), failures=3, reason="slow")
     seen = replace(stored, failures=0, reason="", start=0, end=1, groups=frozenset(), wants_keys=False)
     store.add_job(stored)
@@ -152,9 +152,7 @@ def test_what_is_not_compared_may_differ(store: Store, shard: ShardId, lasting: 
     assert list(store.jobs(shard)) == []
 
 
-def test_a_job_that_is_not_there_is_neither_replaced_nor_removed(
-    store: Store, shard: ShardId, lasting: Lifetime
-) -> None:
+def test_a_missing_job_is_neither_replaced_nor_removed(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     one = job(shard, 5, lasting)
     assert not store.replace_job(one, leased(one, "a"))
     assert not store.remove_job(one)
@@ -182,7 +180,7 @@ def test_jobs_of_other_shards_are_apart(store: Store, lasting: Lifetime) -> None
     assert [list(store.jobs(shard)) for shard in shards] == [[], *([job(shard, 5, lasting)] for shard in shards[1:])]
 
 
-def test_of_workers_who_lease_a_job_at_once_exactly_one_has_it(
+def test_of_workers_that_lease_a_job_concurrently_exactly_one_gets_it(
     store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in range(5):
@@ -194,7 +192,7 @@ def test_of_workers_who_lease_a_job_at_once_exactly_one_has_it(
         assert list(store.jobs(shard))[bucket] == leases[won.index(True)]
 
 
-def test_of_plans_that_put_a_job_at_once_exactly_one_is_there(
+def test_of_plans_that_add_a_job_concurrently_exactly_one_succeeds(
     store: Store, other_store: Store, shard: ShardId, lasting: Lifetime
 ) -> None:
     for bucket in range(5):

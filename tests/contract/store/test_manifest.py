@@ -15,7 +15,7 @@ from strandline.store.rows import (
     Lifetime,
     ManifestRows,
     Ownership,
-    RecordMark,
+    RecordIdentity,
     ShardId,
 )
 from support.store_contract import LASTING, PRESENT, cut, fresh_shard, group_row, manifest_write, state_of, taken
@@ -34,7 +34,7 @@ def test_a_shard_without_rows_has_its_state_only(store: Store, shard: ShardId, o
     assert read(store, shard).state.owner == owner.owner
 
 
-def test_rows_come_newest_bucket_first_and_groups_rising(
+def test_rows_are_read_newest_bucket_first_and_groups_ascending(
     store: Store, other_store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
     # Numbers whose order as text would be another one.
@@ -189,7 +189,7 @@ def empty_row(bucket: int, group: int, life: Lifetime) -> GroupRow:
     )
 
 
-def test_a_group_row_is_written_whole_over_the_one_before(
+def test_a_group_row_replaces_the_previous_one_completely(
     store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
     for row in (
@@ -203,10 +203,10 @@ def test_a_group_row_is_written_whole_over_the_one_before(
         assert read(store, shard).groups == (row,)
 
 
-def test_a_cut_row_is_written_whole_over_the_one_before(
+def test_a_cut_row_replaces_the_previous_one_completely(
     store: Store, shard: ShardId, owner: Ownership, lasting: Lifetime
 ) -> None:
-    mark = RecordMark(offset=2**63 - 2, time=-1, leader_epoch=7, checksum=2**63 - 1)
+    mark = RecordIdentity(offset=2**63 - 2, time=-1, leader_epoch=7, checksum=2**63 - 1)
     for row in (
         CutRow(3, 0, 0, lasting.expires),
         CutRow(3, 10, 2**63 - 1, lasting.expires + 5_000, lost_to=2**62, reset=True, last=mark),

@@ -34,7 +34,7 @@ def keyed_groups(rows: Sequence[GroupRow]) -> tuple[GroupRow, ...]:
 
 @shared_store
 @given(data=st.data())
-def test_any_rows_come_back_as_they_were_committed(store: Store, data: st.DataObject) -> None:
+def test_any_rows_are_read_as_they_were_committed(store: Store, data: st.DataObject) -> None:
     expires = [PRESENT + life for life in LIVES]
     cuts = keyed(data.draw(st.lists(cut_rows(expires), max_size=4)))
     groups = keyed_groups(data.draw(st.lists(group_rows(expires), max_size=4)))
@@ -51,7 +51,7 @@ def test_any_rows_come_back_as_they_were_committed(store: Store, data: st.DataOb
 
 @shared_store
 @given(data=st.data())
-def test_any_job_comes_back_as_it_was_put(store: Store, data: st.DataObject) -> None:
+def test_any_job_is_read_as_it_was_added(store: Store, data: st.DataObject) -> None:
     job: Job = data.draw(any_jobs(LASTING))
     assert store.add_job(job)
     assert store.jobs(job.shard) == [job]

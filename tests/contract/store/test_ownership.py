@@ -35,7 +35,7 @@ def test_taking_raises_the_epoch_and_keeps_topic_and_part_ids(store: Store, shar
     )
 
 
-def test_a_shard_whose_owner_left_can_be_taken(store: Store, shard: ShardId) -> None:
+def test_a_shard_whose_owner_stopped_can_be_taken(store: Store, shard: ShardId) -> None:
     store.touch(taken(store, shard), None, 1)
     state = state_of(store, shard)
     assert state.seen_at is None
@@ -68,7 +68,7 @@ def test_only_epoch_and_owner_decide_whether_the_state_is_still_the_same(store: 
     assert state_of(store, shard).topic_id == "topic-2"
 
 
-def test_of_many_who_take_a_shard_at_once_exactly_one_has_it(store: Store, other_store: Store, shard: ShardId) -> None:
+def test_of_concurrent_takes_of_a_shard_exactly_one_succeeds(store: Store, other_store: Store, shard: ShardId) -> None:
     def take(here: Store, after: ShardState | None, who: str) -> Ownership | None:
         return here.take(shard, who, after, now=1_000, topic_id="topic-1")
 
@@ -99,7 +99,7 @@ def test_a_new_owner_counts_its_heartbeats_from_zero(store: Store, shard: ShardI
     assert state_of(store, shard).beats == 0
 
 
-def test_an_owner_whose_shard_was_taken_writes_nothing(store: Store, shard: ShardId, lasting: Lifetime) -> None:
+def test_a_former_owner_can_not_write(store: Store, shard: ShardId, lasting: Lifetime) -> None:
     fenced = taken(store, shard)
     store.commit(fenced, manifest_write(cuts=(cut(7, lasting),), next_part_id=10))
     taken(store, shard, now=50_000)

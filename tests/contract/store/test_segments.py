@@ -32,7 +32,7 @@ def test_writing_no_segments_writes_none(store: Store, where: SegmentsOf, lastin
     assert list(store.segments(where)) == []
 
 
-def test_segments_come_in_the_order_of_their_bytes_and_then_their_number(
+def test_segments_are_read_in_the_order_of_first_series_and_number(
     store: Store, other_store: Store, where: SegmentsOf, lasting: Lifetime
 ) -> None:
     # Bytes from 0x80 on would be negative to whoever compares them as signed numbers.
@@ -94,7 +94,7 @@ def test_a_range_begins_below_its_first_series_and_ends_with_its_last(
     assert list(store.segments(where, first=ends[0], last=ends[1])) == found
 
 
-def test_a_series_that_spans_many_rows_is_found_whole(store: Store, where: SegmentsOf, lasting: Lifetime) -> None:
+def test_a_series_that_spans_many_rows_is_found_completely(store: Store, where: SegmentsOf, lasting: Lifetime) -> None:
     rows = [segment(A, 0), *(segment(B, seq) for seq in range(300)), segment(C, 0)]
     store.write_segments(where, rows, lasting)
     assert list(store.segments(where, first=B, last=B)) == rows[:-1]
@@ -110,7 +110,7 @@ small_keys = st.builds(series_key, *[st.sampled_from([0, 1, 2**63 - 1, 2**63, 2*
     keys=st.lists(st.tuples(small_keys, st.integers(0, 2**31 - 1)), unique=True, max_size=12),
     ends=st.tuples(small_keys, small_keys).map(sorted),
 )
-def test_any_range_finds_what_may_hold_it(
+def test_any_range_finds_the_rows_that_may_contain_it(
     store: Store, lives: Lives, keys: list[tuple[bytes, int]], ends: list[bytes]
 ) -> None:
     where = SegmentsOf(fresh_shard(), 1, 0, "attempt-1")
@@ -122,9 +122,7 @@ def test_any_range_finds_what_may_hold_it(
     assert list(store.segments(where, first=ends[0], last=ends[1])) == expected
 
 
-def test_segments_of_their_usual_size_come_back_byte_for_byte(
-    store: Store, where: SegmentsOf, lasting: Lifetime
-) -> None:
+def test_segments_of_the_usual_size_are_read_byte_for_byte(store: Store, where: SegmentsOf, lasting: Lifetime) -> None:
     pattern = bytes(range(256))
     rows = [Segment(series_key(number), 0, (pattern * 257)[number : number + 65_536]) for number in range(100)]
     store.write_segments(where, rows, lasting)

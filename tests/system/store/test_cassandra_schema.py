@@ -9,7 +9,7 @@ from cassandra.cluster import Session
 
 from strandline.clock import SystemClock
 from strandline.node.stack import Stack
-from strandline.store.cassandra.schema import LEAST_VERSION, VERSION, definitions
+from strandline.store.cassandra.schema import MIN_VERSION, VERSION, definitions
 from strandline.store.cassandra.schema import _file as statements_of_file
 from strandline.store.cassandra.store import CassandraStore, open_cassandra_store
 from strandline.store.connection import CassandraConnection, CassandraRefused, connect
@@ -61,7 +61,7 @@ def test_many_nodes_that_start_at_once_make_the_tables_once(fresh: CassandraConn
         assert set(session.cluster.metadata.keyspaces[fresh.keyspace].tables) == set(definitions())
     finally:
         session.cluster.shutdown()
-    assert [tuple(row) for row in rows] == [("strandline", LEAST_VERSION, VERSION)]
+    assert [tuple(row) for row in rows] == [("strandline", MIN_VERSION, VERSION)]
 
 
 def test_a_later_start_changes_no_table(fresh: CassandraConnection) -> None:
@@ -95,7 +95,7 @@ def test_tables_of_another_version_are_refused_and_left_alone(
     try:
         session.execute(
             "UPDATE schema_version SET version = %s WHERE product = 'strandline' IF version = %s",
-            (version, LEAST_VERSION),
+            (version, MIN_VERSION),
         )
         session.execute("DROP TABLE jobs")
         with pytest.raises(StoreRefused, match=told):

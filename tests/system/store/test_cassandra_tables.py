@@ -21,7 +21,7 @@ from strandline.store.rows import (
     IndexBucketRows,
     LateSamples,
     Lifetime,
-    RecordMark,
+    RecordIdentity,
     Segment,
     SegmentsOf,
     ShardId,
@@ -134,7 +134,7 @@ def test_a_row_takes_no_more_in_a_batch_than_it_is_taken_to(
     named = replace(group_row(5, 0, lasting, attempt="a" * 60), written_by="h" * 255, index=index)
     hours = replace(named, late=tuple(LateSamples(hour, 2**62) for hour in range(MAX_COUNTS)))
     ranges = replace(named, late=tuple(LateSamples(2 * hour, 2**62, hours=2) for hour in range(MAX_COUNTS)))
-    marked = replace(cut(5, lasting, lost_to=150), last=RecordMark(1, 2, 3, 4))
+    marked = replace(cut(5, lasting, lost_to=150), last=RecordIdentity(1, 2, 3, 4))
     key = (shard.dataset, shard.shard)
     for row in (named, hours, ranges, marked):
         if isinstance(row, CutRow):

@@ -59,7 +59,7 @@ def decode(encoded: EncodedBucket, rows: list[bytes] | None = None) -> StoredBuc
 
 
 @given(RECORDS, ACTIVE, st.randoms())
-def test_a_bucket_comes_back_as_it_was(records: dict, active: dict, chance) -> None:
+def test_a_bucket_is_decoded_as_it_was_encoded(records: dict, active: dict, chance) -> None:
     frozen = frozen_bucket(records, active)
     ids = list(records)
     chance.shuffle(ids)

@@ -41,7 +41,7 @@ def test_what_has_ended_does_not_end_again() -> None:
     assert not ended_keys(keys(end=[97 * HOUR], active_in=[97]), BUCKET, POLICY).any()
 
 
-def test_a_key_goes_once_it_ended_before_the_retention_that_counts_from_the_end_of_the_bucket() -> None:
+def test_a_key_is_purged_once_it_ended_before_the_retention_counted_from_the_end_of_the_bucket() -> None:
     oldest = (BUCKET + 1) * HOUR - 3 * HOUR
     assert keys_to_purge(keys(end=[oldest - 1, oldest, LIVE, ABSENT]), BUCKET, POLICY).tolist() == [
         True,
@@ -51,7 +51,7 @@ def test_a_key_goes_once_it_ended_before_the_retention_that_counts_from_the_end_
     ]
 
 
-def test_a_record_is_written_again_when_it_lies_as_many_buckets_back_as_are_kept() -> None:
+def test_a_record_is_rolled_over_when_it_is_as_many_buckets_back_as_are_kept() -> None:
     """The bucket that holds it is dropped once this one is stored."""
     assert keys_to_roll_over(keys(newest=[96, 97, 98]), BUCKET, POLICY, never).tolist() == [True, True, False]
 

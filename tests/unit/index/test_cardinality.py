@@ -125,7 +125,7 @@ def test_a_query_for_few_keys_and_one_for_many_count_the_same_way(index: PartKey
     check(index, left, lambda: queries.part_id_in(ids), 5)
 
 
-def test_what_only_deleted_keys_had_is_not_there(index: PartKeyIndex) -> None:
+def test_labels_that_only_deleted_keys_had_are_not_listed(index: PartKeyIndex) -> None:
     index.add(batch_of([{"a": "1"}, {"a": "1"}, {"a": "2"}, {"b": "1"}]))
     index.refresh()
     index.delete(BitMap([0, 3]))

@@ -100,7 +100,7 @@ def test_a_limit_truncates_the_result_and_reports_it(shard: Shard) -> None:
     assert len(shard.catalogue.series(parse_selector("down"), limit=3).keys) == 0
 
 
-def test_a_purged_key_is_found_no_more_even_before_its_document_goes(shard: Shard) -> None:
+def test_a_purged_key_is_not_found_even_before_its_document_is_deleted(shard: Shard) -> None:
     shard.samples("a1")
     for _ in range(12):
         shard.index.cut()  # frozen, and not stored: the document stays
@@ -134,9 +134,7 @@ def test_a_matcher_that_is_too_costly_is_named(shard: Shard) -> None:
 
 
 @pytest.mark.parametrize("within", [None, hours(90, 200)])
-def test_what_was_purged_is_in_no_list_though_its_document_waits_for_the_store(
-    shard: Shard, within: TimeRange | None
-) -> None:
+def test_purged_keys_are_not_listed_while_their_documents_still_exist(shard: Shard, within: TimeRange | None) -> None:
     shard.samples("a1", "b1")
     shard.cut()
     for _ in range(POLICY.kept_buckets + 1):
@@ -173,7 +171,7 @@ def test_few_keys_are_those_that_were_there(shard: Shard, selector: str) -> None
 
 
 @pytest.mark.parametrize("part_id", [1, 2**32 - 1])
-def test_a_document_whose_id_the_columns_do_not_know_is_no_key(shard: Shard, part_id: int) -> None:
+def test_a_document_without_a_row_is_not_a_key(shard: Shard, part_id: int) -> None:
     shard.samples("a1")
     shard.lucene.add(PartKeyBatch.of([part_id], [(0, 0)], [encode_part_key({"name": "early"})]))
     shard.lucene.refresh()

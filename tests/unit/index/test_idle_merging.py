@@ -86,7 +86,7 @@ def test_one_that_grows_by_more_than_a_key_in_a_thousand_is_not(counted: Countin
     assert counted.merges == [TARGET_SEGMENTS]
 
 
-def test_one_of_few_segments_is_left_as_it_is(counted: CountingIndex, clock: ManualClock) -> None:
+def test_an_index_with_few_segments_is_not_merged(counted: CountingIndex, clock: ManualClock) -> None:
     counted.parts = MERGE_ABOVE_SEGMENTS
     merging = IdleMerger(counted, clock, counted.has_disk_space)
     check(merging, clock, 10)
@@ -119,7 +119,7 @@ def test_only_a_merge_causes_a_refresh(counted: CountingIndex, clock: ManualCloc
     assert counted.refreshes == 3
 
 
-def test_without_room_on_the_disk_nothing_is_merged(counted: CountingIndex, clock: ManualClock) -> None:
+def test_without_disk_space_nothing_is_merged(counted: CountingIndex, clock: ManualClock) -> None:
     """Lucene closes an index whose merge has failed."""
     counted.room = False
     merging = IdleMerger(counted, clock, counted.has_disk_space)

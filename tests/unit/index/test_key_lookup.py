@@ -97,7 +97,9 @@ def test_values_find_what_a_query_finds(full: PartKeyIndex, selectors: list[list
 
 
 @given(selectors=selectors_of(ANY, least=0))
-def test_only_what_names_values_for_each_label_is_looked_up(full: PartKeyIndex, selectors: list[list[Matcher]]) -> None:
+def test_only_selectors_with_values_for_each_label_are_packed(
+    full: PartKeyIndex, selectors: list[list[Matcher]]
+) -> None:
     packed = packed_selectors(selectors)
     matchers = list(itertools.chain.from_iterable(selectors))
     if not selectors or not all(selectors) or any(one.is_negative or matches_no_value(one) for one in matchers):

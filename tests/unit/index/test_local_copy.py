@@ -15,7 +15,7 @@ from support.shard_with_copy import FIRST, HOUR, POLICY, Shard, identity, opened
 pytestmark = pytest.mark.unit
 
 
-def test_a_copy_comes_back_as_the_index_was_at_its_cut(shard: Shard) -> None:
+def test_a_copy_restores_the_index_as_of_its_cut(shard: Shard) -> None:
     shard.take("a", "b", "c")
     shard.pass_an_hour()
     shard.take("b", "d")
@@ -27,7 +27,7 @@ def test_a_copy_comes_back_as_the_index_was_at_its_cut(shard: Shard) -> None:
     assert shard.index.columns.rows.end.tolist() == [FIRST * HOUR, LIVE, FIRST * HOUR, LIVE]
 
 
-def test_a_copy_and_what_came_after_it_give_what_never_crashed(shard: Shard) -> None:
+def test_a_copy_with_later_buckets_gives_the_same_as_without_a_crash(shard: Shard) -> None:
     shard.take("a", "b")
     frozen, snapshot = shard.cut()
     shard.take("b", "c", late=1)
@@ -133,14 +133,14 @@ def test_a_copy_that_the_manifest_does_not_name_is_refused(shard: Shard, manifes
     assert opened(shard.folder, identity()) == {0: "a"}
 
 
-def test_where_there_is_no_copy_it_is_said(shard: Shard, tmp_path: Path) -> None:
+def test_a_missing_copy_is_reported(shard: Shard, tmp_path: Path) -> None:
     assert refused(tmp_path / "nowhere") == "there is none"
     with pytest.raises(CopyUnusable, match="there is none"):
         saved_identity(shard.folder)
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_commit_that_does_not_say_whose_it_is_is_refused(shard: Shard) -> None:
+def test_a_commit_without_an_identity_is_refused(shard: Shard) -> None:
     shard.lucene.commit({"dataset": "metrics"})
     shard.lucene.close()
     assert "has no valid identity" in refused(shard.folder)

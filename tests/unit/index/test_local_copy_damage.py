@@ -94,7 +94,7 @@ def test_a_file_of_an_older_copy_in_the_place_of_its_own_is_found(shard: Shard, 
         path.write_bytes(content)
 
 
-def test_what_the_commit_does_not_name_is_harmless_and_removed(closed_copy: Path) -> None:
+def test_files_that_the_commit_does_not_reference_are_ignored_and_removed(closed_copy: Path) -> None:
     belonging = files_of(closed_copy)
     segment_file = next(path for path in belonging if path.suffix == ".fnm")
     leftovers = [

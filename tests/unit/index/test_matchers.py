@@ -211,7 +211,7 @@ def test_an_expression_that_is_far_too_large_is_refused_by_name() -> None:
     ],
 )
 @pytest.mark.parametrize("op", [MatchOp.MATCH, MatchOp.NOT_MATCH])
-def test_what_is_no_expression_is_refused_with_matcher_and_fault(op: MatchOp, expression: str, fault: str) -> None:
+def test_an_invalid_expression_is_refused_with_its_matcher_and_error(op: MatchOp, expression: str, fault: str) -> None:
     start_vm()
     matcher = Matcher("job", op, expression)
     with pytest.raises(InvalidMatcher) as refused:

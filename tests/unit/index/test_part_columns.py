@@ -25,7 +25,7 @@ def test_without_a_key_every_range_has_all_of_them() -> None:
     assert NO_KEYS.lies_in(5, 5)
 
 
-def test_a_key_without_a_sample_yet_is_not_there_and_not_remembered() -> None:
+def test_the_span_is_not_cached_while_a_key_has_no_sample() -> None:
     columns = PartColumns()
     columns.append(begun(0, [LIVE]))
     assert not columns.span().lies_in(0, LIVE - 1)
@@ -66,7 +66,7 @@ def test_purged_keys_do_not_count_once_rows_are_looked_at_again() -> None:
     st.integers(0, 60),
     st.integers(0, 60),
 )
-def test_whenever_the_span_lies_in_a_range_every_key_was_there(
+def test_if_the_span_is_in_a_range_every_key_existed_then(
     steps: list[tuple[str, object]], first: int, length: int
 ) -> None:
     columns = PartColumns()

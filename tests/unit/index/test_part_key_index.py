@@ -114,7 +114,7 @@ def test_text_of_one_to_four_bytes_a_character_is_found_as_it_is(index: PartKeyI
     assert index.label_names(prefix="name ").terms == sorted(f"name {text}" for text in texts)
 
 
-def test_a_label_named_as_one_of_our_own_fields_is_a_label_as_any_other(index: PartKeyIndex) -> None:
+def test_a_label_with_the_name_of_an_internal_field_is_a_label_like_any_other(index: PartKeyIndex) -> None:
     names = ["part_id", "key_hash", "part_key", "label_set", "label:", "label:a", "__name__"]
     index.add(batch_of(dict.fromkeys(names, "mine"), first_id=3))
     index.refresh()
@@ -223,7 +223,7 @@ def test_the_dump_has_the_id_and_hash_of_every_key_that_is_left(index: PartKeyIn
     assert dumped == {i: words for i, words in hashes.items() if i not in (5, 310)}
 
 
-def test_part_keys_come_back_as_they_were_added(index: PartKeyIndex) -> None:
+def test_part_keys_are_read_as_they_were_added(index: PartKeyIndex) -> None:
     added = batch_of(*({"n": str(i), "é": "€" * i} for i in range(1, 50)), first_id=1)
     index.add(added)
     index.refresh()
@@ -234,7 +234,7 @@ def test_part_keys_come_back_as_they_were_added(index: PartKeyIndex) -> None:
     assert len(index.part_keys(label_is("n", "none"))) == 0
 
 
-def test_few_keys_come_by_one_search_and_of_many_nothing(index: PartKeyIndex) -> None:
+def test_few_keys_are_returned_by_one_search_and_many_are_not(index: PartKeyIndex) -> None:
     for first in (0, 10):
         ids = range(first, first + 10)
         index.add(batch_of(*({"n": str(i % 4)} for i in ids), first_id=first))

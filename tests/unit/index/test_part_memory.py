@@ -206,7 +206,7 @@ def test_rows_that_somebody_holds_stay_as_they_are_when_the_columns_move() -> No
     assert stored(memory).part_id == [], "whoever reads it in Java must not take it for that of now"
 
 
-def test_memory_is_given_back_though_somebody_else_has_it_mapped() -> None:
+def test_memory_is_freed_although_java_has_it_mapped() -> None:
     """Java unmaps memory when it is garbage-collected, which may take days."""
     memory = PartMemory(1)
     memory.start[:] = 7

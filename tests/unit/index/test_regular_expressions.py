@@ -225,7 +225,7 @@ def test_the_rest_is_left_to_matching_with_what_is_known_of_it(expression: str, 
         ("(" * 1001 + ")" * 1001, "groups more than 1000 deep", 1000),
     ],
 )
-def test_what_is_no_expression_is_refused_with_its_place(expression: str, fault: str, position: int) -> None:
+def test_an_invalid_expression_is_refused_with_the_position(expression: str, fault: str, position: int) -> None:
     with pytest.raises(InvalidExpression, match=re.escape(fault)) as refused:
         analyse(expression)
     assert refused.value.position == position

@@ -141,7 +141,7 @@ def test_white_space_and_comments_may_stand_anywhere_between() -> None:
         ('{"up", "down"}', 7, 'given twice, the second time as __name__="down"'),
     ],
 )
-def test_what_is_no_selector_is_refused_with_place_and_expectation(selector: str, position: int, fault: str) -> None:
+def test_an_invalid_selector_is_refused_with_position_and_expectation(selector: str, position: int, fault: str) -> None:
     with pytest.raises(InvalidSelector) as refused:
         parse_selector(selector)
     assert refused.value.position == position
@@ -218,7 +218,7 @@ def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
         ),
     )
 )
-def test_a_plain_selector_means_what_the_parser_makes_of_it(selector: str) -> None:
+def test_a_simple_selector_gives_the_same_matchers_as_the_parser(selector: str) -> None:
     if plain := simple_matchers(selector):
         # A blank in front lets the parser read it.
         parsed = parse_selector(" " + selector)

@@ -306,7 +306,7 @@ def test_the_last_part_id_is_given_and_none_after_it() -> None:
         index.take(decoded([Series([("name", "b")], [(100 * HOUR, 1.0)])]))
 
 
-def test_keys_that_come_and_go_for_ever_leave_no_rows_behind() -> None:
+def test_the_rows_of_purged_keys_are_reclaimed() -> None:
     shard = Shard()
     for hour in range(100, 140):
         passing = [f"{hour}-{number}" for number in range(240)]

@@ -40,7 +40,7 @@ def test_a_heap_that_lucene_can_not_work_in_is_refused() -> None:
         start_vm(31)
 
 
-def test_bytes_cross_the_border_and_come_back() -> None:
+def test_bytes_are_passed_to_java_and_back() -> None:
     data = bytes(range(256)) * 3
     assert to_python(to_java(data)) == data
     assert to_python(to_java(b"")) == b""

@@ -26,7 +26,7 @@ def test_batches_have_all_rows_in_order_and_keep_both_bounds(sizes: list[int], m
         assert len(before) == max_rows or sum(before) + after[0] > max_bytes, "it would have fitted"
 
 
-def test_what_belongs_together_is_not_parted() -> None:
+def test_rows_that_belong_together_stay_in_one_batch() -> None:
     parts = [[1, 1, 1], [1, 1], [1, 1, 1, 1, 1, 1], [1]]
     found = list(batches(parts, sum, max_rows=5, max_bytes=100, rows_of=len))
     assert found == [[[1, 1, 1], [1, 1]], [[1, 1, 1, 1, 1, 1]], [[1]]]

@@ -57,7 +57,7 @@ def test_what_was_known_stays_as_it_was_while_the_dictionary_grows() -> None:
         assert known.keys.key_low.tolist() == list(range(2, count + 2))
 
 
-def test_an_empty_dictionary_takes_no_memory_and_a_filled_one_says_how_much() -> None:
+def test_an_empty_dictionary_takes_no_memory_and_a_filled_one_reports_its_size() -> None:
     dictionary = Dictionary(16)
     assert dictionary.nbytes == 0
     dictionary.define(key_columns([(word, 0, 0) for word in range(2_000)]))

@@ -28,7 +28,7 @@ def within_limit(memory: MemoryBudget, *buffers: FedBuffer) -> None:
     assert memory.used <= memory.limit
 
 
-def test_past_the_limit_pages_go_to_disk_and_come_back(tmp_path: Path) -> None:
+def test_beyond_the_limit_pages_are_spilled_and_read_back(tmp_path: Path) -> None:
     memory = budget(tmp_path, memory=40_000)
     fed = FedBuffer(memory, seal_rows=256)
     for first in range(0, 200, 4):

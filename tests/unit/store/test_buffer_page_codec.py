@@ -81,7 +81,7 @@ def decoded(data: bytes, frames: tuple[page_codec.Frame, ...]) -> dict[int, list
 
 @given(st.dictionaries(st.integers(0, 2**32 - 2), SERIES, min_size=1, max_size=12))
 @example({0: [(-(2**63), 0), (2**63 - 1, 2**64 - 1)], 2**32 - 2: [(-(2**63), 2**63), (2**63 - 1, 0)]})
-def test_runs_come_back_bit_for_bit(series: dict[int, list[tuple[int, int]]]) -> None:
+def test_runs_are_restored_bit_for_bit(series: dict[int, list[tuple[int, int]]]) -> None:
     assert decoded(*encode(runs_of(series))) == series
 
 

@@ -23,7 +23,7 @@ def files(folder: SpillFolder) -> list[Path]:
     return sorted(folder.path.iterdir())
 
 
-def test_a_page_comes_back_as_it_was_written(folder: SpillFolder) -> None:
+def test_a_page_is_read_as_it_was_written(folder: SpillFolder) -> None:
     page = folder.write(b"some bytes", 12, 3)
     assert page.load() == b"some bytes"
     assert folder.used == page.length == 10

@@ -105,7 +105,7 @@ def test_few_series_are_found_as_many_are(tmp_path: Path) -> None:
         assert samples_of(view.read(key_columns(asked))) == expected
 
 
-def test_a_view_tells_the_least_time_that_came_after_an_earlier_one(tmp_path: Path) -> None:
+def test_a_view_returns_the_minimum_time_since_an_earlier_one(tmp_path: Path) -> None:
     fed = FedBuffer(budget(tmp_path), seal_rows=4)
     versions = [fed.buffer.snapshot().version]
     times = [70, 50, 60, 90, 40, 80, 80, 30, 95, 96, 97]

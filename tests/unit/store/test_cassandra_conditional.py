@@ -45,11 +45,11 @@ def test_a_first_answer_counts() -> None:
     assert settled([REFUSED]) == "refused"
 
 
-def test_after_a_missed_answer_what_is_found_counts() -> None:
+def test_after_a_lost_answer_the_read_outcome_counts() -> None:
     assert settled([MISSED], [Settled("found")]) == "found"
 
 
-def test_what_was_not_applied_is_sent_again() -> None:
+def test_a_write_that_was_not_applied_is_sent_again() -> None:
     assert settled([MISSED, APPLIED], [UNKNOWN]) == "applied"
     assert settled([MISSED, MISSED, MISSED, APPLIED], [UNKNOWN] * 3) == "applied"
 

@@ -10,7 +10,7 @@ from strandline.store.connection import CassandraConnection, StoreConnection
 pytestmark = pytest.mark.unit
 
 
-def test_a_connection_whose_socket_is_full_refuses_nothing() -> None:
+def test_a_connection_with_a_full_socket_queues_requests() -> None:
     assert StoreConnection._socket_writable.fget is not None
     connection = StoreConnection.__new__(StoreConnection)
     connection._socket_writable = False

@@ -25,7 +25,7 @@ def test_a_row_outlives_its_life_by_a_hundredth_of_it_and_at_most_ten_minutes(wr
 
 
 @given(length=st.integers(0, 2**40))
-def test_what_has_no_life_left_lives_for_the_least_that_there_is(length: int) -> None:
+def test_an_expired_lifetime_gets_the_minimum_ttl(length: int) -> None:
     assert seconds_to_live(-length) == 1
 
 

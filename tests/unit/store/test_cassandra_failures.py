@@ -41,7 +41,7 @@ HOSTS = "10.0.0.1:9042, 10.0.0.2:9042"
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_may_have_been_done_is_called_unanswered(error: Exception) -> None:
+def test_an_unknown_result_is_unanswered(error: Exception) -> None:
     assert isinstance(error, DRIVER_ERRORS)
     raised = store_error(error, "read the jobs of shard a/0", HOSTS)
     assert type(raised) is Unanswered
@@ -60,7 +60,7 @@ def test_what_may_have_been_done_is_called_unanswered(error: Exception) -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_the_servers_will_never_do_is_refused_with_a_remedy(error: Exception, remedy: str) -> None:
+def test_a_permanent_rejection_is_refused_with_a_remedy(error: Exception, remedy: str) -> None:
     assert isinstance(error, DRIVER_ERRORS)
     raised = store_error(error, "read the jobs of shard a/0", HOSTS)
     assert type(raised) is StoreRefused

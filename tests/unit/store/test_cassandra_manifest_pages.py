@@ -41,11 +41,11 @@ def test_group_rows_that_were_added_between_two_pages_make_no_hole() -> None:
     ],
     ids=["rewound", "a loss in a cut", "another epoch", "another owner", "another topic"],
 )
-def test_what_changes_rows_between_two_pages_has_them_read_again(last: dict[str, object]) -> None:
+def test_changed_rows_between_two_pages_cause_another_read(last: dict[str, object]) -> None:
     assert _is_changed(pages(**last))
 
 
-def test_what_was_changed_before_the_first_page_is_of_one_moment_with_it() -> None:
+def test_changes_before_the_first_page_belong_to_the_same_snapshot() -> None:
     assert not _is_changed(pages(row_revision=7, superseded=True))
     assert not _is_changed(pages(row_revision=6, group=CUT_GROUP))
 

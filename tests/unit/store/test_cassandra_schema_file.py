@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.store.cassandra.schema import LEAST_VERSION, VERSION, additions, definitions
+from strandline.store.cassandra.schema import MIN_VERSION, VERSION, additions, definitions
 from strandline.store.sqlite import schema as sqlite_schema
 from support import older_stores
 
@@ -36,8 +36,8 @@ def test_the_tables_are_made_by_statements_that_may_be_repeated() -> None:
 def test_the_upgrade_guide_names_the_versions_that_an_upgrade_leaves() -> None:
     guide = (CHECKOUT / "docs" / "operations.md").read_text(encoding="utf-8")
     (named,) = re.findall(r"SELECT version,\s+written_version FROM schema_version` gives (\d+) and (\d+)", guide)
-    assert tuple(map(int, named)) == (LEAST_VERSION, VERSION)
-    assert (sqlite_schema.LEAST_VERSION, sqlite_schema.VERSION) == (LEAST_VERSION, VERSION)
+    assert tuple(map(int, named)) == (MIN_VERSION, VERSION)
+    assert (sqlite_schema.MIN_VERSION, sqlite_schema.VERSION) == (MIN_VERSION, VERSION)
 
 
 def columns(definition: str) -> dict[str, str]:
@@ -82,7 +82,7 @@ def test_only_jobs_and_parts_keep_their_tombstones_for_days() -> None:
     assert short == [table for table in definitions() if table not in removed_from] == DELETES_NOTHING
 
 
-def test_large_values_are_dropped_by_whole_files() -> None:
+def test_large_values_expire_by_complete_files() -> None:
     for table in ("segments", "index_buckets", "job_results"):
         assert "TimeWindowCompactionStrategy" in definitions()[table]
         assert "read_repair = 'NONE'" in definitions()[table]

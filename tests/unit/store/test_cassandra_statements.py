@@ -35,7 +35,7 @@ def test_every_table_is_written_and_read() -> None:
 
 
 @pytest.mark.parametrize("statement", OF_TABLES, ids=by_text)
-def test_what_compare_and_sets_write_is_written_and_read_by_nothing_else(statement: Statement) -> None:
+def test_rows_of_compare_and_sets_are_only_written_by_those_and_read_serially(statement: Statement) -> None:
     """A plain write carries a clock's time, and could hide a later compare-and-set: the lease of a job, say."""
     kinds = {Kind.PLAIN_READ, Kind.PLAIN_WRITE}
     assert (statement.kind in kinds) == (table_of(statement) not in COMPARED)
@@ -58,7 +58,7 @@ def test_an_insert_has_a_value_for_each_column(statement: Statement) -> None:
 
 
 @pytest.mark.parametrize("table", ["segments", "index_buckets", "job_results"])
-def test_nothing_that_lies_under_an_attempt_is_ever_deleted_or_kept_for_ever(table: str) -> None:
+def test_rows_of_an_attempt_are_never_deleted_and_always_have_a_ttl(table: str) -> None:
     found = [one for one in OF_TABLES if table_of(one) == table and writes(one)]
     assert [one.cql.split()[0] for one in found] == ["INSERT"]
     assert all(one.cql.endswith("USING TTL ?") for one in found)

@@ -95,7 +95,7 @@ def test_a_row_larger_than_the_bounds_goes_alone() -> None:
     assert written(servers, rows(10, 10_000, 10, 10_000, 10_000), InFlightLimit(max_bytes=100)) == 5
 
 
-def test_the_bounds_hold_for_all_who_write_together() -> None:
+def test_the_limits_apply_to_all_writers_together() -> None:
     servers, room = Servers(at_once=4), InFlightLimit(max_bytes=1_000_000, max_writes=4)
     with ThreadPoolExecutor(4) as threads:
         counts = list(threads.map(lambda _: written(servers, rows(*[1] * 20), room), range(4)))
@@ -109,7 +109,7 @@ def test_rows_that_were_not_answered_are_sent_again() -> None:
     assert Counter(servers.sent) == {f"row {number}": 4 for number in range(10)}
 
 
-def test_a_pause_lies_between_two_tries() -> None:
+def test_attempts_are_separated_by_delays() -> None:
     servers = Servers(answer=failing_at_first(2, Unanswered("no answer")))
     written(servers, rows(100))
     assert servers.retries.clock.monotonic() >= 0.5 * (0.05 + 0.1)
@@ -131,7 +131,7 @@ def test_a_refusal_ends_the_write_at_once() -> None:
     assert len(servers.sent) == 5
 
 
-def test_nothing_more_is_taken_while_rows_can_not_be_written() -> None:
+def test_no_further_rows_are_taken_while_rows_can_not_be_written() -> None:
     taken = []
 
     def endless() -> Iterator[RowWrite]:

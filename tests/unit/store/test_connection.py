@@ -58,7 +58,7 @@ def test_the_password_is_in_no_text_of_the_connection() -> None:
         assert "me" in text
 
 
-def test_a_server_that_is_not_there_may_be_there_later(closed_port: int) -> None:
+def test_an_unreachable_server_is_retryable(closed_port: int) -> None:
     with pytest.raises(
         CassandraUnreachable, match=f"Cassandra at 127.0.0.1:{closed_port} does not answer: Connection refused"
     ):
@@ -156,7 +156,7 @@ def test_servers_must_prove_themselves_whether_or_not_their_names_are_checked() 
         (DriverException("closing"), set(), CassandraUnreachable, "does not answer: closing"),
     ],
 )
-def test_the_driver_s_errors_are_told_in_our_words(
+def test_the_drivers_errors_are_translated(
     error: Exception, datacenters: set[str], kind: type[Exception], message: str
 ) -> None:
     raised = module._to_our_error(error, connection(), datacenters)
@@ -165,7 +165,7 @@ def test_the_driver_s_errors_are_told_in_our_words(
     assert "my password" not in str(raised)
 
 
-def test_a_server_that_asks_for_a_password_is_told_apart_from_one_that_refuses_it() -> None:
+def test_a_missing_password_is_distinguished_from_a_wrong_one() -> None:
     error = NoHostAvailable("", {"a": LoginRefused("Remote end requires authentication")})
     raised = module._to_our_error(error, connection(credentials=None), set())
     assert "requires a user and a password" in str(raised)

@@ -46,5 +46,5 @@ def test_a_disk_lacks_room_without_bytes_or_files(
     assert is_nearly_full(Path("/data")) is full
 
 
-def test_a_folder_that_does_not_exist_lies_on_the_disk_of_the_nearest_one_above(tmp_path: Path) -> None:
+def test_a_missing_folder_is_on_the_disk_of_its_nearest_parent(tmp_path: Path) -> None:
     assert is_nearly_full(tmp_path / "not" / "there") is is_nearly_full(tmp_path)

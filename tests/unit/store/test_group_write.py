@@ -71,7 +71,7 @@ TIMES = st.one_of(st.integers(-3 * HOUR, 60 * HOUR), st.integers(LEAST, GREATEST
 
 
 @given(st.lists(TIMES, max_size=8), st.integers(-30, 30), st.sampled_from(INTERVALS))
-def test_late_samples_are_those_whose_hours_last_millisecond_lies_in_an_earlier_bucket(
+def test_samples_are_late_if_their_hours_last_millisecond_is_in_an_earlier_bucket(
     times: list[int], hour: int, interval: int
 ) -> None:
     bucket = hour * HOUR // interval
@@ -135,7 +135,7 @@ def test_a_group_without_a_sample_has_a_row_and_no_segment() -> None:
     )
 
 
-def test_the_row_says_what_was_written_and_by_whom() -> None:
+def test_the_row_has_what_was_written_and_by_which_process() -> None:
     run = run_of({(1, 2, 3): {99 * HOUR: 0, 100 * HOUR: 0}, (1, 2, 4): {100 * HOUR + 5: 0}})
     index = IndexBucketRows(2, b"sum", "o.1.1")
     written = encode_group(run, 100, 3, "attempt", HOUR)

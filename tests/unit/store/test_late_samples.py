@@ -26,7 +26,7 @@ def by_hours(some: list[int]) -> tuple[LateSamples, ...]:
     return late([hour * HOUR + 5 for hour in some])
 
 
-def test_up_to_64_hours_are_told_apart() -> None:
+def test_up_to_64_hours_are_counted_separately() -> None:
     some = list(range(BUCKET - 640, BUCKET, 10))
     assert len(some) == MAX_COUNTS
     assert by_hours(some) == tuple(LateSamples(hour, 1) for hour in some)
@@ -61,7 +61,7 @@ def test_counts_are_few_cover_every_late_hour_and_lose_no_sample(some: list[int]
 
 
 @given(st.lists(st.lists(hours, max_size=150), max_size=6), st.randoms(use_true_random=False))
-def test_parts_that_were_counted_apart_come_to_the_same_as_all_at_once(parts: list[list[int]], chance: object) -> None:
+def test_separate_counts_merge_to_the_same_as_one_count(parts: list[list[int]], chance: object) -> None:
     whole = by_hours([hour for part in parts for hour in part])
     counted = [by_hours(part) for part in parts]
     assert merged_late(one for part in counted for one in part) == whole

@@ -49,7 +49,7 @@ def counter(samples: int) -> SeriesRun:
 
 
 @given(models(), TARGETS)
-def test_any_run_comes_back_bit_for_bit(model: dict, target_bytes: int) -> None:
+def test_any_run_is_decoded_bit_for_bit(model: dict, target_bytes: int) -> None:
     run = run_of(model)
     segments = encode_run(run, target_bytes=target_bytes)
     assert are_same(merge_runs(decoded(segments)), run)
@@ -115,7 +115,7 @@ def test_rounded_numbers_are_small_whatever_their_digits(digits: int) -> None:
     assert sum(len(segment.data) for segment in segments) < 0.4 * 20_000
 
 
-def test_scrapes_a_little_early_or_late_cost_no_more_than_that_lateness_says() -> None:
+def test_scrape_jitter_costs_no_more_than_its_size() -> None:
     chance = np.random.default_rng(1)
     time = 1_790_000_000_000 + 15_000 * np.arange(50_000) + chance.integers(-2, 3, 50_000)
     run = one_series(time, np.zeros(50_000))
@@ -219,7 +219,7 @@ def test_a_long_series_fills_the_segment_of_the_short_one_before_it() -> None:
 
 @settings(max_examples=40)
 @given(models(least_series=1))
-def test_a_directory_says_what_a_segment_holds(model: dict) -> None:
+def test_a_directory_lists_the_content_of_a_segment(model: dict) -> None:
     for segment in encode_run(run_of(model), target_bytes=900):
         run = decode_segment(segment.data, named="x")
         directory = decode_directory(segment.data, named="x")
@@ -308,7 +308,7 @@ def test_the_checksum_of_a_group_is_over_its_segments_in_order() -> None:
     assert len({runs_checksum(rows) for rows in ([], [one], [other], [one, other], [other, one], [one, one])}) == 6
 
 
-def test_what_is_no_run_is_refused_before_it_is_stored() -> None:
+def test_an_invalid_run_is_refused_before_it_is_stored() -> None:
     run = run_of({(1, 1, key): {1: 0, 2: 0} for key in range(3)})
     for broken, reason in (
         (

@@ -42,7 +42,7 @@ def test_a_clock_that_was_set_back_is_believed_at_once() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 100)), min_size=1, max_size=30))
-def test_what_is_settled_was_passed_by_every_reading_of_a_minute(steps: list[tuple[int, float]]) -> None:
+def test_every_reading_of_a_minute_is_beyond_the_settled_time(steps: list[tuple[int, float]]) -> None:
     time, monotonic = SettledTime(), 0.0
     readings: list[tuple[float, int]] = []
     for reading, passed in steps:

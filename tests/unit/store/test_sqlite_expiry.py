@@ -79,7 +79,7 @@ class JumpingClock(ManualClock):
         return super().now_ms() + self.offset
 
 
-def test_rows_are_there_until_a_write_deletes_them(store: SqliteStore, clock: ManualClock, shard: ShardId) -> None:
+def test_rows_exist_until_a_write_deletes_them(store: SqliteStore, clock: ManualClock, shard: ShardId) -> None:
     ownership, short = taken(store, shard), life(clock, 1_000)
     where = SegmentsOf(shard, 1, 0, "attempt-1")
     store.write_segments(where, segments(3), short)
@@ -139,9 +139,7 @@ def test_a_cut_goes_before_its_groups_rows_and_the_oldest_bucket_first(
     assert len(set(left)) > 5, "they went in one go, and nothing was seen of it"
 
 
-def test_a_job_has_its_whole_life_again_with_every_write(
-    store: SqliteStore, clock: ManualClock, shard: ShardId
-) -> None:
+def test_every_write_renews_a_jobs_lifetime(store: SqliteStore, clock: ManualClock, shard: ShardId) -> None:
     one = job(shard, 4, life(clock, LASTING))
     store.add_job(one)
     for epoch in range(1, 5):

@@ -139,7 +139,7 @@ def test_whoever_waits_too_long_for_another_thread_may_try_again(path: Path, sha
         store.touch(ownership, 5_000, 1)
 
 
-def test_a_store_that_was_closed_says_so(path: Path, shard: ShardId) -> None:
+def test_a_closed_store_raises_an_error(path: Path, shard: ShardId) -> None:
     store = opened(path)
     store.write_index_bucket(IndexBucketOf(shard, 1, "attempt-1"), [b"x" * 2**20] * 20, LATER)
     rows = store.index_bucket(IndexBucketOf(shard, 1, "attempt-1"))

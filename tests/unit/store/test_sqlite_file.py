@@ -10,7 +10,7 @@ from strandline.clock import ManualClock
 from strandline.store.protocol import Store, StoreRefused
 from strandline.store.rows import IndexBucketOf, Lifetime
 from strandline.store.sqlite import SqliteStore, open_sqlite_store
-from strandline.store.sqlite.schema import APPLICATION_ID, LEAST_VERSION, VERSION, written_version
+from strandline.store.sqlite.schema import APPLICATION_ID, MIN_VERSION, VERSION, written_version
 from support.store_contract import LASTING, cut, fresh_shard, manifest_write, taken
 
 pytestmark = pytest.mark.unit
@@ -144,9 +144,9 @@ def test_a_store_without_a_folder_is_refused_with_what_to_check(tmp_path: Path) 
         opened(tmp_path)
 
 
-def test_the_file_says_whose_it_is(path: Path) -> None:
+def test_the_file_has_an_application_id(path: Path) -> None:
     opened(path).close()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        assert connection.execute("PRAGMA user_version").fetchone() == (LEAST_VERSION,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (MIN_VERSION,)
         assert written_version(connection) == VERSION

@@ -86,7 +86,7 @@ def test_of_processes_that_make_a_store_and_take_a_shard_at_once_one_has_it(tmp_
     assert (state.epoch, [state.owner]) == (1, winners)
 
 
-def test_a_process_that_is_killed_loses_nothing_that_it_was_told_is_there(tmp_path: Path) -> None:
+def test_a_killed_process_loses_no_acknowledged_write(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     committed = 0
     for count in (1, 20, 45):

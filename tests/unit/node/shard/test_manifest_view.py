@@ -33,7 +33,7 @@ def stored() -> ManifestView:
     return view([beginning(9, 0), cut(10, 0, 100), cut(11, 100, 200)], [*rows_of(10, [0, 1]), row(11, 0)])
 
 
-def test_rows_come_newest_bucket_first_and_groups_rising(stored: ManifestView) -> None:
+def test_rows_are_read_newest_bucket_first_and_groups_ascending(stored: ManifestView) -> None:
     rows = stored.rows()
     assert [one.bucket for one in rows.cuts] == [11, 10, 9]
     assert places(list(rows.groups)) == [(11, 0), (10, 0), (10, 1)]
