@@ -10,7 +10,7 @@ from strandline.store.jobs import Job
 @dataclass(frozen=True, slots=True)
 class JobOrder:
     """The order of jobs by their deletion times. `retention` is how long the topic keeps its records, in milliseconds;
-    None for ever.
+    None for no limit.
     """
 
     cutting: Cutting

@@ -6,28 +6,13 @@ whatever else it wrote.
 
 from dataclasses import dataclass
 
+from strandline.recovery.replay.record_counts import RecordCounts
 from strandline.store.group_write import StoredGroup
 from strandline.store.jobs import Job
 
-__all__ = ("FAULTS", "KEYS", "RESULT", "SUMMARY", "JobResult", "RecordCounts", "StoredGroup", "attempt_of")
+__all__ = ("FAULTS", "KEYS", "RESULT", "SUMMARY", "JobResult", "StoredGroup", "attempt_of")
 
 RESULT, SUMMARY, KEYS, FAULTS = "result", "summary", "keys", "faults"
-
-
-@dataclass(frozen=True, slots=True)
-class RecordCounts:
-    """What was read, and what was dropped from it, counted as a shard does."""
-
-    records: int = 0
-    bytes: int = 0
-    samples: int = 0
-    too_old: int = 0
-    too_far_ahead: int = 0
-    faults: int = 0
-    skipped_histograms: int = 0
-    skipped_exemplars: int = 0
-    skipped_metadata: int = 0
-    dropped_series: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

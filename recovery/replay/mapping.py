@@ -17,11 +17,10 @@ from strandline.index.key_table import MISSING
 from strandline.index.numbering import BucketNumbering
 from strandline.index.sample_limits import Kept, keep_timely
 from strandline.recovery.replay.blocks import Block, BlockKind
-from strandline.recovery.replay.counts import counts_of, counts_to_json, sum_counts
 from strandline.recovery.replay.faults import FaultyRecord, encode_faults
-from strandline.recovery.replay.job_result import RecordCounts
 from strandline.recovery.replay.key_codec import encode_keys, encode_summary
 from strandline.recovery.replay.record_batch import RecordBatch
+from strandline.recovery.replay.record_counts import RecordCounts, counts_of, counts_to_json, sum_counts
 from strandline.recovery.replay.replay_input import JobInput, ReplayInput
 from strandline.recovery.replay.sections import pack_sections
 from strandline.recovery.replay.series_order import UnitOrder, unit_order

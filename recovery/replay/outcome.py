@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from strandline.digest import digest
-from strandline.recovery.replay.counts import counts_from_json, counts_to_json, sum_counts
-from strandline.recovery.replay.job_result import JobResult, RecordCounts, StoredGroup
+from strandline.recovery.replay.job_result import JobResult, StoredGroup
+from strandline.recovery.replay.record_counts import RecordCounts, counts_from_json, counts_to_json, sum_counts
 from strandline.recovery.replay.replay_input import JobInput
 from strandline.store.late_samples import merged_late
 from strandline.store.rows import LateSamples

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from strandline.recovery.replay.blocks import Block, BlockKind
-from strandline.recovery.replay.counts import counts_from_json, sum_counts
 from strandline.recovery.replay.job_result import FAULTS
 from strandline.recovery.replay.key_codec import MAX_ROW_BYTES
 from strandline.recovery.replay.merged_keys import merged_key_rows
 from strandline.recovery.replay.outcome import CHECKSUM_BYTES, GroupPart, UnitOutcome
+from strandline.recovery.replay.record_counts import counts_from_json, sum_counts
 from strandline.recovery.replay.replay_input import JobInput, ReplayInput
 from strandline.recovery.replay.sections import pack_sections, unpack_sections
 from strandline.store.group_write import encode_group

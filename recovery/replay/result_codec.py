@@ -13,7 +13,6 @@ import numpy as np
 
 from strandline.arrays import Rows, run_lengths
 from strandline.index.key_summary import KeySummary, PartKeyBytes
-from strandline.recovery.replay.counts import counts_from_json, counts_to_json
 from strandline.recovery.replay.faults import FaultyRecord, decode_faults
 from strandline.recovery.replay.job_result import (
     FAULTS,
@@ -25,6 +24,7 @@ from strandline.recovery.replay.job_result import (
     attempt_of,
 )
 from strandline.recovery.replay.key_codec import decode_keys, decode_summary
+from strandline.recovery.replay.record_counts import counts_from_json, counts_to_json
 from strandline.recovery.replay.sections import ResultDamaged, pack_sections, unpack_sections
 from strandline.store.jobs import Job, JobResultOf, ResultRow
 from strandline.store.protocol import Store

@@ -209,7 +209,7 @@ class LeasedJobs(RuleBasedStateMachine):
                     case _:
                         board.release(held)
             except StoreUnavailable:
-                # It does not know, and goes on as it was.
+                # It does not know, and continues.
                 kept.append(held)
         self.held[name] = kept
 

@@ -99,7 +99,7 @@ def compared(steps: Sequence[Step], last_pause: int) -> None:
         made = cuts_of(world)[len(before) :]
         assert told == [(cut.bucket, visible(world, cut.start, cut.end)) for cut in made]
         if not any(step in (HOLES, ABORTED, COMMITTED) for step, _ in steps):
-            # Without offsets that nobody sees there is one place only where a bucket can end.
+            # Without invisible offsets, a bucket can end at only one offset.
             assert [tuple(cut) for cut in planned] == [(cut.bucket, cut.start, cut.end) for cut in made]
 
 

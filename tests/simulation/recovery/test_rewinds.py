@@ -64,7 +64,7 @@ def test_a_rewound_shard_reads_again_from_the_cut_and_ends_up_as_it_was(world: W
 
 def test_a_rewind_to_a_time_begins_with_the_bucket_of_the_records_of_that_time(world: World) -> None:
     lived(world)
-    # What comes within the grace lies in the bucket before.
+    # Records within the grace are in the bucket before.
     assert rewound(world, ToTime((FIRST + 3) * HOUR)).bucket == FIRST + 2
 
 
@@ -150,7 +150,7 @@ def test_27_an_ended_key_whose_only_record_lay_in_a_superseded_bucket_is_still_t
     assert newest > FIRST + 10, "it was rolled over"
     rewound(world, ToBucket(newest))
     while len(buckets_with(world, key)) > 1:
-        world.pass_time(HOUR)  # The others expire while nobody runs.
+        world.pass_time(HOUR)  # The others expire while no shard runs.
     assert buckets_with(world, key) == superseded(world) & {newest}
     world.start()
     assert world.keys()[key] == (time, time, time)

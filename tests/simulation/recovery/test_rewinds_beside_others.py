@@ -89,7 +89,7 @@ def test_a_local_copy_of_what_was_superseded_is_not_used_and_an_older_one_does_n
             world.pass_hours(1)
         keys = world.keys()
         world.running.flusher.release()
-    # Another host goes on, with a copy of its own.
+    # Another host continues, with a separate copy.
     world.start()
     world.pass_hours(3)
     stopped(world)

@@ -54,7 +54,7 @@ def decided(
     )
 
 
-# No checkpoint: nobody has read the partition.
+# No checkpoint: the partition was never read.
 
 
 @pytest.mark.parametrize("start", [0, 100])

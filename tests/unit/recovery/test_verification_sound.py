@@ -230,7 +230,7 @@ def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> 
         found = sound_world(world)
         refused = [note for note in found.notes if note.kind is NoteKind.REFUSED_SERIES]
         assert [note.group for note in refused] == [stuck]
-        # With room for them they get ids, and the segments from before still name nobody.
+        # Below the limit they get ids, but the earlier segments still have series without a key.
         world.crash()
         world.options = replace(world.options, series_limit=1000)
         world.start()

@@ -314,7 +314,7 @@ def test_a_split_into_nothing_is_refused(partitions: int, max_bytes: int) -> Non
 def test_no_series_needs_more_room_than_the_kernel_asks_for(field_of_series: tuple[str, bytes]) -> None:
     message = field_of_series[1] * 1000
     rows_needed, spare_needed = len(message) // MIN_KEPT_BYTES, 2 * len(message) + HEADER
-    # Behind the room that the kernel asks for stands a guard that it must not touch.
+    # Guard bytes after the room that the kernel needs, which it must not overwrite.
     rows = tuple(np.full(rows_needed + 50, 77, dtype=kind) for kind in ROW_TYPES)
     spare = np.full(spare_needed + 5000, 77, dtype=np.uint8)
     n_rows, _, fault_at = plan_series(

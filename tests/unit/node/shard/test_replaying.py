@@ -9,7 +9,8 @@ import pytest
 
 from strandline.clock import ManualClock
 from strandline.node.shard.replaying import Replay, ReplayBucket
-from strandline.recovery.replay.job_result import JobResult, RecordCounts, attempt_of
+from strandline.recovery.replay.job_result import JobResult, attempt_of
+from strandline.recovery.replay.record_counts import RecordCounts
 from strandline.recovery.replay.result_codec import encode_result
 from strandline.store.jobs import Job, JobResultOf, JobState
 from strandline.store.protocol import Store

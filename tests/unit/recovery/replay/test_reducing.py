@@ -8,11 +8,12 @@ import pytest
 from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.recovery.replay.blocks import Block, BlockKind
 from strandline.recovery.replay.faults import FaultyRecord, decode_faults, encode_faults
-from strandline.recovery.replay.job_result import FAULTS, KEYS, SUMMARY, JobResult, RecordCounts
+from strandline.recovery.replay.job_result import FAULTS, KEYS, SUMMARY, JobResult
 from strandline.recovery.replay.key_codec import KEYS_PER_ROW, decode_keys, decode_summary, encode_keys, encode_summary
 from strandline.recovery.replay.mapping import Mapper
 from strandline.recovery.replay.merged_keys import ROWS_PER_UNIT, merged_key_rows
 from strandline.recovery.replay.outcome import UnitOutcome, fold_outcomes
+from strandline.recovery.replay.record_counts import RecordCounts
 from strandline.recovery.replay.reducing import StoreOutput, reduce_unit
 from strandline.recovery.replay.replay_input import ReplayInput, SeriesBound
 from strandline.recovery.replay.sections import pack_sections, unpack_sections

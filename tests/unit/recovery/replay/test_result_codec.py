@@ -12,16 +12,7 @@ from strandline.clock import ManualClock
 from strandline.digest import digest
 from strandline.index.key_summary import KeySummary, PartKeyBytes
 from strandline.recovery.replay.faults import FaultyRecord, decode_faults, encode_faults
-from strandline.recovery.replay.job_result import (
-    FAULTS,
-    KEYS,
-    RESULT,
-    SUMMARY,
-    JobResult,
-    RecordCounts,
-    StoredGroup,
-    attempt_of,
-)
+from strandline.recovery.replay.job_result import FAULTS, KEYS, RESULT, SUMMARY, JobResult, StoredGroup, attempt_of
 from strandline.recovery.replay.key_codec import (
     KEYS_PER_ROW,
     MAX_ROW_BYTES,
@@ -33,6 +24,7 @@ from strandline.recovery.replay.key_codec import (
     row_end,
 )
 from strandline.recovery.replay.memory_runner import MemoryRunner
+from strandline.recovery.replay.record_counts import RecordCounts
 from strandline.recovery.replay.replay_input import RESULT_MARGIN_MS, SeriesBound, data_life
 from strandline.recovery.replay.result_codec import (
     decode_result,

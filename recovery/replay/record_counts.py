@@ -1,12 +1,28 @@
-"""Sums of what was read, and their JSON form."""
+"""Counts of what a job has read and dropped, their sum and their JSON form."""
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
-from strandline.recovery.replay.job_result import RecordCounts
 from strandline.wire.columns import Columns
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCounts:
+    """What was read, and what was dropped from it, counted as a shard does."""
+
+    records: int = 0
+    bytes: int = 0
+    samples: int = 0
+    too_old: int = 0
+    too_far_ahead: int = 0
+    faults: int = 0
+    skipped_histograms: int = 0
+    skipped_exemplars: int = 0
+    skipped_metadata: int = 0
+    dropped_series: tuple[tuple[str, int], ...] = ()
+
 
 _FIELDS = tuple(field.name for field in fields(RecordCounts))
 _NUMBERS = tuple(name for name in _FIELDS if name != "dropped_series")
