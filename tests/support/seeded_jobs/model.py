@@ -1,4 +1,4 @@
-"""The invariants of a job in plain Python: its expected samples, its permitted transitions, and when nothing may land."""
+"""The invariants of a job in plain Python: expected samples, permitted transitions, and when nothing may land."""
 
 from collections import Counter
 from collections.abc import Sequence

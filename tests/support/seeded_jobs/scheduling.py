@@ -165,7 +165,7 @@ class Scheduler:
         return [one for one in self.processes if not one.is_over and not one.is_dead]
 
     def run(self, switches: int) -> None:
-        """Run processes for a number of switches. While all of them sleep, time passes. Raises the errors of processes."""
+        """Run processes for a number of switches. While all of them sleep, time passes. Raises their errors."""
         for _ in range(switches):
             able = [one for one in self.processes if not one.is_over and not one.is_suspended]
             if not able:
