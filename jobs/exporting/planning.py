@@ -119,21 +119,21 @@ class _Planner:
     resolved: Resolved
     options: ExportOptions
 
-    def plan(self, of: ExportDay, *, write: bool) -> tuple[PlannedDay, Sequence[ExportPart], bytes]:
+    def plan(self, day: ExportDay, *, write: bool) -> tuple[PlannedDay, Sequence[ExportPart], bytes]:
         """Plan a day. Returns what the export does with it, its parts, and the content of its plan."""
         target, groups = self.target, self.pins.groups
-        times = TimeRange(of.start, of.end - 1)
+        times = TimeRange(day.start, day.end - 1)
         series = self.resolved.series.within(times.first, times.last)
         rows = rows_of(series, groups, self.pins.rows, times)
-        before = target.read(f"{of.folder}/{NAME}")
-        former = DayManifest.from_json(before, target.uri_of(f"{of.folder}/{NAME}")) if before is not None else None
+        before = target.read(f"{day.folder}/{NAME}")
+        former = DayManifest.from_json(before, target.uri_of(f"{day.folder}/{NAME}")) if before is not None else None
         expired = expired_rows(former.rows, self.stored.manifests, self.stored.now) if former is not None else ()
-        choice = choose_action(former, of, [row.id for row in rows], expired)
+        choice = choose_action(former, day, [row.id for row in rows], expired)
         revision = 0 if former is None else former.revision
         if choice is not DayAction.EXPORT:
-            return PlannedDay(of.day, choice, revision, 0, len(series), 0), (), b""
-        ready = not any(of.start < hour + HOUR and hour < of.end for hour in self.stored.not_ready)
-        plan = DayPlan(of, groups, ready, fingerprint(before), revision + 1, rows, series.shard_sets)
+            return PlannedDay(day.date, choice, revision, 0, len(series), 0), (), b""
+        ready = not any(day.start < hour + HOUR and hour < day.end for hour in self.stored.not_ready)
+        plan = DayPlan(day, groups, ready, fingerprint(before), revision + 1, rows, series.shard_sets)
         ordered = series.by_labels()
         expected = expected_samples(ordered, groups, rows, times, self.resolved.known)
         # A day without series has one part, which writes nothing.
@@ -142,8 +142,8 @@ class _Planner:
             cut = [(ordered.part(first, stop), expected[first:stop]) for first, stop in ranges]
             write_day(target, self.folder, plan, cut)
         parts = [
-            ExportPart(target.uri_of(of.folder), of.day, number, stop - first, int(expected[first:stop].sum()))
+            ExportPart(target.uri_of(day.folder), day.date, number, stop - first, int(expected[first:stop].sum()))
             for number, (first, stop) in enumerate(ranges)
         ]
         samples = sum(part.expected for part in parts)
-        return PlannedDay(of.day, choice, revision + 1, len(parts), len(series), samples), parts, plan.to_json()
+        return PlannedDay(day.date, choice, revision + 1, len(parts), len(series), samples), parts, plan.to_json()
