@@ -21,8 +21,8 @@ from strandline.jobs.exporting.day_manifest import (
 from strandline.jobs.exporting.day_plan import DayPlan, write_day
 from strandline.jobs.exporting.spec import ExportPart, ExportSpec
 from strandline.jobs.exporting.target import Target
-from strandline.jobs.reading.pins import Pins, expired_rows, pin
-from strandline.jobs.reading.resolving import Resolved, resolve
+from strandline.jobs.reading.pins import Pins, expired_rows, pin_rows
+from strandline.jobs.reading.resolving import ResolvedSeries, resolve_series
 from strandline.jobs.reading.series_task import expected_samples, rows_of, series_ranges
 from strandline.recovery.periods import HOUR
 from strandline.store.protocol import Store
@@ -89,8 +89,8 @@ def plan_export(
     matchers = parse_selector(options.selector)
     require_a_non_empty_matcher(matchers)
     times = TimeRange(options.start, options.end - 1)
-    pins = pin(stored.dataset, stored.groups, stored.manifests, times, stored.now)
-    resolved = resolve(store, pins, matchers)
+    pins = pin_rows(stored.dataset, stored.groups, stored.manifests, times, stored.now)
+    resolved = resolve_series(store, pins, matchers)
     planner = _Planner(Target(options.to), f"{PLANS}/{plan_id}", stored, pins, resolved, options)
     days: list[PlannedDay] = []
     parts: list[ExportPart] = []
@@ -116,7 +116,7 @@ class _Planner:
     folder: str
     stored: StoredState
     pins: Pins
-    resolved: Resolved
+    resolved: ResolvedSeries
     options: ExportOptions
 
     def plan(self, day: ExportDay, *, write: bool) -> tuple[PlannedDay, Sequence[ExportPart], bytes]:
