@@ -27,7 +27,7 @@ class WorkerRules:
 
     breaker: BreakerRules = field(default_factory=BreakerRules)
     poll_s: float = 2.0
-    fences_at_once: int = 64
+    concurrent_fences: int = 64
 
 
 def stored_counts(part: BulkPart) -> AttemptCounts:
@@ -77,7 +77,7 @@ class JobLifecycle:
         # Read after the job: a lease of a stopping job is either among these, or its worker notices in `confirm`.
         parts = board.reclaim_lost(job)
         if job.wanted and not any(part.state is JobState.LEASED for part in parts):
-            parts = self._fenced(job, parts)
+            parts = self._fence_parts(job, parts)
 
         def advanced(one: BulkJob) -> BulkJob:
             one = complete_stop(one, parts, now())
@@ -86,13 +86,13 @@ class JobLifecycle:
 
         job = board.change_once(job, advanced)
         if job.state is BulkJobState.COMPLETING:
-            job = self._completed(job)
+            job = self._complete(job)
         elif not is_announced(job):
-            job = self._announced(job)
+            job = self._announce(job)
         return job, parts
 
-    def _completed(self, job: BulkJob) -> BulkJob:
-        # Read again: it may be another worker that has seen all parts done.
+    def _complete(self, job: BulkJob) -> BulkJob:
+        # Read again: the job may be completing because another worker has seen all parts done.
         parts = self._board.parts(job)
 
         def completed(one: BulkJob) -> BulkJob:
@@ -100,7 +100,7 @@ class JobLifecycle:
 
         return self._board.change(job, completed)
 
-    def _announced(self, job: BulkJob) -> BulkJob:
+    def _announce(self, job: BulkJob) -> BulkJob:
         # Read again: the event includes what other workers have counted since.
         parts = self._board.parts(job)
 
@@ -113,7 +113,7 @@ class JobLifecycle:
             # An ended job may be deleted at any time.
             return job
 
-    def _fenced(self, job: BulkJob, parts: Sequence[BulkPart]) -> list[BulkPart]:
+    def _fence_parts(self, job: BulkJob, parts: Sequence[BulkPart]) -> list[BulkPart]:
         """Fence the started parts of a stopping job that are not done, because a worker that has lost one may not know
         it yet. From then on no chunk of them lands. Returns all parts, those with the counts of what has landed.
         """
@@ -121,17 +121,17 @@ class JobLifecycle:
         if not begun:
             return list(parts)
         with self._kinds[job.kind].fencing(job) as fence:
-            at_once = min(self._rules.fences_at_once, len(begun))
-            if at_once <= 1:
-                fenced = [self._fence(part, fence) for part in begun]
+            concurrent = min(self._rules.concurrent_fences, len(begun))
+            if concurrent <= 1:
+                fenced = [self._fence_part(part, fence) for part in begun]
             else:
                 # Each fence waits for the brokers and then for the store: thousands in sequence would take minutes.
-                with ThreadPoolExecutor(at_once, thread_name_prefix="fence") as threads:
-                    fenced = list(threads.map(lambda part: self._fence(part, fence), begun))
+                with ThreadPoolExecutor(concurrent, thread_name_prefix="fence") as threads:
+                    fenced = list(threads.map(lambda part: self._fence_part(part, fence), begun))
         found = {part.part: part for part in fenced}
         return [found.get(part.part, part) for part in parts]
 
-    def _fence(self, part: BulkPart, fence: FencePart) -> BulkPart:
+    def _fence_part(self, part: BulkPart, fence: FencePart) -> BulkPart:
         landed, counts = fence(part), replace(stored_counts(part), fenced=part.epoch)
         counts = counts if landed is None else replace(counts, total=landed)
         fenced = replace(part, counts=counts.to_json(), renewals=part.renewals + 1)

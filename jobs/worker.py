@@ -136,21 +136,21 @@ class BulkWorker:
         """Lease up to `room` leasable parts of a job and start them. Returns their number."""
         _, candidates = self._candidates.get(job.job, (job, []))
         leased = 0
-        while candidates and leased < room and not self._is_paused(job):
+        while candidates and leased < room and not self._is_backing_off(job):
             part = candidates.pop(0)
             leased_at = self._clock.monotonic()
             held = self._board.lease(part, self._name, lambda one: start_attempt(one, job.window))
             if held is not None:
                 leased += 1
-                self._leases.take(held, leased_at)
-                self._runner.start(self._leased(job, held))
+                self._leases.add(held, leased_at)
+                self._runner.start(self._part_handle(job, held))
         return leased
 
-    def _is_paused(self, job: BulkJob) -> bool:
+    def _is_backing_off(self, job: BulkJob) -> bool:
         pause = self._backoffs.get(job.job)
         return pause is not None and not pause.is_over
 
-    def _leased(self, job: BulkJob, part: BulkPart) -> LeasedPart:
+    def _part_handle(self, job: BulkJob, part: BulkPart) -> LeasedPart:
         def report(counts: AttemptCounts) -> None:
             if counts.fresh.sent:
                 # The cause of earlier failures has passed: the next backoff starts with the shortest pause.

@@ -38,7 +38,7 @@ class WorkerLeases:
         """The jobs of the leased parts."""
         return {part.job for part in self._parts.values()}
 
-    def take(self, part: BulkPart, leased_at: float) -> None:
+    def add(self, part: BulkPart, leased_at: float) -> None:
         """Add a part that was leased; `leased_at` is the monotonic time just before."""
         if not self._parts:
             self._keeper = self._new_keeper()

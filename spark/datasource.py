@@ -27,10 +27,10 @@ from pyspark.sql.types import StructType
 from strandline.clock import SystemClock
 from strandline.errors import ExitCode, Fatal
 from strandline.jobs.reading.arrow_batches import SampleColumns, plain_batches
-from strandline.jobs.reading.dividing import divide
-from strandline.jobs.reading.resolving import resolve
+from strandline.jobs.reading.resolving import resolve_series
 from strandline.jobs.reading.series_reading import read_slices
 from strandline.jobs.reading.series_task import SeriesTask
+from strandline.jobs.reading.task_division import divide_into_tasks
 from strandline.jobs.sources.files import require_no_credentials
 from strandline.spark.executor_store import StoreOpener, cached_store
 from strandline.spark.staging import StagedFile, is_importing, mark_importing, remove_staged, stage
@@ -120,8 +120,11 @@ class StoredReader(DataSourceReader):
 
         opener = opener_of(self._options)
         read = self._pinned
-        resolved = resolve(cached_store(opener), read.pins, read.matchers)
-        return [StoredPartition(task, opener) for task in divide(read.pins, resolved, read.times, read.task_samples)]
+        resolved = resolve_series(cached_store(opener), read.pins, read.matchers)
+        return [
+            StoredPartition(task, opener)
+            for task in divide_into_tasks(read.pins, resolved, read.times, read.task_samples)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The samples of a task, in batches."""

@@ -42,21 +42,21 @@ class ExportDay:
     end: int
 
     @property
-    def day(self) -> str:
-        """The date."""
+    def date(self) -> str:
+        """The UTC date."""
         return utc_text(self.start)[: len("2026-11-15")]
 
     @property
     def folder(self) -> str:
         """The folder of the day's files."""
-        return folder_of(self.day)
+        return folder_of(self.date)
 
 
 @dataclass(frozen=True, slots=True)
 class DayManifest:
     """An exported day. `revision` counts its exports, starting at 1. `ready` is whether all of its hours were ready."""
 
-    of: ExportDay
+    day: ExportDay
     revision: int
     ready: bool
     job: str
@@ -66,17 +66,17 @@ class DayManifest:
     @property
     def path(self) -> str:
         """The path of the manifest."""
-        return f"{self.of.folder}/{NAME}"
+        return f"{self.day.folder}/{NAME}"
 
     def to_json(self) -> bytes:
         """The content of the file."""
         value = {
             "version": VERSION,
-            "dataset": self.of.dataset,
-            "selector": self.of.selector,
-            "day": self.of.day,
-            "start": self.of.start,
-            "end": self.of.end,
+            "dataset": self.day.dataset,
+            "selector": self.day.selector,
+            "day": self.day.date,
+            "start": self.day.start,
+            "end": self.day.end,
             "revision": self.revision,
             "ready": self.ready,
             "job": self.job,
@@ -130,7 +130,7 @@ def days_between(start: int, end: int) -> list[tuple[int, int]]:
 
 
 def choose_action(
-    former: DayManifest | None, of: ExportDay, rows: Sequence[RowId], expired: Sequence[RowId]
+    former: DayManifest | None, day: ExportDay, rows: Sequence[RowId], expired: Sequence[RowId]
 ) -> DayAction:
     """Whether to export a day that would be made from `rows` now. `expired` are the rows of the former export that have
     expired. Raises `ConflictingExport` if the former export has another selector or dataset, or covers a time that this
@@ -138,18 +138,18 @@ def choose_action(
     """
     if former is None:
         return DayAction.EXPORT
-    was = former.of
-    if (was.dataset, was.selector) != (of.dataset, of.selector):
+    was = former.day
+    if (was.dataset, was.selector) != (day.dataset, day.selector):
         raise ConflictingExport(
-            f"{of.folder} holds an export of {was.selector!r} of dataset {was.dataset}",
+            f"{day.folder} holds an export of {was.selector!r} of dataset {was.dataset}",
             remedy="Export to another folder, or use the same selector",
         )
-    if of.start > was.start or of.end < was.end:
+    if day.start > was.start or day.end < was.end:
         raise ConflictingExport(
-            f"{of.folder} holds an export from {utc_text(was.start)} to {utc_text(was.end)}, which would be cut short",
+            f"{day.folder} holds an export from {utc_text(was.start)} to {utc_text(was.end)}, which would be cut short",
             remedy="Export the whole day, or to another folder",
         )
-    if (was.start, was.end) == (of.start, of.end) and former.rows == tuple(sorted(rows)):
+    if (was.start, was.end) == (day.start, day.end) and former.rows == tuple(sorted(rows)):
         return DayAction.UNCHANGED
     return DayAction.EXPIRED if expired else DayAction.EXPORT
 

@@ -42,7 +42,7 @@ class DayPlan:
     time of planning, and `revision` that of the manifest to be written.
     """
 
-    of: ExportDay
+    day: ExportDay
     groups: int
     ready: bool
     former: str
@@ -53,7 +53,7 @@ class DayPlan:
     def to_json(self) -> bytes:
         """The content of the file."""
         value = {
-            "of": astuple(self.of),
+            "of": astuple(self.day),
             "groups": self.groups,
             "ready": self.ready,
             "former": self.former,
@@ -90,8 +90,8 @@ def write_day(target: Target, folder: str, plan: DayPlan, ranges: list[tuple[Ser
     with pa.ipc.new_file(sink, _SERIES, options=options) as writer:
         for series, expected in ranges:
             writer.write_batch(_to_batch(series, expected))
-    target.write(f"{folder}/{plan.of.day}.arrow", sink.getvalue().to_pybytes())
-    target.write(f"{folder}/{plan.of.day}.json", plan.to_json())
+    target.write(f"{folder}/{plan.day.date}.arrow", sink.getvalue().to_pybytes())
+    target.write(f"{folder}/{plan.day.date}.json", plan.to_json())
 
 
 def read_task(target: Target, folder: str, day: str, range_: int) -> SeriesTask:
@@ -101,8 +101,8 @@ def read_task(target: Target, folder: str, day: str, range_: int) -> SeriesTask:
     with pa.ipc.open_file(pa.py_buffer(content)) as file:
         batch = file.get_batch(range_)
     series, expected = _from_batch(batch, plan.shard_sets)
-    times = TimeRange(plan.of.start, plan.of.end - 1)
-    return SeriesTask(plan.of.dataset, plan.groups, series, expected, times, plan.rows)
+    times = TimeRange(plan.day.start, plan.day.end - 1)
+    return SeriesTask(plan.day.dataset, plan.groups, series, expected, times, plan.rows)
 
 
 def _content(target: Target, path: str) -> bytes:

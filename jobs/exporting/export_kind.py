@@ -95,17 +95,17 @@ class ExportKind:
         self, target: Target, plan: DayPlan, job: BulkJob, files: Sequence[FileWritten], store: Store
     ) -> None:
         rows = tuple(sorted(row.id for row in plan.rows))
-        made = DayManifest(plan.of, plan.revision, plan.ready, job.job, tuple(files), rows)
+        made = DayManifest(plan.day, plan.revision, plan.ready, job.job, tuple(files), rows)
         content = made.to_json()
         before = target.read(made.path)
         former = DayManifest.from_json(before, target.uri_of(made.path)) if before is not None else None
         kept = ""
         if before != content and fingerprint(before) != plan.former:
             kept = "another export has replaced it meanwhile"
-        elif before != content and former is not None and self._any_expired(former.rows, plan.of.dataset, store):
+        elif before != content and former is not None and self._any_expired(former.rows, plan.day.dataset, store):
             kept = "rows it was made from have expired meanwhile"
         if kept:
-            _LOG.warning("exported day not replaced", day=plan.of.day, why=kept)
+            _LOG.warning("exported day not replaced", day=plan.day.date, why=kept)
         elif before != content:
             target.write(made.path, content)
         valid_manifest = former if kept and former is not None else made
@@ -122,13 +122,13 @@ class ExportKind:
         those of another job that has not ended.
         """
         valid = {file.name for file in manifest.files}
-        for name in target.names(manifest.of.folder):
+        for name in target.names(manifest.day.folder):
             writer = job_of(name)
             if name == NAME or name in valid or not writer:
                 continue
-            other = store.bulk_job(manifest.of.dataset, writer) if writer != job else None
+            other = store.bulk_job(manifest.day.dataset, writer) if writer != job else None
             if other is None or other.state in ENDED:
-                target.remove(f"{manifest.of.folder}/{name}")
+                target.remove(f"{manifest.day.folder}/{name}")
 
 
 def _is_exported(target: Target, day: str, job: str) -> bool:

@@ -21,8 +21,8 @@ from strandline.jobs.exporting.day_manifest import (
 from strandline.jobs.exporting.day_plan import DayPlan, write_day
 from strandline.jobs.exporting.spec import ExportPart, ExportSpec
 from strandline.jobs.exporting.target import Target
-from strandline.jobs.reading.pins import Pins, expired_rows, pin
-from strandline.jobs.reading.resolving import Resolved, resolve
+from strandline.jobs.reading.pins import Pins, expired_rows, pin_rows
+from strandline.jobs.reading.resolving import ResolvedSeries, resolve_series
 from strandline.jobs.reading.series_task import expected_samples, rows_of, series_ranges
 from strandline.recovery.periods import HOUR
 from strandline.store.protocol import Store
@@ -89,8 +89,8 @@ def plan_export(
     matchers = parse_selector(options.selector)
     require_a_non_empty_matcher(matchers)
     times = TimeRange(options.start, options.end - 1)
-    pins = pin(stored.dataset, stored.groups, stored.manifests, times, stored.now)
-    resolved = resolve(store, pins, matchers)
+    pins = pin_rows(stored.dataset, stored.groups, stored.manifests, times, stored.now)
+    resolved = resolve_series(store, pins, matchers)
     planner = _Planner(Target(options.to), f"{PLANS}/{plan_id}", stored, pins, resolved, options)
     days: list[PlannedDay] = []
     parts: list[ExportPart] = []
@@ -116,24 +116,24 @@ class _Planner:
     folder: str
     stored: StoredState
     pins: Pins
-    resolved: Resolved
+    resolved: ResolvedSeries
     options: ExportOptions
 
-    def plan(self, of: ExportDay, *, write: bool) -> tuple[PlannedDay, Sequence[ExportPart], bytes]:
+    def plan(self, day: ExportDay, *, write: bool) -> tuple[PlannedDay, Sequence[ExportPart], bytes]:
         """Plan a day. Returns what the export does with it, its parts, and the content of its plan."""
         target, groups = self.target, self.pins.groups
-        times = TimeRange(of.start, of.end - 1)
+        times = TimeRange(day.start, day.end - 1)
         series = self.resolved.series.within(times.first, times.last)
         rows = rows_of(series, groups, self.pins.rows, times)
-        before = target.read(f"{of.folder}/{NAME}")
-        former = DayManifest.from_json(before, target.uri_of(f"{of.folder}/{NAME}")) if before is not None else None
+        before = target.read(f"{day.folder}/{NAME}")
+        former = DayManifest.from_json(before, target.uri_of(f"{day.folder}/{NAME}")) if before is not None else None
         expired = expired_rows(former.rows, self.stored.manifests, self.stored.now) if former is not None else ()
-        choice = choose_action(former, of, [row.id for row in rows], expired)
+        choice = choose_action(former, day, [row.id for row in rows], expired)
         revision = 0 if former is None else former.revision
         if choice is not DayAction.EXPORT:
-            return PlannedDay(of.day, choice, revision, 0, len(series), 0), (), b""
-        ready = not any(of.start < hour + HOUR and hour < of.end for hour in self.stored.not_ready)
-        plan = DayPlan(of, groups, ready, fingerprint(before), revision + 1, rows, series.shard_sets)
+            return PlannedDay(day.date, choice, revision, 0, len(series), 0), (), b""
+        ready = not any(day.start < hour + HOUR and hour < day.end for hour in self.stored.not_ready)
+        plan = DayPlan(day, groups, ready, fingerprint(before), revision + 1, rows, series.shard_sets)
         ordered = series.by_labels()
         expected = expected_samples(ordered, groups, rows, times, self.resolved.known)
         # A day without series has one part, which writes nothing.
@@ -142,8 +142,8 @@ class _Planner:
             cut = [(ordered.part(first, stop), expected[first:stop]) for first, stop in ranges]
             write_day(target, self.folder, plan, cut)
         parts = [
-            ExportPart(target.uri_of(of.folder), of.day, number, stop - first, int(expected[first:stop].sum()))
+            ExportPart(target.uri_of(day.folder), day.date, number, stop - first, int(expected[first:stop].sum()))
             for number, (first, stop) in enumerate(ranges)
         ]
         samples = sum(part.expected for part in parts)
-        return PlannedDay(of.day, choice, revision + 1, len(parts), len(series), samples), parts, plan.to_json()
+        return PlannedDay(day.date, choice, revision + 1, len(parts), len(series), samples), parts, plan.to_json()

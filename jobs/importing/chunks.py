@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from strandline.jobs.bad_records import BadRecord, BadRecords
 from strandline.jobs.importing.text_parts import TextPart, start_of
-from strandline.jobs.landing.division import divide_block
+from strandline.jobs.landing.block_division import divide_block
 from strandline.jobs.sample_block import SampleBlock
 from strandline.jobs.sources.text_records import ByteReader, RecordRules, TextChunk, read_chunks
 

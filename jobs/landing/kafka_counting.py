@@ -19,7 +19,7 @@ _OWN: ClientOptions = {
     "auto.offset.reset": "earliest",
 }
 _TIMEOUT_S = 30.0
-_AT_ONCE, _WAIT_S = 1_000, 0.2
+_BATCH_SIZE, _WAIT_S = 1_000, 0.2
 
 
 def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, clock: Clock) -> Counter[int]:
@@ -44,7 +44,7 @@ def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, c
             last_read = clock.monotonic()
             while len(at_end) < len(partitions):
                 # Returns when it has this number of messages, or after the time.
-                messages = consumer.consume(_AT_ONCE, _WAIT_S)
+                messages = consumer.consume(_BATCH_SIZE, _WAIT_S)
                 if messages:
                     last_read = clock.monotonic()
                 elif clock.monotonic() - last_read > _TIMEOUT_S:

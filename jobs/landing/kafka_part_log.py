@@ -57,7 +57,7 @@ _LOST = frozenset({
     KafkaError.UNKNOWN_PRODUCER_ID,
     KafkaError.INVALID_TXN_STATE,
 })  # fmt: skip
-_NOT_TAKEN = frozenset({
+_REJECTED = frozenset({
     KafkaError.MSG_SIZE_TOO_LARGE,
     KafkaError.INVALID_RECORD,
     KafkaError.INVALID_TIMESTAMP,
@@ -264,7 +264,7 @@ class KafkaTransactions:
                 f"{TRANSACTION_TIMEOUT_S:g} s",
                 remedy="Begin it again if its lease is still held",
             )
-        if error.code() in _NOT_TAKEN:
+        if error.code() in _REJECTED:
             return RecordsRefused(
                 f"{what}: {error.str()}", remedy=f"Raise max.message.bytes of the topic {self._topic} to 1 MB or more"
             )

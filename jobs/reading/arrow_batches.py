@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from strandline.arrays import F64s, I64s
 from strandline.jobs.reading.kernels.labels import count_labels, label_spans, repeat_labels
-from strandline.jobs.reading.matching import texts
+from strandline.jobs.reading.matching import string_array
 from strandline.jobs.reading.series_reading import SeriesSlice
 from strandline.jobs.reading.series_set import LabelBytes
 
@@ -127,10 +127,10 @@ class _Labels:
         names, values = (np.empty((int(first_label[-1]), 2), dtype=np.int64) for _ in range(2))
         label_spans(labels.data, labels.offsets, metrics, names, values)
         return cls(
-            texts(labels.data, metrics).dictionary_encode(),
+            string_array(labels.data, metrics).dictionary_encode(),
             first_label,
-            texts(labels.data, names).dictionary_encode(),
-            texts(labels.data, values).dictionary_encode(),
+            string_array(labels.data, names).dictionary_encode(),
+            string_array(labels.data, values).dictionary_encode(),
         )
 
     def maps(self) -> pa.MapArray:

@@ -25,7 +25,7 @@ def check_matchers(matchers: Sequence[Matcher]) -> None:
         _matched(pa.array([""]), matcher)
 
 
-def matching(offsets: I64s, data: npt.NDArray[np.uint8], matchers: Sequence[Matcher]) -> Mask:
+def match_keys(offsets: I64s, data: npt.NDArray[np.uint8], matchers: Sequence[Matcher]) -> Mask:
     """Which of the part keys `data[offsets[i]:offsets[i + 1]]` match all matchers."""
     found = np.ones(len(offsets) - 1, dtype=np.bool_)
     for matcher in matchers:
@@ -35,7 +35,7 @@ def matching(offsets: I64s, data: npt.NDArray[np.uint8], matchers: Sequence[Matc
     return found
 
 
-def texts(data: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64]) -> pa.Array:
+def string_array(data: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64]) -> pa.Array:
     """The UTF-8 texts at (begin, end) positions, as an array of strings."""
     begins, ends = np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1])
     offsets = np.zeros(len(spans) + 1, dtype=np.int64)
@@ -48,7 +48,7 @@ def texts(data: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64]) -> pa.Array
 def _values(offsets: I64s, data: npt.NDArray[np.uint8], label: str) -> pa.Array:
     spans = np.empty((len(offsets) - 1, 2), dtype=np.int64)
     find_label(data, offsets, np.frombuffer(label.encode(), dtype=np.uint8), spans)
-    return texts(data, spans)
+    return string_array(data, spans)
 
 
 def _matched(values: pa.Array, matcher: Matcher) -> pa.Array:

@@ -102,7 +102,7 @@ class Pins:
     indexes: tuple[PinnedIndex, ...]
 
 
-def pin(dataset: str, groups: int, manifests: Mapping[int, ManifestRows], times: TimeRange, now: int) -> Pins:
+def pin_rows(dataset: str, groups: int, manifests: Mapping[int, ManifestRows], times: TimeRange, now: int) -> Pins:
     """Pin the rows that may contain samples of a time range, from the manifests of all shards.
 
     Only buckets up to the newest stored index bucket of their shard are included, because no stored index may have the

@@ -14,7 +14,7 @@ from strandline.index.bucket_codec import StoredRecords, decode_bucket
 from strandline.index.kernels.part_keys import hash_metrics
 from strandline.index.key_table import MISSING, KeyTable
 from strandline.index.matchers import Matcher
-from strandline.jobs.reading.matching import check_matchers, matching
+from strandline.jobs.reading.matching import check_matchers, match_keys
 from strandline.jobs.reading.pins import PinnedIndex, Pins
 from strandline.jobs.reading.series_set import LabelBytes, SeriesSet
 from strandline.store.protocol import Store
@@ -22,7 +22,7 @@ from strandline.store.rows import IndexBucketOf, ShardId
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedSeries:
     """The matching series, and the number of all series by shard and group."""
 
     series: SeriesSet
@@ -59,7 +59,7 @@ class _ShardKeys:
         hash_metrics(new.keys, new.offsets, metric)
         self.known += np.bincount((metric % np.uint64(self.groups)).astype(np.int64), minlength=self.groups)
         offsets = np.asarray(new.offsets, dtype=np.int64)
-        wanted = np.flatnonzero(matching(offsets, new.keys, self.matchers))
+        wanted = np.flatnonzero(match_keys(offsets, new.keys, self.matchers))
         if not len(wanted):
             return
         kept, indices = new.take(wanted), assigned.new[wanted]
@@ -68,7 +68,7 @@ class _ShardKeys:
         self.columns.append((metric[wanted], high[indices], low[indices], records.end[indices], rows.astype(np.int64)))
 
 
-def resolve(store: Store, pins: Pins, matchers: Sequence[Matcher]) -> Resolved:
+def resolve_series(store: Store, pins: Pins, matchers: Sequence[Matcher]) -> ResolvedSeries:
     """The matching series of all pinned index buckets. Raises `BucketDamaged` and `InvalidMatcher`."""
     check_matchers(matchers)
     shards: dict[int, _ShardKeys] = {}
@@ -79,7 +79,7 @@ def resolve(store: Store, pins: Pins, matchers: Sequence[Matcher]) -> Resolved:
     known = {
         (shard, group): int(count) for shard, keys in shards.items() for group, count in enumerate(keys.known) if count
     }
-    return Resolved(_joined(shards), known)
+    return ResolvedSeries(_joined(shards), known)
 
 
 def _records(store: Store, dataset: str, one: PinnedIndex) -> Sequence[StoredRecords]:

@@ -26,7 +26,7 @@ from strandline.wire.splitting import MAX_PART_BYTES
 
 MAX_EXAMPLES: Final = 20
 _PARTS, _SERIES_PER_PART = 10, 20
-_SERIES_AT_ONCE = 50
+_SERIES_PER_READ = 50
 _RETRY_FOR_S = 20.0
 _POLL_S = 1.0
 Key = tuple[int, int]
@@ -123,8 +123,8 @@ class ImportVerifier:
         found = ImportVerified(parts=1, series=len(sent.labels), expired=sent.expired)
         # In the order of the samples.
         keys = sorted(sent.labels)
-        for first in range(0, len(keys), _SERIES_AT_ONCE):
-            found += self._compared(sent, keys[first : first + _SERIES_AT_ONCE])
+        for first in range(0, len(keys), _SERIES_PER_READ):
+            found += self._compared(sent, keys[first : first + _SERIES_PER_READ])
         return found
 
     def _sent(self, part: BulkPart, spec: ImportSpec, max_series: int | None) -> _SentSamples:

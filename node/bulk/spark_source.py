@@ -11,8 +11,8 @@ from strandline.index.matchers import Matcher
 from strandline.index.selectors import parse_selector, require_a_non_empty_matcher
 from strandline.jobs.importing.planning import plan_import
 from strandline.jobs.importing.spec import Format
-from strandline.jobs.reading.dividing import TASK_SAMPLES
-from strandline.jobs.reading.pins import Pins, pin
+from strandline.jobs.reading.pins import Pins, pin_rows
+from strandline.jobs.reading.task_division import TASK_SAMPLES
 from strandline.node.bulk.adding import add_job
 from strandline.node.bulk.exporting import stored_now
 from strandline.node.bulk.importing import import_options, planned_import, require_offset_retention
@@ -81,7 +81,7 @@ def pin_read(options: Mapping[str, str], clock: Clock) -> PinnedRead:
         end = parse_moment(options["end"]) if "end" in options else _end_of_ready(deployment)
         stored = stored_now(deployment, start, end, not_ready=not_ready)
     times = TimeRange(start, end - 1)
-    pins = pin(stored.dataset, stored.groups, stored.manifests, times, stored.now)
+    pins = pin_rows(stored.dataset, stored.groups, stored.manifests, times, stored.now)
     return PinnedRead(pins, matchers, times, task_samples)
 
 

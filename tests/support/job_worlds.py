@@ -77,7 +77,7 @@ class JobWorld(BulkWorld):
         kinds: dict[str, JobKind] = {IMPORT: imports}
         runner = InProcessRunner(kinds, clock, self.width)
         # One at a time: the twins are for one thread.
-        return BulkWorker(board, kinds, clock, self.new_name(), WorkerRules(fences_at_once=1), runner=runner)
+        return BulkWorker(board, kinds, clock, self.new_name(), WorkerRules(concurrent_fences=1), runner=runner)
 
     def operator(self, fault: Fault | None = None) -> BulkBoard:
         """The jobs, for an operator whose command may end at any call."""

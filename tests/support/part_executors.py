@@ -97,7 +97,7 @@ def worker_with_executors(
     kinds: dict[str, JobKind] = {IMPORT: MemoryOpener(world)(own)}
     with PartListener("127.0.0.1") as listener:
         runner = SparkPartRunner(launcher, listener, {IMPORT: opener}, SystemClock(), grant_s=grant_s)
-        rules = WorkerRules(poll_s=poll_s, fences_at_once=1)
+        rules = WorkerRules(poll_s=poll_s, concurrent_fences=1)
         yield BulkWorker(board, kinds, own, "driver", rules, runner=runner, throttle=throttle, stop=stop)
         for thread in launcher.threads:
             thread.join(60)

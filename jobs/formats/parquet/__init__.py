@@ -5,7 +5,7 @@ In: a `pyarrow.fs.FileSystem`, a path and a mapping. Out: `SampleBlock`s. A file
 """
 
 from strandline.jobs.formats.parquet.mapping import EXPORT_MAPPING, ParquetMapping, UnusableMapping
-from strandline.jobs.formats.parquet.reading import RowGroup, check_columns, read_row_groups, row_groups
+from strandline.jobs.formats.parquet.row_group_reader import RowGroup, check_columns, read_row_groups, row_groups
 
 __all__ = [
     "EXPORT_MAPPING",

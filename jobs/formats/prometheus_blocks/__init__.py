@@ -6,9 +6,9 @@ version 1 or 2, and chunks must have the XOR encoding. Native histograms and chu
 records.
 """
 
+from strandline.jobs.formats.prometheus_blocks.block_info import BlockInfo, find_blocks
 from strandline.jobs.formats.prometheus_blocks.errors import DamagedBlock
-from strandline.jobs.formats.prometheus_blocks.finding import BlockInfo, find_blocks
-from strandline.jobs.formats.prometheus_blocks.planning import SeriesRange, plan_ranges
-from strandline.jobs.formats.prometheus_blocks.reading import read_range
+from strandline.jobs.formats.prometheus_blocks.range_reader import read_range
+from strandline.jobs.formats.prometheus_blocks.series_ranges import SeriesRange, plan_ranges
 
 __all__ = ["BlockInfo", "DamagedBlock", "SeriesRange", "find_blocks", "plan_ranges", "read_range"]

@@ -12,8 +12,8 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 from strandline.arrays import I64s
 from strandline.jobs.formats.byte_ranges import Bytes, RangeFile
 from strandline.jobs.formats.kernels.chunk_data import FILE_HEADER, cut_runs, locate_chunks, needed_end
+from strandline.jobs.formats.prometheus_blocks.block_info import CHUNKS
 from strandline.jobs.formats.prometheus_blocks.errors import DamagedBlock
-from strandline.jobs.formats.prometheus_blocks.finding import CHUNKS
 
 _MAGIC = 0x85BD40DD
 _VERSION = 1

@@ -17,8 +17,8 @@ from pyarrow.fs import FileSystem
 from strandline.arrays import I64s
 from strandline.jobs.formats.byte_ranges import Bytes, RangeFile
 from strandline.jobs.formats.kernels.index_entries import VERSION_2, find_all_postings, find_symbols
+from strandline.jobs.formats.prometheus_blocks.block_info import INDEX
 from strandline.jobs.formats.prometheus_blocks.errors import DamagedBlock
-from strandline.jobs.formats.prometheus_blocks.finding import INDEX
 from strandline.kernels.crc32c import crc32c_continued
 
 _MAGIC = 0xBAAAD700

@@ -9,8 +9,8 @@ from pyarrow.fs import FileSystem, FileType
 from strandline.arrays import I64s, U64s
 from strandline.jobs.formats.byte_ranges import RangeFile
 from strandline.jobs.formats.kernels.index_entries import read_tombstones
+from strandline.jobs.formats.prometheus_blocks.block_info import TOMBSTONES
 from strandline.jobs.formats.prometheus_blocks.errors import DamagedBlock
-from strandline.jobs.formats.prometheus_blocks.finding import TOMBSTONES
 from strandline.kernels.crc32c import crc32c
 
 _MAGIC = 0x0130BA30

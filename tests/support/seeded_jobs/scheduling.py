@@ -165,7 +165,7 @@ class Scheduler:
         return [one for one in self.processes if not one.is_over and not one.is_dead]
 
     def run(self, switches: int) -> None:
-        """Run processes for a number of switches. Time passes while all of them sleep. Raises the errors of processes."""
+        """Run processes for a number of switches. Time passes while all of them sleep. Raises their errors."""
         for _ in range(switches):
             able = [one for one in self.processes if not one.is_over and not one.is_suspended]
             if not able:

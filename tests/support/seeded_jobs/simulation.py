@@ -39,7 +39,7 @@ HOSTS = ("a", "b")
 _LIFE = 4_000 * DAY_MS
 _MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit": "ms"}, "labels": ["host"]}
 # Fence sequentially: concurrent threads would not be deterministic.
-_RULES = WorkerRules(BreakerRules(0.05, 8), fences_at_once=1)
+_RULES = WorkerRules(BreakerRules(0.05, 8), concurrent_fences=1)
 
 
 class Simulation:

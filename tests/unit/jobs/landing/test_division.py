@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from strandline.jobs.bad_records import BadRecords
-from strandline.jobs.landing.division import divide_block
+from strandline.jobs.landing.block_division import divide_block
 from strandline.jobs.landing.packing import pack
 from strandline.jobs.sample_block import SampleBlock
 from strandline.recovery.periods import HOUR

@@ -12,13 +12,13 @@ from strandline.index.documents import encode_part_key
 from strandline.index.matchers import InvalidMatcher
 from strandline.index.selectors import parse_selector
 from strandline.jobs.reading.arrow_batches import SampleColumns, dictionary_batches, plain_batches
-from strandline.jobs.reading.dividing import divide
-from strandline.jobs.reading.matching import check_matchers, matching
-from strandline.jobs.reading.pins import PinnedRowExpired, Pins, RowId, expired_rows, pin
-from strandline.jobs.reading.resolving import resolve
+from strandline.jobs.reading.matching import check_matchers, match_keys
+from strandline.jobs.reading.pins import PinnedRowExpired, Pins, RowId, expired_rows, pin_rows
+from strandline.jobs.reading.resolving import resolve_series
 from strandline.jobs.reading.series_reading import PinnedRowMissing, read_slices
 from strandline.jobs.reading.series_set import LabelBytes
 from strandline.jobs.reading.series_task import series_ranges
+from strandline.jobs.reading.task_division import divide_into_tasks
 from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.periods import HOUR
 from strandline.store.protocol import Store
@@ -63,15 +63,15 @@ class Stored:
         self.samples = StoredSamples(self.store, self.clock, shards)
 
     def pins(self, times: TimeRange = TODAY) -> Pins:
-        return pin(DATASET, GROUPS, self.samples.manifests(), times, self.clock.now_ms())
+        return pin_rows(DATASET, GROUPS, self.samples.manifests(), times, self.clock.now_ms())
 
     def read(self, selector: str, times: TimeRange = TODAY, *, task_samples: int = 100, at_once: int = 50) -> pa.Table:
         """All samples, read with tasks and slices of about these numbers of samples."""
         pins = self.pins(times)
-        resolved = resolve(self.store, pins, parse_selector(selector))
+        resolved = resolve_series(self.store, pins, parse_selector(selector))
         batches = [
             batch
-            for task in divide(pins, resolved, times, task_samples)
+            for task in divide_into_tasks(pins, resolved, times, task_samples)
             for part in read_slices(self.store, task, self.clock, slice_samples=at_once)
             for batch in plain_batches(SampleColumns.of(part), 7)
         ]
@@ -110,7 +110,7 @@ def keys_of(labels: list[dict[str, str]]) -> tuple[np.ndarray, np.ndarray]:  # t
     ],
 )
 def test_matchers_mean_what_promql_means_by_them(selector: str, found: list[int]) -> None:
-    assert np.flatnonzero(matching(*keys_of(KEYS), parse_selector(selector))).tolist() == found
+    assert np.flatnonzero(match_keys(*keys_of(KEYS), parse_selector(selector))).tolist() == found
 
 
 @pytest.mark.parametrize("selector", ['{a=~"("}', '{a=~"a)|(b"}', r'{a=~"\\p{Nonsense}"}'])
@@ -155,8 +155,8 @@ def test_windows_of_days_divide_a_long_read() -> None:
     for day in range(2):
         stored.samples.write(0, FIRST + 24 * day, some(FIRST + 24 * day, range(4)))
     pins = stored.pins(TimeRange(START, START + 2 * DAY - 1))
-    resolved = resolve(stored.store, pins, parse_selector('{host!=""}'))
-    one, many = (divide(pins, resolved, TimeRange(START, START + 2 * DAY - 1), size) for size in (1000, 72))
+    resolved = resolve_series(stored.store, pins, parse_selector('{host!=""}'))
+    one, many = (divide_into_tasks(pins, resolved, TimeRange(START, START + 2 * DAY - 1), size) for size in (1000, 72))
     assert [(task.times.first, len(task.series)) for task in one] == [(START, 24)]
     assert [(task.times.first, len(task.series)) for task in many] == [(START, 24), (START + DAY, 24)]
     assert [{row.bucket for row in task.rows} for task in many] == [{FIRST}, {FIRST + 24}]
@@ -170,7 +170,7 @@ def test_superseded_rows_are_not_pinned_and_their_keys_are_known() -> None:
     pins = stored.pins()
     assert {row.bucket for row in pins.rows} == {FIRST}
     assert [(one.row.bucket, one.row.superseded) for one in pins.indexes] == [(FIRST, False), (FIRST + 1, True)]
-    assert len(resolve(stored.store, pins, parse_selector('{host="2"}')).series) == 6
+    assert len(resolve_series(stored.store, pins, parse_selector('{host="2"}')).series) == 6
     # An incomplete rewind: the index is valid, and one row is superseded.
     designated = designated_group(ShardId(DATASET, 0), GROUPS)
     filled = {row.group for row in rows if row.samples}
@@ -186,7 +186,7 @@ def test_rows_after_the_newest_stored_index_are_not_pinned() -> None:
     manifest = stored.samples.manifests()[0]
     designated = designated_group(ShardId(DATASET, 0), GROUPS)
     groups = tuple(row for row in manifest.groups if (row.bucket, row.group) != (FIRST + 1, designated))
-    found = pin(DATASET, GROUPS, {0: replace(manifest, groups=groups)}, TODAY, stored.clock.now_ms())
+    found = pin_rows(DATASET, GROUPS, {0: replace(manifest, groups=groups)}, TODAY, stored.clock.now_ms())
     assert {row.bucket for row in found.rows} == {FIRST}
 
 
@@ -195,11 +195,11 @@ def test_expired_data_is_refused_by_name_even_if_the_index_has_expired_too() -> 
     stored.samples.write(0, FIRST, some(FIRST, range(2)))
     manifest = stored.samples.manifests()[0]
     expires = manifest.groups[0].data_expires
-    assert pin(DATASET, GROUPS, {0: manifest}, TODAY, expires - 60_001).rows
+    assert pin_rows(DATASET, GROUPS, {0: manifest}, TODAY, expires - 60_001).rows
     with pytest.raises(PinnedRowExpired, match=rf"bucket {FIRST}, group 0 of shard 0 have expired"):
-        pin(DATASET, GROUPS, {0: manifest}, TODAY, expires - 60_000)
+        pin_rows(DATASET, GROUPS, {0: manifest}, TODAY, expires - 60_000)
     # Another time does not need it.
-    assert pin(DATASET, GROUPS, {0: manifest}, TimeRange(0, 1), expires).rows == ()
+    assert pin_rows(DATASET, GROUPS, {0: manifest}, TimeRange(0, 1), expires).rows == ()
 
 
 def test_a_row_without_its_segments_fails_by_name_and_reads_not_as_empty() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from strandline.jobs.reading.pins import Pins
-from strandline.jobs.reading.resolving import Resolved
+from strandline.jobs.reading.resolving import ResolvedSeries
 from strandline.jobs.reading.series_task import SeriesTask, expected_samples, rows_of, series_ranges
 from strandline.time_range import TimeRange
 
@@ -11,7 +11,9 @@ TASK_SAMPLES = 4_000_000
 _DAY_MS = 86_400_000
 
 
-def divide(pins: Pins, resolved: Resolved, times: TimeRange, task_samples: int = TASK_SAMPLES) -> list[SeriesTask]:
+def divide_into_tasks(
+    pins: Pins, resolved: ResolvedSeries, times: TimeRange, task_samples: int = TASK_SAMPLES
+) -> list[SeriesTask]:
     """Tasks that together read every sample of the resolved series in a time range once. Series are ordered by group,
     so that few tasks read the same rows.
     """

@@ -6,7 +6,7 @@ import numpy as np
 from pyarrow.fs import FileSystem
 
 from strandline.jobs.formats.kernels.index_entries import count_chunks
-from strandline.jobs.formats.prometheus_blocks.finding import BlockInfo
+from strandline.jobs.formats.prometheus_blocks.block_info import BlockInfo
 from strandline.jobs.formats.prometheus_blocks.index_file import IndexFile
 
 _CHUNK_SAMPLES = 120  # The usual number in Prometheus, for a block that does not report its number of samples.

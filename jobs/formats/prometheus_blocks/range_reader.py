@@ -12,11 +12,11 @@ from pyarrow.fs import FileSystem
 from strandline.jobs.bad_records import BadRecords
 from strandline.jobs.formats.kernels.chunk_data import decode_chunks
 from strandline.jobs.formats.prometheus_blocks.bad_chunks import BadChunks, find_bad_entries
+from strandline.jobs.formats.prometheus_blocks.block_info import BlockInfo
 from strandline.jobs.formats.prometheus_blocks.chunk_files import ChunkFiles, LocatedChunks, runs_of
-from strandline.jobs.formats.prometheus_blocks.finding import BlockInfo
 from strandline.jobs.formats.prometheus_blocks.index_file import IndexFile
-from strandline.jobs.formats.prometheus_blocks.planning import SeriesRange
 from strandline.jobs.formats.prometheus_blocks.series_entries import ParsedEntries, parse_entries
+from strandline.jobs.formats.prometheus_blocks.series_ranges import SeriesRange
 from strandline.jobs.formats.prometheus_blocks.tombstones import Deleted, load_tombstones
 from strandline.jobs.sample_block import SampleBlock
 from strandline.wire.decode import Limits
