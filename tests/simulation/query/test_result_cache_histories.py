@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from strandline.promql.values import STALE
-from support.kept_results import compared, ending
+from support.cached_results import compared, ending
 from support.query_worlds import LuceneWorld
 from support.shard_world import HOUR, MINUTE
 
@@ -111,7 +111,7 @@ class History:
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_kept_results_are_never_told_from_fresh_ones(tmp_path: Path, seed: int, shards: int) -> None:
+def test_cached_results_equal_fresh_ones(tmp_path: Path, seed: int, shards: int) -> None:
     draw = random.Random(seed)  # noqa: S311 - the same each time
     seal_rows = draw.choice([3, 40, 1000])
     with compared(tmp_path, shards, seal_rows=seal_rows, groups=draw.choice([1, 4])) as both:

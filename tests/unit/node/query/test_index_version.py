@@ -13,7 +13,7 @@ from strandline.node.query.index_version import (
     IndexVersion,
     IndexVersionPage,
     IndexVersionReader,
-    joined,
+    joined_version,
     version_path,
 )
 from strandline.time_range import TimeRange
@@ -157,5 +157,5 @@ def test_a_version_holds_for_ranges_in_which_all_series_were_there(first: int, l
 
 
 def test_several_shards_hold_where_each_of_them_does() -> None:
-    both = joined([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
+    both = joined_version([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
     assert both == IndexVersion((1, 7), 100, 150)
