@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strandline.index.documents import PartKeyBatch, encode_part_key
-from strandline.node.query.sampling import _keys_of, _in_label_order
+from strandline.node.query.sampling import _in_label_order, _keys_of
 from strandline.store.series_run import SeriesRun
 
 pytestmark = pytest.mark.unit
