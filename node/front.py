@@ -40,10 +40,10 @@ from strandline.node.supervisor.supervisor import NoSuchShard
 from strandline.node.workers import Workers
 
 _STOP_S = 5.0
-_GIVE_BACK_S = 1.0
+_RETURN_MEMORY_DELAY_S = 1.0
 
 
-class Supervised(NodeStatus, Protocol):
+class FrontSupervisor(NodeStatus, Protocol):
     """What the front needs of the supervisor."""
 
     def state(self) -> NodeState:
@@ -66,7 +66,7 @@ class Supervised(NodeStatus, Protocol):
 def _return_memory_later() -> None:
     """Return the memory of large answers to the system, after a delay in which references to them end."""
     loop = asyncio.get_running_loop()
-    loop.call_later(_GIVE_BACK_S, lambda: loop.run_in_executor(None, trim_heap))
+    loop.call_later(_RETURN_MEMORY_DELAY_S, lambda: loop.run_in_executor(None, trim_heap))
 
 
 class NodeFront:
@@ -74,7 +74,7 @@ class NodeFront:
 
     def __init__(
         self,
-        supervisor: Supervised,
+        supervisor: FrontSupervisor,
         settings: Settings,
         opener: Opener,
         jobs_opener: JobsOpener,

@@ -6,7 +6,7 @@ from strandline.clock import Clock
 from strandline.errors import StrandlineError
 
 _LOG = structlog.get_logger(__name__)
-_AGAIN_S = 60.0
+_REPEAT_S = 60.0
 
 
 class ThrottledWarning:
@@ -19,7 +19,7 @@ class ThrottledWarning:
     def about(self, error: StrandlineError) -> None:
         """The condition exists, because of this error."""
         now = self._clock.monotonic()
-        if self._logged_at is None or now - self._logged_at >= _AGAIN_S:
+        if self._logged_at is None or now - self._logged_at >= _REPEAT_S:
             self._logged_at = now
             _LOG.warning(self._what, shard=self._shard, error=str(error))
 

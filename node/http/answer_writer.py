@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 _WITHOUT_BODY = (204, 304)
 
 
-class AnswerBrokenOffError(ConnectionError):
+class AnswerAbortedError(ConnectionError):
     """A part of the answer was sent, and the rest can't be made: the connection must be closed."""
 
 
@@ -106,8 +106,8 @@ class AnswerWriter:
                         sent += len(block)
                         await self._block_drained(request, max(0, len(block) - response.reserved))
             except StrandlineError as error:
-                log.warning("answer broken off", path=request.path, remote=request.remote, reason=str(error))
-                raise AnswerBrokenOffError(str(error)) from error
+                log.warning("answer aborted", path=request.path, remote=request.remote, reason=str(error))
+                raise AnswerAbortedError(str(error)) from error
         if is_chunked:
             self.write(b"0\r\n\r\n")
         await self._drained()

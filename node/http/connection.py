@@ -43,7 +43,7 @@ SLOW_READER, TIMED_OUT = "slow-reader", "timed-out"
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ConnectionContext:
     """What the connections of a server share. `respond` answers any request; its flag is whether the connection is over
     the limit. `on_end` is called for each request that has ended, with the status and the bytes of its answer, and
     `on_cut_off` for each answer that was cut off, with the reason.
@@ -65,8 +65,8 @@ class Connection(asyncio.Protocol):
     _transport: asyncio.Transport
     _writer: AnswerWriter
 
-    def __init__(self, served: Served) -> None:
-        self._served, self._limits = served, served.connections.limits
+    def __init__(self, context: ConnectionContext) -> None:
+        self._context, self._limits = context, context.connections.limits
         self._loop = asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
         self._remote, self._is_over_limit = "", False
@@ -92,21 +92,21 @@ class Connection(asyncio.Protocol):
         # uvloop's transports have this interface, but do not inherit from it.
         self._transport = cast("asyncio.Transport", transport)
         watch = RateWatch(self._limits.min_rate, self._limits.rate_window_s)
-        self._writer = AnswerWriter(self._transport, self._served.heads, self._served.clock, watch)
+        self._writer = AnswerWriter(self._transport, self._context.heads, self._context.clock, watch)
         self._writer.begin()
         peer = transport.get_extra_info("peername")
         self._remote = str(peer[0]) if isinstance(peer, tuple) else ""
         now = self._loop.time()
-        self._is_over_limit = not self._served.connections.admit(self)
+        self._is_over_limit = not self._context.connections.admit(self)
         self._deadline = (
-            self._served.connections.over_limit_deadline(now)
+            self._context.connections.over_limit_deadline(now)
             if self._is_over_limit
             else now + self._limits.request_timeout_s
         )
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._is_closing = True
-        self._served.connections.forget(self)
+        self._context.connections.forget(self)
         self._writer.resume()
         self._queued.clear()
         if self._task is not None:
@@ -162,12 +162,12 @@ class Connection(asyncio.Protocol):
             self._parser.get_method().decode("ascii"),
             _target(b"".join(self._target)),
             headers,
-            Body(self._served.max_body, self._wants_body),
-            self._served.memory.lease(),
+            Body(self._context.max_body, self._wants_body),
+            self._context.memory.lease(),
             remote=self._remote,
             keep_alive=self._parser.should_keep_alive() and not is_http_1_0,
             is_http_1_0=is_http_1_0,
-            began_at=self._served.clock.monotonic(),
+            began_at=self._context.clock.monotonic(),
             arrived_at=now,
         )
         self._last = self._incoming = request
@@ -211,13 +211,13 @@ class Connection(asyncio.Protocol):
     def check_limits(self, now: float) -> None:
         if self._writer.is_too_slow(now):
             log.info("slow reader cut off", remote=self._remote, min_rate=self._limits.min_rate)
-            self._served.on_cut_off(SLOW_READER)
+            self._context.on_cut_off(SLOW_READER)
             self.abort()
         elif self._writer.is_sending and self._is_past_deadline(now):
             path = self._answering.path if self._answering is not None else ""
             log.info("answer cut off at the query's time limit", remote=self._remote, path=path)
             self._is_overdue = True
-            self._served.on_cut_off(TIMED_OUT)
+            self._context.on_cut_off(TIMED_OUT)
             self.abort()
         elif self._incoming is not None and not self._is_closing:
             self._check_body_rate(self._incoming.body, now)
@@ -268,7 +268,7 @@ class Connection(asyncio.Protocol):
         status, sent, closes = CLIENT_CLOSED_REQUEST, 0, True
         self._answering = request
         try:
-            response = await self._served.respond(request, self._is_over_limit)
+            response = await self._context.respond(request, self._is_over_limit)
             # If a request is answered before its body is complete, the rest of the body is not read.
             closes = (
                 response.close
@@ -286,7 +286,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._task = self._answering = None
             request.memory.release()
-            self._served.on_end(request, QUERY_TIMED_OUT if self._is_overdue else status, sent)
+            self._context.on_end(request, QUERY_TIMED_OUT if self._is_overdue else status, sent)
         if not self._is_closing:
             self._after_answer(closes=closes, drains_body=not request.body.is_complete)
 
@@ -326,7 +326,7 @@ class Connection(asyncio.Protocol):
         elif self._task is None:
             response = fault.response()
             framing = b"Connection: close\r\nContent-Length: %d\r\n" % len(response.body)
-            head = self._served.heads.render(response, framing, self._served.clock.now_ms())
+            head = self._context.heads.render(response, framing, self._context.clock.now_ms())
             self._writer.write(head + response.body)
             self._after_answer(closes=True, drains_body=True)
 

@@ -17,7 +17,7 @@ import structlog
 from strandline.clock import Clock, SystemClock
 from strandline.errors import StrandlineError
 from strandline.node.http.auth import Tokens
-from strandline.node.http.connection import Connection, Served
+from strandline.node.http.connection import Connection, ConnectionContext
 from strandline.node.http.connection_limits import ConnectionLimits, OpenConnections
 from strandline.node.http.errors import Refused, fault_of, unexpected
 from strandline.node.http.handshakes import TlsListener
@@ -79,7 +79,7 @@ class HttpServer:
         self._listening_host, _ = split_listen_address(address)
         self._is_loopback = is_loopback(address)
         self._router, self._tokens = Router(routes), Tokens(settings)
-        self._context: ssl.SSLContext | None = tls_context(settings)
+        self._tls_context: ssl.SSLContext | None = tls_context(settings)
         self._mask, self._observer, self._clock = mask or SecretMask(), observer, clock or SystemClock()
         self._max_body = max_body
         self._connections = OpenConnections(limits or limits_of(settings))
@@ -90,7 +90,7 @@ class HttpServer:
         """Listen, on `listener` or on a new socket. Raises `CannotListen`."""
         listener = bound_socket(self._address) if listener is None else listener
         allow_files(self._connections.limits.connections)
-        served = Served(
+        connection_context = ConnectionContext(
             self._respond,
             self._ended,
             self._cut_off,
@@ -100,14 +100,14 @@ class HttpServer:
             self._clock,
             Heads(),
         )
-        bound = address_of(listener, tls=self._context is not None)
+        bound = address_of(listener, tls=self._tls_context is not None)
         try:
-            if self._context is not None:
+            if self._tls_context is not None:
                 listener.setblocking(False)
-                self._server = TlsListener(listener, self._context, lambda: Connection(served))
+                self._server = TlsListener(listener, self._tls_context, lambda: Connection(connection_context))
             else:
                 self._server = await asyncio.get_running_loop().create_server(
-                    lambda: Connection(served),
+                    lambda: Connection(connection_context),
                     sock=listener,
                     # More than asyncio's default of 100: connections wait here while a front restarts.
                     backlog=BACKLOG,
@@ -147,8 +147,8 @@ class HttpServer:
 
         Raises `CannotListen` for a certificate that can't be used. Then nothing has changed.
         """
-        if self._context is not None:
-            load_certificate(self._context, settings)
+        if self._tls_context is not None:
+            load_certificate(self._tls_context, settings)
         self._tokens.replace(settings)
 
     async def _respond(self, request: Request, over_limit: bool) -> AnyResponse:

@@ -65,7 +65,7 @@ class GroupNumbers:
         with grouping.lock:
             numbers = self._numbers(grouping, part_ids, keys_of)
             keys = grouping.table.keys
-        return _used(numbers, keys)
+        return _only_used(numbers, keys)
 
     @staticmethod
     def _numbers(grouping: _Grouping, part_ids: U32s, keys_of: Callable[[U32s], PartKeyBatch]) -> Rows:
@@ -84,7 +84,7 @@ class GroupNumbers:
         return numbers
 
 
-def _used(numbers: Rows, keys: KeyBytes) -> SeriesGroups:
+def _only_used(numbers: Rows, keys: KeyBytes) -> SeriesGroups:
     """Only the groups with at least one of the series, renumbered in the order in which they first appeared."""
     is_used = np.zeros(len(keys), dtype=np.bool_)
     known = numbers[numbers >= 0]

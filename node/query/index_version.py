@@ -39,7 +39,7 @@ class IndexVersion:
         return within is None or (self.last_start <= within.last and self.first_end >= within.first)
 
 
-def joined(versions: list[IndexVersion]) -> IndexVersion:
+def joined_version(versions: list[IndexVersion]) -> IndexVersion:
     """The version of the merged lists of several shards."""
     return IndexVersion(
         tuple(number for version in versions for number in version.numbers),

@@ -18,7 +18,7 @@ from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase, Status
 from strandline.time_range import TimeRange
 
-_DOING = {
+_PHASE_WORDS = {
     Phase.ACQUIRING: "is being acquired",
     Phase.RECOVERING_INDEX: "is loading its index",
     Phase.REPLAYING: "is replaying",
@@ -29,7 +29,7 @@ _DOING = {
     Phase.STOPPED: "was stopped",
 }
 # The phases in which a shard answers, all but ACTIVE with a warning.
-_ANSWERING = (Phase.REPLAYING, Phase.CATCHING_UP, Phase.ACTIVE)
+_ANSWERING_PHASES = (Phase.REPLAYING, Phase.CATCHING_UP, Phase.ACTIVE)
 
 
 class LiveShard(Protocol):
@@ -46,7 +46,7 @@ class LiveShard(Protocol):
 
 
 # An active shard warns when its lag exceeds this many times `shard.active_lag`. Less than that is a burst.
-_FAR_BEHIND = 10
+_WARN_LAG_FACTOR = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def ready_shard(live: LiveShard, within: TimeRange | None = None) -> ReadyShard:
     shard = live.shard
     storage = shard.parts.index_storage if shard is not None else None
     lucene = storage.index if isinstance(storage, LuceneStorage) else None
-    if shard is None or lucene is None or phase not in _ANSWERING:
+    if shard is None or lucene is None or phase not in _ANSWERING_PHASES:
         raise QueryUnavailable(f"{phase_in_words(status, shard_number(live))}: it can't answer", remedy=_remedy(phase))
     return ReadyShard(shard, lucene, warnings_of(shard, status, phase, within))
 
@@ -80,7 +80,7 @@ def warnings_of(shard: Shard, status: Status, phase: Phase, within: TimeRange | 
         return (f"{words}: {_lacking_in_words(shard.stored_before, options.late_by, None)}",)
     # An active shard may have fallen behind.
     horizon, lag = shard.horizon.now(), status.lag
-    if lag is not None and lag <= _FAR_BEHIND * options.active_lag and horizon.age_s <= options.warn_behind_s:
+    if lag is not None and lag <= _WARN_LAG_FACTOR * options.active_lag and horizon.age_s <= options.warn_behind_s:
         return ()
     begun = shard.index.open.bucket * options.policy.flush_interval
     # Samples that are not late reach Kafka within the grace.
@@ -94,7 +94,7 @@ def _lacking_in_words(lacks_from: int, late_by: int | None, within: TimeRange | 
     samples that a gateway or an import has checked are accepted at any age.
     """
     if within is None or within.last >= lacks_from:
-        return f"the answer may lack samples since {_written(lacks_from)}, and older ones that came late"
+        return f"the answer may lack samples since {_formatted_time(lacks_from)}, and older ones that came late"
     if late_by is None or within.last >= lacks_from - late_by:
         return "the answer may lack samples that came late"
     return LACKS_LATER_ONLY
@@ -109,12 +109,12 @@ def _behind_in_words(lag: int | None, horizon: Horizon, position: int) -> str:
     if transaction is not None and position >= transaction.offset:
         return (
             f"can't read past offset {transaction.offset}, where an open transaction holds back "
-            f"{transaction.records:,} records since {_written(transaction.since)}"
+            f"{transaction.records:,} records since {_formatted_time(transaction.since)}"
         )
     return f"is {lag:,} records behind ({age})"
 
 
-def _written(milliseconds: int) -> str:
+def _formatted_time(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -135,7 +135,7 @@ def shard_number(live: LiveShard) -> int:
 def phase_in_words(status: Status, number: int) -> str:
     """A shard's phase in words, with its progress or the reason: "shard 3 is replaying (45 %)"."""
     phase, fraction, lag, reason = status.phase, status.fraction, status.lag, status.reason
-    words = f"shard {number} {_DOING[phase]}"
+    words = f"shard {number} {_PHASE_WORDS[phase]}"
     if fraction is not None and phase in (Phase.RECOVERING_INDEX, Phase.REPLAYING):
         return f"{words} ({fraction:.0%})".replace("%", " %")
     if phase is Phase.CATCHING_UP and lag is not None:

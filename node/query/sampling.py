@@ -92,7 +92,7 @@ def read_samples(
     check_samples(run.samples, request.max_samples)
     cancellation.check()
     part_ids = selected.of(run)
-    return _named(_keys_of(catalogue, found, part_ids, cancellation), part_ids, run, warnings)
+    return _in_label_order(_keys_of(catalogue, found, part_ids, cancellation), part_ids, run, warnings)
 
 
 def estimated_samples(
@@ -136,7 +136,7 @@ def _keys_of(catalogue: Catalogue, found: Found | KeyList, part_ids: U32s, cance
     return batch.take(positions[np.argsort(batch.part_ids[wanted])])
 
 
-def _named(batch: Keys, part_ids: U32s, run: SeriesRun, warnings: tuple[str, ...]) -> SamplesAnswer:
+def _in_label_order(batch: Keys, part_ids: U32s, run: SeriesRun, warnings: tuple[str, ...]) -> SamplesAnswer:
     """The run in the order of the labels. A series purged meanwhile has no key, and is left out."""
     at = np.searchsorted(batch.part_ids, part_ids)
     series = np.arange(len(run))

@@ -32,7 +32,7 @@ from strandline.node.query.cardinality_merging import merge_cardinality
 from strandline.node.query.coverage import unserved, unserved_in_words
 from strandline.node.query.fragment_merging import merge_evaluated, samples_result
 from strandline.node.query.frames import encode_joined
-from strandline.node.query.index_version import IndexVersion, joined
+from strandline.node.query.index_version import IndexVersion, joined_version
 from strandline.node.query.key_pages import merge_key_pages
 from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.lookup_frames import lookup_frame
@@ -207,7 +207,7 @@ class ShardQueries:
         known = [version for version in versions if version is not None]
         if len(known) < len(versions):
             return None
-        version = joined(known)
+        version = joined_version(known)
         # The warning of a cached list names the unserved partitions.
         return (
             replace(version, numbers=(*version.numbers, shard_set.partitions or 0)) if shard_set.unserved else version

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.promql.values import STALE
-from support.kept_results import compared, ending
+from support.cached_results import compared, ending
 from support.query_worlds import LuceneWorld
 from support.shard_world import HOUR, MINUTE
 

@@ -63,12 +63,12 @@ def test_a_value_is_shown_in_the_types_of_json(value: object, shown: object) -> 
     json.dumps(json_value(value), allow_nan=False)
 
 
-def test_what_holds_itself_is_cut_short_where_it_begins_again() -> None:
+def test_a_value_that_contains_itself_is_cut_off_at_the_repetition() -> None:
     again: list[object] = [1]
     again += [again, {"again": again}]
     assert json_value(again) == [1, "...", {"again": "..."}]
 
 
-def test_what_is_only_there_twice_is_shown_twice() -> None:
+def test_a_value_that_occurs_twice_is_shown_twice() -> None:
     shared = ["x"]
     assert json_value([shared, shared]) == [["x"], ["x"]]

@@ -11,13 +11,13 @@ from support import pem_samples
 pytestmark = pytest.mark.unit
 
 
-def test_a_secret_is_hidden_wherever_it_stands() -> None:
+def test_a_secret_is_masked_at_any_position() -> None:
     mask = SecretMask(["hunter2"])
     assert mask.text("login me:hunter2@host failed, hunter2") == "login me:(hidden)@host failed, (hidden)"
     assert mask.text("nothing to see") == "nothing to see"
 
 
-def test_a_mask_that_knows_nothing_changes_nothing() -> None:
+def test_an_empty_mask_changes_nothing() -> None:
     value = {"a": [1, None, "x"]}
     assert SecretMask().value(value) is value
     assert SecretMask(["", "  "]).text("a b") == "a b"
@@ -29,7 +29,7 @@ def test_a_secret_may_be_added_later() -> None:
     assert mask.text("one two") == "(hidden) (hidden)"
 
 
-def test_a_secret_that_begins_with_another_is_hidden_whole() -> None:
+def test_a_secret_that_begins_with_another_is_masked_completely() -> None:
     assert SecretMask(["pass", "password1"]).text("password1 pass") == "(hidden) (hidden)"
 
 
@@ -50,7 +50,7 @@ def test_a_secret_that_begins_with_another_is_hidden_whole() -> None:
         lambda text: text.replace("\\", "\\\\").replace('"', '\\"'),
     ],
 )
-def test_a_secret_is_known_in_every_spelling(secret: str, spelt: object) -> None:
+def test_a_secret_is_masked_in_every_spelling(secret: str, spelt: object) -> None:
     assert callable(spelt)
     shown = spelt(secret)
     masked = SecretMask([secret]).text(f"<{shown}>")
@@ -78,7 +78,7 @@ def test_values_are_masked_at_any_depth_in_keys_and_as_numbers() -> None:
     assert mask.value(b"hunter2") == "b'(hidden)'"
 
 
-def test_a_password_that_everybody_knows_leaves_what_is_written_readable() -> None:
+def test_well_known_passwords_are_not_masked() -> None:
     assert SecretMask(["cassandra"]).text("Cassandra at cassandra:9042") == "Cassandra at cassandra:9042"
 
 

@@ -11,8 +11,8 @@ from numba import njit
 
 from strandline.kernels.machine import multiply_wide
 
-LONGEST_VALUE = 32
-LONGEST_TIME = 24
+MAX_VALUE_LENGTH = 32
+MAX_TIME_LENGTH = 24
 
 _MIN_EXPONENT, _MAX_EXPONENT = -292, 324  # Of the powers of ten that doubles need.
 

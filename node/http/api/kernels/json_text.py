@@ -7,11 +7,11 @@ import numpy as np
 from numba import njit
 
 from strandline.kernels.machine import load_u8, load_u64, store_u8, store_u64
-from strandline.node.http.api.kernels.decimals import LONGEST_TIME, LONGEST_VALUE, write_time, write_value
+from strandline.node.http.api.kernels.decimals import MAX_TIME_LENGTH, MAX_VALUE_LENGTH, write_time, write_value
 
 # The maximum size of what surrounds the labels of a series, and of a point with brackets, comma and quotes.
 SERIES_FRAME = 64
-POINT_FRAME = LONGEST_TIME + LONGEST_VALUE + 8
+POINT_FRAME = MAX_TIME_LENGTH + MAX_VALUE_LENGTH + 8
 # The longest escape of a byte: \u00xx.
 MAX_ESCAPED = 6
 

@@ -154,7 +154,7 @@ def test_it_knows_the_node_before_it_answers_and_ends_on_a_signal(world: World, 
     assert not world.path.exists()
 
 
-def test_its_reports_say_that_its_loop_turns(world: World) -> None:
+def test_its_reports_count_loop_iterations(world: World) -> None:
     progress_seen = set()
     with closing(ReportClient(world.path, CLOCK)) as client:
 
@@ -196,7 +196,7 @@ def test_one_that_can_t_serve_ends_with_the_reason_and_reports_nothing(world: Wo
     assert not world.path.exists()
 
 
-def test_new_settings_are_followed_as_far_as_they_can_be(world: World) -> None:
+def test_new_settings_are_applied_as_far_as_possible(world: World) -> None:
     world.read = lambda: Settings(query={"max_series": 7}, http={"connections": 9}, log={"level": "debug"})
     asyncio.run(world.made().reload())
     assert world.front.settings.query.max_series == 7
@@ -204,7 +204,7 @@ def test_new_settings_are_followed_as_far_as_they_can_be(world: World) -> None:
     assert world.applied == [world.front.settings]
 
 
-def test_settings_that_can_t_be_taken_over_change_nothing(world: World) -> None:
+def test_settings_that_can_not_be_applied_change_nothing(world: World) -> None:
     run = world.made()
     world.read = lambda: load_settings(Path("/nowhere.toml"), {})
     with pytest.raises(Exception, match=r"nowhere|wrong"):
@@ -216,6 +216,6 @@ def test_settings_that_can_t_be_taken_over_change_nothing(world: World) -> None:
     assert world.applied == []
 
 
-def test_a_reload_over_http_tells_what_the_supervisor_told(world: World) -> None:
+def test_a_reload_over_http_returns_the_changes_of_the_supervisor(world: World) -> None:
     outcome = asyncio.run(world.made().reload_node())
     assert outcome.names(TakesEffect.AT_ONCE) == ("query.timeout",)

@@ -88,7 +88,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return World(tmp_path_factory.mktemp("c"))
 
 
-def test_there_is_a_state_and_a_way_to_each_shard_once_it_has_started(world: World) -> None:
+def test_there_is_a_state_and_a_link_to_each_shard_after_the_start(world: World) -> None:
     async def life() -> None:
         server = await world.served()
         await world.client.start()
@@ -107,7 +107,7 @@ def test_without_a_supervisor_it_does_not_start(world: World) -> None:
         asyncio.run(world.client.start())
 
 
-def test_shards_that_come_and_go_get_and_lose_their_way_and_others_keep_it(world: World) -> None:
+def test_links_follow_added_and_removed_shards(world: World) -> None:
     async def life() -> None:
         server = await world.served()
         await world.client.start()
@@ -125,7 +125,7 @@ def test_shards_that_come_and_go_get_and_lose_their_way_and_others_keep_it(world
     asyncio.run(life())
 
 
-def test_while_the_supervisor_is_gone_the_last_state_holds_and_it_is_found_again(world: World) -> None:
+def test_the_last_state_is_used_until_the_supervisor_is_back(world: World) -> None:
     async def life() -> None:
         server = await world.served()
         await world.client.start()
@@ -175,7 +175,7 @@ def test_a_front_that_starts_after_a_reload_follows_it_lest_it_has_read_the_file
     asyncio.run(life())
 
 
-def test_settings_that_the_front_can_t_take_over_are_told_and_nobody_waits_for_it(world: World) -> None:
+def test_settings_that_the_front_can_not_apply_are_logged_and_do_not_block_the_reload(world: World) -> None:
     async def broken() -> None:
         raise Fatal("the file is broken by now")
 
@@ -194,7 +194,7 @@ def test_settings_that_the_front_can_t_take_over_are_told_and_nobody_waits_for_i
     asyncio.run(life())
 
 
-def test_a_fault_of_its_own_does_not_end_its_following(world: World) -> None:
+def test_an_unexpected_error_does_not_end_the_following(world: World) -> None:
     async def faulty() -> None:
         world.follow = world._follow
         raise ZeroDivisionError
@@ -237,7 +237,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(EVENTS)
-def test_whatever_happens_on_the_socket_the_front_comes_to_know_what_the_supervisor_knows(
+def test_the_front_gets_the_supervisors_state_after_any_fault_of_the_socket(
     made: Callable[[], World], events: list[tuple[str, Any]]
 ) -> None:
     world = made()
@@ -301,7 +301,7 @@ NONSENSE = (
 
 
 @pytest.mark.parametrize("answer", NONSENSE)
-def test_nonsense_at_the_start_is_an_error_that_is_worth_another_try(world: World, answer: Any) -> None:
+def test_an_invalid_first_state_is_a_retryable_error(world: World, answer: Any) -> None:
     async def life() -> None:
         server = await asyncio.start_unix_server(Lying(answer).serve, str(world.path))
         with pytest.raises(SupervisorUnreachable):
@@ -312,7 +312,7 @@ def test_nonsense_at_the_start_is_an_error_that_is_worth_another_try(world: Worl
 
 
 @pytest.mark.parametrize("answer", NONSENSE)
-def test_nonsense_later_changes_nothing_and_is_got_over(world: World, answer: Any) -> None:
+def test_an_invalid_later_state_changes_nothing(world: World, answer: Any) -> None:
     good = [Message(STATE, NodeState(version, shards=_shards(version)).to_fields()) for version in (1, 2)]
 
     async def life() -> None:
@@ -330,7 +330,7 @@ def _shards(number: int) -> tuple[ShardProcessStatus, ...]:
     return (ShardProcessStatus(number, ProcessState.STARTING),)
 
 
-def test_an_answer_to_a_reload_that_says_nothing_is_no_success(world: World) -> None:
+def test_an_invalid_answer_to_a_reload_is_an_error(world: World) -> None:
     async def life() -> None:
         server = await asyncio.start_unix_server(Lying(Message(RELOADED, {})).serve, str(world.path))
         with pytest.raises(SupervisorUnreachable, match="can't be read"):

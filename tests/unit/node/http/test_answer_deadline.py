@@ -137,7 +137,7 @@ def test_all_queries_of_a_request_have_the_time_until_its_deadline(path: str) ->
     assert others in ([], [until])
 
 
-def test_a_list_that_was_kept_has_the_same_deadline() -> None:
+def test_a_cached_list_has_the_same_deadline() -> None:
     queries = FakeQueries(UP, version=IndexVersion((1,), 0, 0))
 
     async def test() -> list[float | None]:

@@ -94,13 +94,13 @@ def test_a_missing_token_is_asked_for_by_bearer_alone(all_three: HttpSettings) -
 
 
 @pytest.mark.parametrize(("path", "accept"), [("/", "*/*"), ("/read", "text/html,application/xhtml+xml")])
-def test_a_browser_is_told_to_ask_for_a_password(all_three: HttpSettings, path: str, accept: str) -> None:
+def test_a_browser_is_asked_for_a_password(all_three: HttpSettings, path: str, accept: str) -> None:
     """By a challenge that stands alone: after another one Chromium does not see it."""
     challenge = ask(all_three, path, Accept=accept).headers["WWW-Authenticate"]
     assert challenge == 'Basic realm="strandline", charset="UTF-8"'
 
 
-def test_nobody_is_asked_for_a_password_that_would_not_be_taken(all_three: HttpSettings) -> None:
+def test_no_password_is_requested_where_it_would_not_be_accepted(all_three: HttpSettings) -> None:
     assert "Basic" not in ask(all_three, "/admin", Accept="text/html").headers["WWW-Authenticate"]
 
 

@@ -207,7 +207,7 @@ def test_a_path_without_a_route_is_not_found(target: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_noise_does_no_harm_to_other_clients(seed: int) -> None:
+def test_invalid_bytes_do_not_affect_other_clients(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     sound = request("/", method="POST", body=b"x" * 50)
 

@@ -304,7 +304,7 @@ def test_over_the_limit_an_idle_connection_makes_room() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", GET[:20]], ids=["nothing", "a part of a head"])
-def test_over_the_limit_connections_that_have_not_asked_anything_make_room(sent: bytes) -> None:
+def test_over_the_limit_connections_without_a_request_make_room(sent: bytes) -> None:
     async def test() -> bytes:
         async with served(ROUTES, limits=limits(connections=3)) as serving:
             silent = [await connected(serving) for _ in range(3)]
@@ -348,7 +348,7 @@ class Member:
         ([(None, 0)] * 3, None),
     ],
 )
-def test_what_has_the_least_to_lose_makes_room(
+def test_connections_are_evicted_in_the_order_of_what_they_wait_for(
     waiting: list[tuple[Awaited | None, float]], evicted: int | None
 ) -> None:
     async def test() -> None:
@@ -384,7 +384,7 @@ def test_over_tls_a_client_that_has_taken_all_is_no_slow_reader(
     in_loop(test())
 
 
-def test_clients_that_never_shake_hands_hold_few_sockets_and_keep_nobody_out(
+def test_clients_without_a_handshake_hold_few_sockets_and_do_not_block_others(
     encrypted: HttpSettings, trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Those that are cut off have not just taken too long.

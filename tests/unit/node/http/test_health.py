@@ -95,7 +95,7 @@ def test_each_shard_is_told_with_phase_and_progress_and_nothing_that_a_stranger_
     ]
 
 
-def test_it_is_told_as_json_to_who_wants_that() -> None:
+def test_it_is_json_for_clients_that_accept_it() -> None:
     reply = get("/-/ready", ACTIVE, REPLAYING, Accept="application/json")
     assert reply.status == 503
     told = orjson.loads(reply.body)

@@ -53,7 +53,7 @@ def test_every_address_of_ipv6_is_every_one_of_ipv4_too() -> None:
         socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=5).close()
 
 
-def test_a_port_that_is_taken_is_told_with_who_to_look_for() -> None:
+def test_a_port_in_use_is_refused_with_how_to_find_its_process() -> None:
     with bound_socket("127.0.0.1:0") as listener:
         port = listener.getsockname()[1]
         with pytest.raises(CannotListen) as refused:
@@ -235,7 +235,7 @@ def test_a_key_that_is_encrypted_is_opened_with_its_password(tmp_path: Path, cer
     assert tls_context(settings) is not None
 
 
-def test_a_certificate_that_is_gone_is_told(tmp_path: Path, certificates: Certificates) -> None:
+def test_a_missing_certificate_is_refused(tmp_path: Path, certificates: Certificates) -> None:
     copy = tmp_path / "server.pem"
     copy.write_bytes((certificates.ca.parent / "server.pem").read_bytes())
     settings = HttpSettings(tls_certificate_file=copy, tls_key_file=certificates.ca.parent / "server.key")

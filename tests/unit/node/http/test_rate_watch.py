@@ -27,7 +27,7 @@ def test_a_fast_window_does_not_make_up_for_a_slow_one() -> None:
     assert watch.is_too_slow(20.0, 1_000_500)
 
 
-def test_a_window_that_was_looked_at_late_has_to_have_more() -> None:
+def test_a_window_that_is_checked_late_needs_more_bytes() -> None:
     watch = RateWatch(100, 10.0)
     watch.start(0.0, 0)
     assert watch.is_too_slow(20.0, 1500)

@@ -235,7 +235,7 @@ def test_a_node_of_several_is_read_by_clients_that_read_from_all() -> None:
     assert refused.text.startswith("the answer may be partial: shard 0 is recovering. Try again")
 
 
-def test_a_word_that_says_neither_is_refused() -> None:
+def test_an_unknown_value_of_partial_is_refused() -> None:
     got = read(ReadQueries(SERIES), one_query(), parameters="?partial=yes")
     assert (got.status, got.text) == (400, "partial=yes is not a valid value. Use allow, deny or node\n")
 
@@ -366,7 +366,7 @@ def test_a_client_that_goes_away_ends_its_answer_and_gives_its_memory_back(monke
     assert parts.made < 50
 
 
-def test_a_client_that_goes_away_gives_up_its_question() -> None:
+def test_a_client_that_disconnects_cancels_its_queries() -> None:
     held, told, asked = ReadQueries(SERIES), asyncio.Event(), asyncio.Event()
 
     async def wait(_scope: QueryScope) -> None:
@@ -387,7 +387,7 @@ def test_a_client_that_goes_away_gives_up_its_question() -> None:
     talk(held, conversation, timeout="20s")
 
 
-def test_questions_have_the_time_of_the_settings() -> None:
+def test_queries_have_the_timeout_of_the_settings() -> None:
     held, timeouts = ReadQueries(SERIES), list[float]()
 
     async def note(scope: QueryScope) -> None:

@@ -192,7 +192,7 @@ def test_a_body_is_handed_on_as_it_was_sent() -> None:
         b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_400_and_tells_nothing_of_the_server(request_bytes: bytes) -> None:
+def test_invalid_http_is_400_without_details_of_the_server(request_bytes: bytes) -> None:
     async def test() -> bytes:
         async with served(ROUTES) as serving:
             return await serving.raw(request_bytes)

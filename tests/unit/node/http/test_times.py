@@ -51,7 +51,7 @@ def test_times_are_read(written: str, expected: int) -> None:
      "2015-07-01T00:00:00+24:00",
      "2015-07-01T00:00:00+01:60", "2015-07-01 20:10:51Z", "now", "5m", "1" * 100],
 )  # fmt: skip
-def test_what_is_no_time_is_refused(written: str) -> None:
+def test_an_invalid_time_is_refused(written: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parse_time(written)
 
@@ -84,7 +84,7 @@ def test_durations_are_read(written: str, expected: int) -> None:
 @pytest.mark.parametrize(
     "written", ["", "5", "m", "5 m", "30m1h", "1m1m", "-5m", "1.5h", "5M", "5min", "999999999y", "1" * 70 + "s"]
 )
-def test_what_is_no_duration_is_refused(written: str) -> None:
+def test_an_invalid_duration_is_refused(written: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parse_duration(written)
 

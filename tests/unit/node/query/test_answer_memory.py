@@ -30,7 +30,7 @@ def test_beyond_the_limit_nothing_is_taken_and_the_setting_is_named() -> None:
     late.grow(40)
 
 
-def test_an_answer_that_would_never_fit_is_told_apart() -> None:
+def test_an_answer_above_the_whole_limit_has_its_own_error() -> None:
     memory = AnswerMemory(100)
     lease = memory.lease()
     lease.grow(50)
@@ -38,7 +38,7 @@ def test_an_answer_that_would_never_fit_is_told_apart() -> None:
         lease.grow(51)
 
 
-def test_what_is_there_already_counts_and_is_never_refused() -> None:
+def test_memory_that_is_used_already_is_counted_and_never_refused() -> None:
     memory = AnswerMemory(100)
     lease = memory.lease()
     lease.hold(150)
@@ -47,7 +47,7 @@ def test_what_is_there_already_counts_and_is_never_refused() -> None:
         memory.lease().grow(1)
 
 
-def test_what_is_free_after_much_was_taken_is_told_once() -> None:
+def test_the_callback_runs_once_after_a_high_peak() -> None:
     told: list[int] = []
     memory = AnswerMemory(1 << 30, lambda: told.append(1))
     one, other = memory.lease(), memory.lease()

@@ -86,7 +86,7 @@ def test_series_are_those_of_all_shards_up_to_the_limit(
 
 
 @given(st.lists(st.dictionaries(TEXTS, st.integers(1, 9), max_size=6), min_size=1, max_size=4), st.integers(1, 6))
-def test_terms_are_cut_off_only_where_their_counts_are_whole(shards: list[dict[str, int]], limit: int) -> None:
+def test_terms_are_cut_off_only_where_their_counts_are_complete(shards: list[dict[str, int]], limit: int) -> None:
     def answer(shard: dict[str, int]) -> TermsAnswer:
         ordered = sorted(shard, key=str.encode)[:limit]
         counts = np.array([shard[term] for term in ordered], dtype=np.int64)

@@ -273,14 +273,14 @@ def test_an_error_arrives_as_it_was_raised(error: StrandlineError) -> None:
 @pytest.mark.parametrize(
     "error", [StoreUnavailable("no answer", remedy="Wait"), KeyError("secret")], ids=["ours", "any"]
 )
-def test_an_error_that_is_no_query_s_arrives_as_a_failure(error: Exception) -> None:
+def test_an_unexpected_error_arrives_as_a_failure(error: Exception) -> None:
     with pytest.raises(QueryFailed) as caught:
         answer_of(message_of(frame_of(error_message(error))))
     assert "secret" not in str(caught.value)
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60))
-def test_bytes_that_are_no_frame_are_refused(header: bytes, body: bytes) -> None:
+def test_bytes_that_are_not_a_frame_are_refused(header: bytes, body: bytes) -> None:
     assume(not header.startswith(b"SLQ1"))
     with pytest.raises(FrameDamaged):
         lengths_of((header + bytes(PREFIX.size))[: PREFIX.size])
@@ -289,7 +289,7 @@ def test_bytes_that_are_no_frame_are_refused(header: bytes, body: bytes) -> None
 
 
 @given(st.one_of(REQUESTS.map(lambda request: request_message(request, 1.0)), ANSWERS.map(answer_message)), st.data())
-def test_a_frame_with_damage_is_refused_or_still_sound(message: Message, data: st.DataObject) -> None:
+def test_a_damaged_frame_is_refused_or_still_valid(message: Message, data: st.DataObject) -> None:
     """Bytes may change into others that mean something. They never make anything but an answer or an error of ours."""
     frame = bytearray(frame_of(message))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -357,7 +357,7 @@ def test_an_answer_whose_parts_do_not_fit_together_is_refused(message: Message) 
         lambda fields: fields | {"selector": [["a", "="]]},
     ],
 )
-def test_a_question_whose_fields_are_none_is_refused(change: Callable[[dict[str, object]], dict[str, object]]) -> None:
+def test_a_request_with_invalid_fields_is_refused(change: Callable[[dict[str, object]], dict[str, object]]) -> None:
     message = request_message(SamplesRequest((), TimeRange(), 1, 1), 1.0)
     with pytest.raises(FrameDamaged):
         request_of(Message(message.kind, change(dict(message.fields))))

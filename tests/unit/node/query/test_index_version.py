@@ -13,7 +13,7 @@ from strandline.node.query.index_version import (
     IndexVersion,
     IndexVersionPage,
     IndexVersionReader,
-    joined,
+    joined_version,
     version_path,
 )
 from strandline.time_range import TimeRange
@@ -75,7 +75,7 @@ def test_before_the_first_word_and_after_a_withdrawal_nothing_is_known(
     assert reader.read() is not None
 
 
-def test_what_is_half_written_is_not_believed(page: IndexVersionPage, reader: IndexVersionReader, file: Path) -> None:
+def test_a_partly_written_version_is_ignored(page: IndexVersionPage, reader: IndexVersionReader, file: Path) -> None:
     page.publish("a", SPAN)
     first = file.read_bytes()[:32]
     page.publish("b", Span(2, 300, 400))
@@ -117,7 +117,7 @@ def test_only_the_same_user_may_read_a_page(file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_where_no_page_can_be_nothing_is_published_and_nobody_fails(tmp_path: Path) -> None:
+def test_without_a_page_nothing_is_published_and_nothing_fails(tmp_path: Path) -> None:
     for path in (None, tmp_path / "missing" / "page"):
         with closing(IndexVersionPage(path)) as page:
             page.publish("a", SPAN)
@@ -125,9 +125,7 @@ def test_where_no_page_can_be_nothing_is_published_and_nobody_fails(tmp_path: Pa
         IndexVersionReader(tmp_path / "missing" / "page")
 
 
-def test_where_the_disk_is_full_nothing_is_published_and_nobody_fails(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_full_disk_nothing_is_published_and_nothing_fails(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -138,7 +136,7 @@ def test_where_the_disk_is_full_nothing_is_published_and_nobody_fails(
         IndexVersionReader(file)
 
 
-def test_the_page_has_a_place_of_its_own_beside_the_socket() -> None:
+def test_the_page_has_its_own_path_next_to_the_socket() -> None:
     paths = [version_path(Path(f"/run/strandline/{shard}.sock")) for shard in range(20)]
     assert {path.parent for path in paths} == {Path("/run/strandline")}
     assert len(set(paths)) == len(paths)
@@ -157,5 +155,5 @@ def test_a_version_holds_for_ranges_in_which_all_series_were_there(first: int, l
 
 
 def test_several_shards_hold_where_each_of_them_does() -> None:
-    both = joined([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
+    both = joined_version([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
     assert both == IndexVersion((1, 7), 100, 150)

@@ -147,14 +147,14 @@ def test_a_frozen_broker_makes_the_lag_unknown(active: LuceneWorld, answers: Sha
     assert (active.status.lag, warnings(answers)) == (0, ())
 
 
-def test_a_shard_whose_loop_stands_still_warns_all_the_same(active: LuceneWorld, answers: ShardAnswers) -> None:
+def test_a_shard_whose_loop_hangs_warns(active: LuceneWorld, answers: ShardAnswers) -> None:
     active.running.step()
     active.pass_time(16_000)
     (warning,) = warnings(answers)
     assert warning.startswith("shard 0 is 0 records behind (16 s): ")
 
 
-def test_kafka_out_of_reach_or_very_many_records_are_told_at_once(active: LuceneWorld, answers: ShardAnswers) -> None:
+def test_unreachable_kafka_or_a_large_lag_is_warned_of_at_once(active: LuceneWorld, answers: ShardAnswers) -> None:
     active.running.step()
     age = active.running.horizon.now().age_s
     rest = since(active, active.running.horizon.now().complete_at)
@@ -188,7 +188,7 @@ def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_re
     assert warnings(answers, within) == ()
 
 
-def test_a_warning_names_what_the_time_of_the_question_may_lack(active: LuceneWorld, answers: ShardAnswers) -> None:
+def test_a_warning_names_what_the_time_of_the_request_may_lack(active: LuceneWorld, answers: ShardAnswers) -> None:
     turn(active, 30 * 60)
     active.status.lag = None
     known = active.running.horizon.now().complete_at - active.options.grace
@@ -242,7 +242,7 @@ def test_a_shard_that_was_never_complete_since_its_start_knows_what_lies_before_
     assert report.transaction == world.running.horizon.now().transaction is not None
 
 
-def test_look_ups_beside_the_link_are_declined_while_there_is_something_to_warn_of(
+def test_lookups_are_declined_while_answers_have_warnings(
     active: LuceneWorld, answers: ShardAnswers, tmp_path: Path
 ) -> None:
     """The JVM's threads know nothing of the log."""

@@ -75,7 +75,7 @@ def test_a_long_answer_takes_memory_until_it_is_released_and_a_short_one_none(se
     assert linked.memory.used == 0
 
 
-def test_an_answer_that_breaks_off_holds_nothing_once_it_is_released(path: Path, linked: Linked) -> None:
+def test_an_incomplete_answer_holds_no_memory_after_release(path: Path, linked: Linked) -> None:
     frame = encode_joined(answer_message(LONG))
     lease = linked.memory.lease()
     with scripted(path, sending(frame[: 2 * SMALL_MESSAGE])), pytest.raises(QueryUnavailable):
@@ -86,7 +86,7 @@ def test_an_answer_that_breaks_off_holds_nothing_once_it_is_released(path: Path,
 
 
 @pytest.mark.usefixtures("server")
-def test_a_long_answer_is_read_beside_the_loop_and_a_short_one_in_it(
+def test_a_long_answer_is_decoded_in_a_thread_and_a_short_one_in_the_event_loop(
     service: Service, linked: Linked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readers = []
@@ -128,7 +128,7 @@ def changed(place: int, data: bytes) -> bytes:
         ),
     ],
 )
-def test_a_frame_that_is_not_what_it_says_makes_a_shard_unavailable(path: Path, linked: Linked, frame: bytes) -> None:
+def test_an_invalid_frame_makes_a_shard_unavailable(path: Path, linked: Linked, frame: bytes) -> None:
     with (
         scripted(path, sending(frame)),
         pytest.raises(QueryUnavailable, match="shard 3 sent an answer that can't be read"),
@@ -136,7 +136,7 @@ def test_a_frame_that_is_not_what_it_says_makes_a_shard_unavailable(path: Path, 
         linked.ask()
 
 
-def test_the_next_question_after_a_damaged_frame_goes_over_a_sound_connection(path: Path, linked: Linked) -> None:
+def test_the_next_request_after_a_damaged_frame_uses_another_connection(path: Path, linked: Linked) -> None:
     with scripted(path, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), answering("fine")):
         with pytest.raises(QueryUnavailable):
             linked.ask()

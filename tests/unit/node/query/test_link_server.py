@@ -46,7 +46,7 @@ def answering_threads() -> list[threading.Thread]:
 
 
 @pytest.mark.usefixtures("server")
-def test_a_report_comes_while_questions_are_worked_on(service: Service, path: Path) -> None:
+def test_a_report_is_answered_while_requests_are_running(service: Service, path: Path) -> None:
     service.answers = service.work_until_given_up
     with connected(path) as asking, connected(path) as other:
         asking.sendall(REQUEST_FRAME)
@@ -58,7 +58,9 @@ def test_a_report_comes_while_questions_are_worked_on(service: Service, path: Pa
 
 
 @pytest.mark.usefixtures("server")
-def test_a_thread_that_answers_questions_gives_way_and_one_that_reports_does_not(service: Service, path: Path) -> None:
+def test_a_thread_that_answers_requests_has_a_lower_priority_and_one_that_reports_does_not(
+    service: Service, path: Path
+) -> None:
     def urgency() -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
@@ -83,7 +85,7 @@ def test_a_thread_that_answers_questions_gives_way_and_one_that_reports_does_not
 
 
 @pytest.mark.usefixtures("server")
-def test_a_question_is_given_up_when_its_connection_is_closed(service: Service, path: Path) -> None:
+def test_a_request_is_cancelled_when_its_connection_is_closed(service: Service, path: Path) -> None:
     service.answers = service.work_until_given_up
     with connected(path) as asking:
         asking.sendall(REQUEST_FRAME)
@@ -104,7 +106,7 @@ def test_a_question_is_given_up_when_its_connection_is_closed(service: Service, 
         REQUEST_FRAME + b"\0",
     ],
 )
-def test_nonsense_ends_its_own_connection_only(path: Path, nonsense: bytes) -> None:
+def test_invalid_bytes_close_only_their_own_connection(path: Path, nonsense: bytes) -> None:
     with connected(path) as other:
         other.sendall(REQUEST_FRAME)
         assert answer_of(received(other)).warnings
@@ -118,7 +120,7 @@ def test_nonsense_ends_its_own_connection_only(path: Path, nonsense: bytes) -> N
 
 
 @pytest.mark.usefixtures("server")
-def test_what_is_no_question_is_answered_with_an_error(path: Path) -> None:
+def test_a_message_that_is_not_a_request_is_answered_with_an_error(path: Path) -> None:
     with connected(path) as asking:
         asking.sendall(encode_joined(Message("edition", {})))
         assert received(asking).kind == "error"
@@ -126,7 +128,7 @@ def test_what_is_no_question_is_answered_with_an_error(path: Path) -> None:
         assert answer_of(received(asking)).warnings
 
 
-def test_more_connections_than_are_taken_are_refused_with_a_reason(service: Service, path: Path) -> None:
+def test_connections_above_the_limit_are_refused_with_a_reason(service: Service, path: Path) -> None:
     with LinkServer(path, service, CLOCK, max_connections=1), connected(path) as asking:
         asking.sendall(REQUEST_FRAME)
         assert answer_of(received(asking)).warnings
@@ -134,7 +136,7 @@ def test_more_connections_than_are_taken_are_refused_with_a_reason(service: Serv
             answer_of(received(one_more))
 
 
-def test_closing_ends_threads_that_wait_for_a_question_or_for_the_rest_of_one(service: Service, path: Path) -> None:
+def test_closing_ends_threads_that_wait_for_a_request_or_its_rest(service: Service, path: Path) -> None:
     with LinkServer(path, service, CLOCK) as server, ExitStack() as stack:
         for begun in (b"", REQUEST_FRAME[:7], REQUEST_FRAME[:20]):
             connection = stack.enter_context(connected(path))
@@ -148,7 +150,7 @@ def test_closing_ends_threads_that_wait_for_a_question_or_for_the_rest_of_one(se
     assert not path.exists()
 
 
-def test_closing_ends_a_thread_whose_answer_nobody_fetches(service: Service, path: Path) -> None:
+def test_closing_ends_a_thread_whose_answer_is_not_read(service: Service, path: Path) -> None:
     data = np.zeros(5_000_001, dtype=np.uint8)
     service.answers = lambda *_: TermsAnswer(np.array([0, len(data)]), data, np.array([7]), more=False)
     with LinkServer(path, service, CLOCK) as server, connected(path) as connection:
@@ -161,7 +163,7 @@ def test_closing_ends_a_thread_whose_answer_nobody_fetches(service: Service, pat
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("piece", [1, 7, 16, 17, 60])
-def test_a_question_that_comes_in_pieces_is_answered(path: Path, piece: int) -> None:
+def test_a_request_in_several_pieces_is_answered(path: Path, piece: int) -> None:
     with connected(path) as connection:
         send_in_pieces(connection, REQUEST_FRAME, piece)
         assert answer_of(received(connection)).warnings == (repr(REQUEST),)
@@ -174,7 +176,7 @@ def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: 
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_path_that_can_be_no_socket_is_refused(service: Service, tmp_path: Path) -> None:
+def test_a_path_that_can_not_be_a_socket_is_refused(service: Service, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     for path, reason in (
         (tmp_path / "file", "is not a socket"),

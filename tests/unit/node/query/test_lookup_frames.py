@@ -51,7 +51,7 @@ JOB = (Matcher("job", MatchOp.EQUAL, "a"),)
 
 
 @given(SELECTORS, WORDS, RANGES, LIMITS)
-def test_a_look_up_is_read_as_it_was_asked(
+def test_a_lookup_is_decoded_as_it_was_encoded(
     selectors: list[list[tuple[Matcher, tuple[str, str]]]], label: str, within: TimeRange | None, limit: int
 ) -> None:
     asked = tuple(tuple(matcher for matcher, _ in selector) for selector in selectors)
@@ -70,13 +70,13 @@ def test_a_look_up_is_read_as_it_was_asked(
 
 
 @given(st.binary(max_size=40))
-def test_a_look_up_is_a_frame_of_the_link(packed: bytes) -> None:
+def test_a_lookup_is_a_frame_of_the_link(packed: bytes) -> None:
     """The slow way makes the same one."""
     column = np.frombuffer(packed, dtype=np.uint8)
     assert encode_joined(Message("lookup", {}, (column,))) == framed(packed)
 
 
-def test_the_link_s_own_reader_takes_a_look_up() -> None:
+def test_the_link_decodes_a_lookup() -> None:
     frame = lookup_frame(SeriesRequest((JOB,), None, 5))
     assert frame is not None
     message = decode_frame(bytearray(frame))
@@ -111,17 +111,17 @@ def test_the_link_s_own_reader_takes_a_look_up() -> None:
     ],
     ids=repr,
 )
-def test_what_is_more_than_the_values_of_labels_is_no_lookup(shard_request: ShardRequest) -> None:
+def test_other_requests_are_not_lookups(shard_request: ShardRequest) -> None:
     assert lookup_frame(shard_request) is None
 
 
-def test_a_range_that_ends_before_it_begins_is_not_taken_for_all_times() -> None:
+def test_an_empty_range_does_not_mean_all_times() -> None:
     assert lookup_frame(SeriesRequest((JOB,), TimeRange(5, 5), 1)) is not None
     assert lookup_frame(SeriesRequest((JOB,), TimeRange(5, 4), 1)) is None
 
 
 @pytest.mark.parametrize("of_label", [0, 100, MAX_LOOKUP - 30, 20_000, 32_766])
-def test_a_look_up_is_never_longer_than_the_jvm_takes(of_label: int) -> None:
+def test_a_lookup_is_never_longer_than_the_jvm_accepts(of_label: int) -> None:
     """It hangs up on a longer one, and nobody asks it again for a while."""
     taken = set()
     for length in (1, 100, 1000, MAX_LOOKUP - 100 - 30, MAX_LOOKUP, 32_000):
@@ -132,7 +132,7 @@ def test_a_look_up_is_never_longer_than_the_jvm_takes(of_label: int) -> None:
     assert taken == ({True, False} if of_label < MAX_LOOKUP else {False})
 
 
-def test_each_shard_has_places_of_its_own_for_its_link_its_look_ups_and_its_version() -> None:
+def test_each_shard_has_its_own_paths_for_link_lookups_and_version() -> None:
     links = [socket_path(Path("/run/strandline"), shard) for shard in range(200)]
     beside = [place(link) for link in links for place in (lookups_path, version_path)]
     assert {one.parent for one in beside} == {Path("/run/strandline")}

@@ -60,7 +60,7 @@ def produce_few(world: LuceneWorld) -> None:
     world.read_all()
 
 
-def test_few_series_are_told_beside_the_link_by_a_whole_shard_before_anything_was_asked_over_it(
+def test_lookups_of_a_complete_shard_are_answered_before_its_first_request(
     world: LuceneWorld, published: Published
 ) -> None:
     """The JVM compiles look-ups when it may answer them: before the first query rather than beside it."""
@@ -75,7 +75,7 @@ def test_few_series_are_told_beside_the_link_by_a_whole_shard_before_anything_wa
     assert published.few() is None
 
 
-def test_what_comes_later_is_found_beside_the_link_as_well(world: LuceneWorld, published: Published) -> None:
+def test_lookups_find_series_that_come_later(world: LuceneWorld, published: Published) -> None:
     """Columns move when there are more of them than there is room for."""
     produce_few(world)
     assert published.few() == FOUND
@@ -96,7 +96,7 @@ def test_a_shard_that_was_started_again_answers_from_its_new_index(world: Lucene
     assert published.few() == Found(["__name__", "name"], [3, 3])
 
 
-def test_without_a_place_for_a_socket_all_is_answered_over_the_link(
+def test_without_a_lookup_socket_everything_is_answered_over_the_link(
     world: LuceneWorld, answers: ShardAnswers, tmp_path: Path
 ) -> None:
     world.produce(("few", "a", START, 1.0))
@@ -115,7 +115,7 @@ def version(folder: Path, published: Published) -> tuple[int, ...] | None:
     return told.numbers if told is not None else None
 
 
-def test_lists_are_published_by_a_whole_shard_until_there_are_others(
+def test_a_complete_shard_publishes_a_version_until_its_lists_change(
     world: LuceneWorld, published: Published, tmp_path: Path
 ) -> None:
     world.produce(("few", "a", START, 1.0))

@@ -31,7 +31,7 @@ def test_a_result_is_counted_with_its_cells() -> None:
     assert result(2_000).size - result(1_000).size == 8_000
 
 
-def test_the_one_that_was_asked_for_longest_ago_goes_first() -> None:
+def test_the_least_recently_used_result_is_evicted_first() -> None:
     cache = ResultCache(5 * SIZE)
     for key in (b"a", b"b", b"c", b"d", b"e"):
         cache.put(key, result(1_000))
@@ -43,7 +43,7 @@ def test_the_one_that_was_asked_for_longest_ago_goes_first() -> None:
     assert cache.figures().bytes == 5 * SIZE
 
 
-def test_a_newer_result_takes_the_place_of_the_one_before() -> None:
+def test_a_newer_result_replaces_the_earlier_one() -> None:
     cache = ResultCache(5 * SIZE)
     cache.put(b"a", result(1_000))
     newer = result(900)
@@ -56,7 +56,7 @@ def test_a_newer_result_takes_the_place_of_the_one_before() -> None:
     assert cache.figures().bytes == 0
 
 
-def test_nothing_is_left_of_what_is_cleared() -> None:
+def test_clear_removes_all_results() -> None:
     cache = ResultCache(5 * SIZE)
     cache.put(b"a", result(1_000))
     cache.clear()
@@ -71,7 +71,7 @@ def test_outcomes_are_counted() -> None:
     assert (figures.hits, figures.partial_hits, figures.misses) == (1, 2, 3)
 
 
-def test_several_threads_may_keep_at_once() -> None:
+def test_results_are_put_by_several_threads_concurrently() -> None:
     cache, kept = ResultCache(7 * SIZE), result(1_000)
 
     def work(number: int) -> None:

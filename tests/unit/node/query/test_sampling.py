@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strandline.index.documents import PartKeyBatch, encode_part_key
-from strandline.node.query.sampling import _keys_of, _named
+from strandline.node.query.sampling import _in_label_order, _keys_of
 from strandline.store.series_run import SeriesRun
 
 pytestmark = pytest.mark.unit
@@ -36,6 +36,6 @@ def test_samples_go_with_no_other_key_where_lucene_lacks_one_and_knows_one_witho
     words = ids.astype(np.uint64)
     run = SeriesRun(words, words, words, np.arange(5), np.full(4, 7), ids.astype(np.float64))
     batch = _keys_of(Catalogue(1, 2, 3, 5), Found(), ids, Never())  # type: ignore[arg-type]
-    answer = _named(batch, ids, run, ())
+    answer = _in_label_order(batch, ids, run, ())
     told = {answer.keys.key(place): answer.value[place] for place in range(len(answer.keys))}
     assert told == {encode_part_key({"id": str(number)}): float(number) for number in (1, 2, 3)}

@@ -69,7 +69,7 @@ def at_first_segment(world: LuceneWorld, happens: object) -> list[StoreCall]:
     return calls
 
 
-def test_an_owner_that_is_fenced_while_it_answers_says_nothing(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_an_owner_that_is_fenced_while_it_answers_returns_no_answer(stored: LuceneWorld, answers: ShardAnswers) -> None:
     def fence() -> None:
         stored.status.phase, stored.status.reason = Phase.FENCED, "another node took it"
 
@@ -99,7 +99,9 @@ def test_a_query_that_ran_out_of_time_while_the_store_hung_names_the_store(store
         assert "its store (Cassandra at db:9042) has not answered for 31 s" in caught.value.message
 
 
-def test_an_answer_begun_before_the_shard_was_whole_has_its_warning(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_an_answer_begun_before_the_shard_was_active_has_its_warning(
+    stored: LuceneWorld, answers: ShardAnswers
+) -> None:
     def become_active() -> None:
         stored.status.phase, stored.status.lag = Phase.ACTIVE, 0
 
@@ -133,7 +135,7 @@ def test_keys_that_were_loaded_from_the_store_are_found_though_nothing_new_comes
         assert samples_of(read(answers)) == expected_samples([stored])
 
 
-def test_a_store_that_does_not_answer_is_the_shard_s_trouble(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_a_store_that_does_not_answer_makes_the_shard_unavailable(stored: LuceneWorld, answers: ShardAnswers) -> None:
     def fail() -> None:
         raise StoreUnavailable("Cassandra does not answer", remedy="Look after it")
 
@@ -142,7 +144,7 @@ def test_a_store_that_does_not_answer_is_the_shard_s_trouble(stored: LuceneWorld
         read(answers)
 
 
-def test_a_question_is_given_up_between_segments(
+def test_a_request_is_cancelled_between_segments(
     stored: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Rows that hold a few series are asked for together.

@@ -84,7 +84,7 @@ def test_a_connection_is_used_again(service: Service, linked: Linked) -> None:
     assert len(threads) == 1
 
 
-def test_no_more_connections_are_kept_than_are_likely_to_be_used(server: LinkServer, linked: Linked) -> None:
+def test_the_number_of_idle_connections_is_limited(server: LinkServer, linked: Linked) -> None:
     async def many() -> None:
         await asyncio.gather(*(linked.asked() for _ in range(60)))
 
@@ -94,7 +94,7 @@ def test_no_more_connections_are_kept_than_are_likely_to_be_used(server: LinkSer
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("size", [SMALL_MESSAGE - 8, SMALL_MESSAGE, SMALL_MESSAGE + 8, 5_000_000])
-def test_an_answer_of_any_size_arrives_whole(service: Service, linked: Linked, size: int) -> None:
+def test_an_answer_of_any_size_arrives_complete(service: Service, linked: Linked, size: int) -> None:
     sent = terms_of_size(size)
     service.answers = lambda *_: sent
 
@@ -110,9 +110,7 @@ def test_an_answer_of_any_size_arrives_whole(service: Service, linked: Linked, s
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("size", [1000, SMALL_MESSAGE + 8])
-def test_an_answer_that_was_received_is_not_written_over_by_the_next_one(
-    service: Service, linked: Linked, size: int
-) -> None:
+def test_a_received_answer_is_not_overwritten_by_the_next_one(service: Service, linked: Linked, size: int) -> None:
     sent = terms_of_size(size)
     service.answers = lambda *_: sent
     first = linked.ask()
@@ -149,7 +147,9 @@ def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: Link
 
 
 @pytest.mark.usefixtures("server")
-def test_errors_are_raised_here_and_the_link_goes_on(service: Service, linked: Linked) -> None:
+def test_errors_of_the_shard_are_raised_in_the_front_and_the_link_stays_usable(
+    service: Service, linked: Linked
+) -> None:
     def too_large(*_: object) -> Answer:
         raise QueryTooLarge("far too much", remedy="Ask for less")
 
@@ -193,12 +193,12 @@ def test_a_query_that_takes_too_long_ends_on_both_sides(service: Service, linked
     assert service.over.wait(WAIT_S)
 
 
-def test_where_nobody_listens_the_shard_is_not_running(linked: Linked) -> None:
+def test_without_a_listener_the_shard_is_not_running(linked: Linked) -> None:
     with pytest.raises(QueryUnavailable, match="shard 3 is not running"):
         linked.ask()
 
 
-def test_questions_go_on_after_the_shard_was_started_again(service: Service, path: Path, linked: Linked) -> None:
+def test_requests_succeed_after_a_restart_of_the_shard(service: Service, path: Path, linked: Linked) -> None:
     """The loop stands still meanwhile: the idle connection breaks only when the request is sent."""
     for _ in range(3):
         with LinkServer(path, service, CLOCK):
@@ -208,7 +208,7 @@ def test_questions_go_on_after_the_shard_was_started_again(service: Service, pat
         linked.ask()
 
 
-def test_a_question_that_a_kept_connection_swallowed_is_asked_again(path: Path, linked: Linked) -> None:
+def test_a_request_lost_on_an_idle_connection_is_sent_again(path: Path, linked: Linked) -> None:
     """The process ends after the last check of the connection, and before it reads the request."""
     with scripted(path, answering("first"), answering("second")):
         assert linked.ask().warnings == ("first",)
@@ -216,7 +216,7 @@ def test_a_question_that_a_kept_connection_swallowed_is_asked_again(path: Path, 
         linked.close()
 
 
-def test_a_question_is_asked_again_only_once(path: Path, linked: Linked) -> None:
+def test_a_request_is_sent_again_only_once(path: Path, linked: Linked) -> None:
     with scripted(path, answering("first"), answering()) as listener:
         assert linked.ask().warnings == ("first",)
         with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
@@ -237,7 +237,7 @@ def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, li
     assert listener.fileno() == -1
 
 
-def test_an_answer_that_has_begun_is_not_asked_for_again(path: Path, linked: Linked) -> None:
+def test_a_request_is_not_sent_again_after_its_answer_has_begun(path: Path, linked: Linked) -> None:
     def begins_a_second_one(connection: object) -> None:
         answering("first")(connection)  # reads the second request, too
         connection.sendall(FRAME[:20])
@@ -249,7 +249,7 @@ def test_an_answer_that_has_begun_is_not_asked_for_again(path: Path, linked: Lin
         assert nobody_waits(listener)
 
 
-def test_what_came_unasked_ends_its_connection(path: Path, linked: Linked) -> None:
+def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked) -> None:
     def talks_on(connection: object) -> None:
         answering("first")(connection)
 
@@ -274,7 +274,7 @@ def test_what_came_unasked_ends_its_connection(path: Path, linked: Linked) -> No
         linked.close()
 
 
-def test_closing_the_server_gives_up_what_is_worked_on(service: Service, path: Path, linked: Linked) -> None:
+def test_closing_the_server_cancels_requests(service: Service, path: Path, linked: Linked) -> None:
     service.answers = service.work_until_given_up
     with LinkServer(path, service, CLOCK) as server:
 
@@ -294,7 +294,7 @@ def test_a_shard_with_too_many_connections_is_unavailable(service: Service, path
         linked.ask()
 
 
-def test_a_shard_that_takes_no_connections_is_unavailable_and_not_said_to_be_gone(path: Path, loop: Loop) -> None:
+def test_a_shard_that_accepts_no_connections_is_unavailable_and_not_called_ended(path: Path, loop: Loop) -> None:
     with socket.socket(socket.AF_UNIX) as listener, ExitStack() as waiting:
         listener.bind(str(path))
         listener.listen(0)
@@ -340,7 +340,7 @@ class TestIndexVersion:
         service.page.publish(None, SPAN)
         assert linked.link.index_version() is None
 
-    def test_nothing_holds_any_more_once_the_process_has_ended(
+    def test_no_version_is_valid_after_the_process_has_ended(
         self, service: Service, path: Path, linked: Linked
     ) -> None:
         with LinkServer(path, service, CLOCK):
@@ -359,7 +359,7 @@ class TestIndexVersion:
             assert after is not None
             assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
 
-    def test_the_page_of_a_new_process_is_read_though_nobody_missed_the_old_one(
+    def test_the_page_of_a_new_process_is_read_even_if_no_request_met_the_restart(
         self, service: Service, path: Path, linked: Linked
     ) -> None:
         with LinkServer(path, service, CLOCK):
@@ -372,7 +372,7 @@ class TestIndexVersion:
             another.page.publish("new", SPAN)
             assert linked.link.index_version() is not None
 
-    def test_where_a_process_publishes_nothing_nothing_is_known(self, path: Path, linked: Linked) -> None:
+    def test_without_a_published_version_the_version_is_unknown(self, path: Path, linked: Linked) -> None:
         with LinkServer(path, Service(), CLOCK):
             assert linked.ask(REQUEST).warnings
             assert linked.link.index_version() is None

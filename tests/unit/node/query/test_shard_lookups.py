@@ -60,7 +60,7 @@ def is_answered_again(linked: Linked) -> bool:
     return wait_until(lambda: linked.look_up(FRAME) is not None, timeout=WAIT_S, clock=CLOCK)
 
 
-def test_what_the_jvm_answers_is_the_answer(jvm: Path, linked: Linked) -> None:
+def test_an_answer_of_the_jvm_is_returned(jvm: Path, linked: Linked) -> None:
     with scripted(jvm, answering("one", "two")):
         assert [answer.warnings for answer in (linked.look_up(FRAME), linked.look_up(FRAME)) if answer] == [
             ("one",),
@@ -69,7 +69,7 @@ def test_what_the_jvm_answers_is_the_answer(jvm: Path, linked: Linked) -> None:
         linked.close()
 
 
-def test_what_it_declines_is_none_and_the_next_look_up_goes_over_the_same_connection(jvm: Path, linked: Linked) -> None:
+def test_a_declined_lookup_is_none_and_keeps_its_connection(jvm: Path, linked: Linked) -> None:
     def declines(connection: socket.socket) -> None:
         assert connection.recv(1 << 16) == FRAME
         connection.sendall(DECLINED)
@@ -83,7 +83,7 @@ def test_what_it_declines_is_none_and_the_next_look_up_goes_over_the_same_connec
         linked.close()
 
 
-def test_a_jvm_that_does_not_listen_is_left_alone_for_a_second(jvm: Path, linked: Linked) -> None:
+def test_a_jvm_that_does_not_listen_gets_no_lookups_for_a_second(jvm: Path, linked: Linked) -> None:
     assert linked.look_up(FRAME) is None
     since = CLOCK.monotonic()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -99,7 +99,7 @@ def test_a_jvm_that_does_not_listen_is_left_alone_for_a_second(jvm: Path, linked
 
 
 @pytest.mark.parametrize("sent", [b"", DECLINED[:10]], ids=["full", "ends"])
-def test_a_jvm_that_hangs_up_is_left_alone_for_a_second(jvm: Path, linked: Linked, sent: bytes) -> None:
+def test_a_jvm_that_closes_the_connection_gets_no_lookups_for_a_second(jvm: Path, linked: Linked, sent: bytes) -> None:
     with scripted(jvm, sending(sent), answering("one")) as listener:
         assert linked.look_up(FRAME) is None
         since = CLOCK.monotonic()
@@ -126,7 +126,7 @@ def test_a_damaged_answer_is_none_and_the_jvm_is_asked_again(jvm: Path, linked: 
         linked.close()
 
 
-def test_more_than_sixteen_at_once_go_the_other_way(listener: Listener, linked: Linked) -> None:
+def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: Listener, linked: Linked) -> None:
     async def many() -> list[Answer | None]:
         with ExitStack() as taken:
             asking = [asyncio.ensure_future(linked.looked_up(FRAME)) for _ in range(MOST)]
@@ -148,7 +148,7 @@ def test_more_than_sixteen_at_once_go_the_other_way(listener: Listener, linked: 
     linked.close()
 
 
-def test_a_look_up_that_is_cancelled_is_hung_up_on_and_makes_room(listener: Listener, linked: Linked) -> None:
+def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: Listener, linked: Linked) -> None:
     async def cancelled() -> None:
         for _ in range(2 * MOST):
             asking = asyncio.ensure_future(linked.looked_up(FRAME))
@@ -163,13 +163,13 @@ def test_a_look_up_that_is_cancelled_is_hung_up_on_and_makes_room(listener: List
 
 
 @pytest.mark.usefixtures("server")
-def test_questions_go_to_the_process_whatever_the_jvm_does(jvm: Path, linked: Linked) -> None:
+def test_requests_go_to_the_process_whatever_the_jvm_does(jvm: Path, linked: Linked) -> None:
     assert linked.look_up(FRAME) is None
     assert linked.ask().warnings
     assert not jvm.exists()
 
 
-def test_look_ups_do_not_wait_for_each_other(listener: Listener, linked: Linked) -> None:
+def test_lookups_do_not_wait_for_each_other(listener: Listener, linked: Linked) -> None:
     async def two() -> tuple[Answer | None, Answer | None]:
         first = asyncio.ensure_future(linked.looked_up(FRAME))
         with await listener.next() as held:

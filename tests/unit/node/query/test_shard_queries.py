@@ -163,14 +163,14 @@ def loop() -> Iterator[Loop]:
         yield made
 
 
-def test_all_shards_are_asked_and_told_how_long_it_may_take(loop: Loop) -> None:
+def test_all_shards_get_the_request_with_its_timeout(loop: Loop) -> None:
     node = Node(loop, Client(saying(series("a", "c"))), Client(saying(series("b"))))
     assert jobs(node.series(seconds=7.5)) == ["a", "b", "c"]
     assert [client.asks for client in node.clients.values()] == [[(EVERY, about(7.5))]] * 2
     assert all(client.lookups == [] for client in node.clients.values())
 
 
-def test_what_a_jvm_declines_is_asked_of_its_process_only(loop: Loop) -> None:
+def test_a_declined_lookup_goes_to_the_process_of_that_shard_only(loop: Loop) -> None:
     looks, declines = Client(saying(series("never")), series("a")), Client(saying(series("b")))
     node = Node(loop, looks, declines)
     assert jobs(node.series(LOOKUP)) == ["a", "b"]
@@ -178,7 +178,7 @@ def test_what_a_jvm_declines_is_asked_of_its_process_only(loop: Loop) -> None:
     assert looks.lookups == declines.lookups == [PackedLookup("series", [[("job", "a")]], limit=5)]
 
 
-def test_heavy_queries_at_the_limit_do_not_hold_up_look_ups(loop: Loop) -> None:
+def test_heavy_queries_at_the_limit_do_not_delay_lookups(loop: Loop) -> None:
     async def run() -> None:
         held = Held(BucketsAnswer(()))
         node = Node(loop, Client(held, series("a")), concurrency=1)
@@ -194,7 +194,7 @@ def test_heavy_queries_at_the_limit_do_not_hold_up_look_ups(loop: Loop) -> None:
     loop.run(run())
 
 
-def test_a_look_up_that_is_declined_waits_for_its_turn_as_others_do(loop: Loop) -> None:
+def test_a_declined_lookup_waits_for_the_semaphore(loop: Loop) -> None:
     async def run() -> None:
         held = Held(series("a"))
         node = Node(loop, Client(held), concurrency=1)
@@ -226,7 +226,7 @@ def test_a_new_limit_holds_for_queries_from_then_on(loop: Loop) -> None:
     loop.run(run())
 
 
-def test_a_query_that_takes_too_long_is_given_up_everywhere_and_names_the_seconds(loop: Loop) -> None:
+def test_a_query_that_times_out_is_cancelled_in_all_shards_and_names_the_timeout(loop: Loop) -> None:
     async def run() -> None:
         held = [Held(BucketsAnswer(())), Held(BucketsAnswer(()))]
         node = Node(loop, *map(Client, held))
@@ -239,7 +239,7 @@ def test_a_query_that_takes_too_long_is_given_up_everywhere_and_names_the_second
 
 
 @pytest.mark.parametrize("shards", [1, 2])
-def test_a_query_whose_task_is_cancelled_is_given_up_everywhere(loop: Loop, shards: int) -> None:
+def test_a_query_whose_task_is_cancelled_is_cancelled_in_all_shards(loop: Loop, shards: int) -> None:
     async def run() -> None:
         held = [Held(BucketsAnswer(())) for _ in range(shards)]
         node = Node(loop, *map(Client, held), concurrency=1)
@@ -265,7 +265,7 @@ def test_a_query_whose_task_is_cancelled_is_given_up_everywhere(loop: Loop, shar
     ],
     ids=["unavailable", "failed"],
 )
-def test_a_shard_s_own_trouble_is_a_warning_while_another_answers(loop: Loop, error: Exception, warning: str) -> None:
+def test_an_unavailable_shard_is_a_warning_while_another_answers(loop: Loop, error: Exception, warning: str) -> None:
     node = Node(loop, Client(saying(replace(series("a"), warnings=("own",)))), Client(raising(error)))
     answer = node.series()
     assert (jobs(answer), answer.warnings) == (["a"], ("own", warning))
@@ -279,7 +279,7 @@ def test_a_shard_s_own_trouble_is_a_warning_while_another_answers(loop: Loop, er
     [InvalidMatcher("no matcher"), QueryTooLarge("too much"), AnswerMemoryFull("full"), ZeroDivisionError("a bug")],
     ids=lambda error: type(error).__name__,
 )
-def test_what_is_wrong_with_the_query_ends_it_in_all_shards(loop: Loop, error: Exception) -> None:
+def test_an_error_of_the_query_cancels_it_in_all_shards(loop: Loop, error: Exception) -> None:
     async def run() -> None:
         held = Held(series("a"))
 
@@ -296,7 +296,7 @@ def test_what_is_wrong_with_the_query_ends_it_in_all_shards(loop: Loop, error: E
     loop.run(run())
 
 
-def test_an_answer_to_something_else_is_trouble(loop: Loop) -> None:
+def test_an_answer_of_the_wrong_kind_makes_the_shard_unavailable(loop: Loop) -> None:
     node = Node(loop, Client(saying(series("a"))), Client(saying(BucketsAnswer(()))))
     assert node.series().warnings == ("shard 1 sent an answer of the wrong kind: the answer lacks its series",)
 
@@ -477,7 +477,7 @@ class TestMemoryOfMerging:
     def ask(self, node: Node, scope: QueryScope) -> TermsAnswer:
         return node.loop.run(node.queries.label_names(LabelNamesRequest((), None, 10**6), scope))
 
-    def test_they_are_merged_beside_the_loop_and_only_one_is_left(
+    def test_long_answers_are_merged_in_a_thread_and_only_the_result_is_held(
         self, loop: Loop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         node = Node(loop, Client(self.counted(long_terms("a"))), Client(self.counted(long_terms("b"))))

@@ -57,7 +57,7 @@ def test_memory_is_given_back_when_the_client_has_the_answer(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_query_that_finds_memory_full_is_told_the_setting_and_to_come_again(path: str) -> None:
+def test_a_query_without_memory_is_refused_with_the_setting_and_may_be_repeated(path: str) -> None:
     memory = AnswerMemory(10_000)
     memory.lease().hold(5_000)
     told = refused(path, memory, 503, FakeQueries(UP, size=6_000))
@@ -67,7 +67,7 @@ def test_a_query_that_finds_memory_full_is_told_the_setting_and_to_come_again(pa
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_query_whose_answer_is_larger_than_all_memory_is_told_to_ask_for_less(path: str) -> None:
+def test_a_query_with_an_answer_above_the_memory_is_refused_for_good(path: str) -> None:
     memory = AnswerMemory(10_000)
     memory.lease().hold(5_000)
     told = refused(path, memory, 422, FakeQueries(UP, size=10_001))
@@ -103,7 +103,7 @@ def test_points_that_would_be_more_than_the_samples_are_counted_before_they_are_
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_an_answer_of_many_blocks_comes_whole_and_holds_little_on_its_way(encoding: str) -> None:
+def test_an_answer_of_many_blocks_is_complete_and_holds_little_memory(encoding: str) -> None:
     memory = AnswerMemory(1 << 30)
 
     async def test() -> bytes:
@@ -153,7 +153,7 @@ def test_slow_clients_never_take_more_than_the_limit() -> None:
     assert statuses.count(200) == 3
 
 
-def test_of_a_large_answer_that_nobody_takes_one_block_counts_beside_what_it_is_made_of() -> None:
+def test_of_a_large_unread_answer_one_block_is_counted_besides_its_columns() -> None:
     memory, columns = AnswerMemory(1 << 30), 1000
 
     async def test() -> int:
@@ -183,7 +183,7 @@ def test_a_client_that_takes_nothing_of_a_large_answer_is_cut_off_and_its_memory
     in_loop(test())
 
 
-def test_the_answers_of_slow_clients_fill_memory_and_others_are_told_so() -> None:
+def test_answers_of_slow_clients_use_up_the_memory_and_others_are_refused() -> None:
     memory = AnswerMemory(10 << 20)
 
     async def test() -> None:

@@ -16,7 +16,7 @@ def whole(length: int) -> Response:
     return Response(bytes(length))
 
 
-def test_a_list_is_kept_as_long_as_its_version_and_under_its_own_key_only() -> None:
+def test_a_list_is_cached_for_its_version_and_its_key() -> None:
     cached = CachedLists()
     one = whole(5)
     cached.add(FIRST, NAMES, one)
@@ -33,7 +33,7 @@ def test_another_span_is_no_other_version() -> None:
     assert cached.get(IndexVersion(FIRST.numbers, 3, 4), NAMES) is not None
 
 
-def test_whoever_was_asked_for_the_longest_time_ago_goes_first() -> None:
+def test_the_least_recently_used_list_is_evicted_first() -> None:
     cached = CachedLists(max_bytes=100_000)
     keys = [ListKey(str(number), 1, gzip=False) for number in range(4)]
     for key in keys[:3]:
@@ -43,7 +43,7 @@ def test_whoever_was_asked_for_the_longest_time_ago_goes_first() -> None:
     assert [cached.get(FIRST, key) is not None for key in keys] == [True, False, True, True]
 
 
-def test_what_is_longer_than_all_the_room_is_not_kept_and_pushes_nothing_out() -> None:
+def test_a_list_above_the_limit_is_not_cached_and_evicts_nothing() -> None:
     cached = CachedLists(max_bytes=100_000)
     cached.add(FIRST, NAMES, whole(60_000))
     cached.add(FIRST, JOBS, whole(100_001))
@@ -51,7 +51,7 @@ def test_what_is_longer_than_all_the_room_is_not_kept_and_pushes_nothing_out() -
     assert cached.get(FIRST, NAMES) is not None
 
 
-def test_the_room_of_a_version_that_is_over_is_free_again() -> None:
+def test_an_outdated_version_frees_its_memory() -> None:
     cached = CachedLists(max_bytes=100_000)
     cached.add(FIRST, NAMES, whole(90_000))
     cached.add(SECOND, JOBS, whole(80_000))
@@ -60,7 +60,7 @@ def test_the_room_of_a_version_that_is_over_is_free_again() -> None:
     assert cached.get(SECOND, NAMES) is not None
 
 
-def test_very_many_short_lists_of_long_names_take_no_more_room_than_there_is() -> None:
+def test_many_short_lists_with_long_names_stay_within_the_limit() -> None:
     cached = CachedLists(max_bytes=1 << 20)
     keys = [ListKey(f"{number:01000d}", 1, gzip=False) for number in range(1000)]
     for key in keys:

@@ -34,7 +34,7 @@ async def got(serving: Served, path: str, encoding: str = "identity") -> Reply:
 
 
 @pytest.mark.parametrize("path", [LABELS, VALUES])
-def test_a_list_of_all_series_is_asked_for_once_and_counted_when_it_is_given_again(path: str) -> None:
+def test_a_list_of_all_series_is_requested_once_and_counted_when_it_comes_from_the_cache(path: str) -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     first, second, third = asked(queries, path, path, f"{path}?limit=0")
     assert first.body == second.body == third.body
@@ -49,7 +49,7 @@ def test_lists_of_other_labels_limits_and_encodings_are_other_lists() -> None:
     assert queries.cached_answers == []
 
 
-def test_a_list_is_kept_packed_for_those_who_take_it_so() -> None:
+def test_a_list_is_cached_compressed_for_clients_that_accept_it() -> None:
     many = [({"job": f"{number:05}"}, [(1000, 1.0), (9000, 1.0)]) for number in range(2000)]
     queries = FakeQueries(many, version=VERSION)
 
@@ -63,7 +63,7 @@ def test_a_list_is_kept_packed_for_those_who_take_it_so() -> None:
     assert (len(queries.asked), len(queries.cached_answers)) == (2, 2)
 
 
-def test_with_another_version_of_the_index_the_list_is_asked_for_anew() -> None:
+def test_with_another_index_version_the_list_is_requested_again() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
 
     async def test() -> list[Reply]:
@@ -83,7 +83,7 @@ def test_with_another_version_of_the_index_the_list_is_asked_for_anew() -> None:
     assert (len(queries.asked), len(queries.cached_answers)) == (3, 1)
 
 
-def test_without_a_version_nothing_is_kept() -> None:
+def test_without_a_version_nothing_is_cached() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
 
     async def test() -> None:
@@ -112,14 +112,14 @@ def test_a_list_over_a_time_in_which_all_series_were_there_is_that_of_all() -> N
 
 
 @pytest.mark.parametrize("parameters", ["start=9.001&end=20", "end=0.999", "match[]=up"])
-def test_a_list_of_some_series_is_asked_for_each_time(parameters: str) -> None:
+def test_a_list_of_some_series_is_requested_each_time(parameters: str) -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     asked(queries, VALUES, f"{VALUES}?{parameters}", f"{VALUES}?{parameters}")
     assert len(queries.asked) == 3
     assert queries.cached_answers == []
 
 
-def test_a_list_with_a_warning_an_empty_one_and_one_that_is_not_of_all_are_not_kept() -> None:
+def test_lists_with_a_warning_empty_ones_and_those_of_some_series_are_not_cached() -> None:
     for queries, path in (
         (FakeQueries(SERIES, version=VERSION, warnings=("shard 1 is away",)), LABELS),
         (FakeQueries(SERIES, version=VERSION), f"{VALUES}?limit=1"),
@@ -130,7 +130,7 @@ def test_a_list_with_a_warning_an_empty_one_and_one_that_is_not_of_all_are_not_k
         assert queries.cached_answers == []
 
 
-def test_the_list_of_a_node_that_serves_a_part_is_kept_with_its_warning() -> None:
+def test_the_list_of_a_node_that_serves_a_part_is_cached_with_its_warning() -> None:
     elsewhere = ("this node does not serve partition 1 of 2: the answer lacks the series there",)
     queries = FakeQueries(SERIES, version=VERSION, warnings=elsewhere)
     queries.unserved_partitions = elsewhere
@@ -140,7 +140,7 @@ def test_the_list_of_a_node_that_serves_a_part_is_kept_with_its_warning() -> Non
     assert (len(queries.asked), len(queries.cached_answers)) == (1, 1)
 
 
-def test_a_head_is_answered_from_a_list_that_was_kept() -> None:
+def test_head_is_answered_from_a_cached_list() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
 
     async def test() -> tuple[Reply, Reply]:

@@ -146,7 +146,7 @@ def test_warnings_are_passed_on_each_once() -> None:
     ["/api/v1/series", "/api/v1/series?match[]={}", "/api/v1/series?match[]=up&start=x", "/api/v1/labels?limit=-1",
      "/api/v1/labels?start=2&end=1", "/api/v1/label/job/values?match[]={", "/api/v1/labels?timeout=-1"],
 )  # fmt: skip
-def test_wrong_parameters_are_bad_data_and_nothing_is_asked(path: str) -> None:
+def test_invalid_parameters_are_bad_data_without_a_request_to_shards(path: str) -> None:
     queries = FakeQueries(SERIES)
     reply = get(queries, path)
     told = orjson.loads(reply.body)
@@ -196,7 +196,7 @@ def test_a_small_answer_is_not_compressed() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_an_answer_of_several_blocks_is_whole(encoding: str) -> None:
+def test_an_answer_of_several_blocks_is_complete(encoding: str) -> None:
     many = [({"__name__": "up", "n": f"{number:06}", "long": "x" * 5000}, []) for number in range(700)]
     reply = get(FakeQueries(many, warnings=("w",)), "/api/v1/series?match[]=up", headers={"Accept-Encoding": encoding})
     assert reply.headers["Transfer-Encoding"] == "chunked"

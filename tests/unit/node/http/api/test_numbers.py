@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.node.http.api.kernels.decimals import LONGEST_TIME, LONGEST_VALUE, write_time, write_value
+from strandline.node.http.api.kernels.decimals import MAX_TIME_LENGTH, MAX_VALUE_LENGTH, write_time, write_value
 
 pytestmark = pytest.mark.unit
 
 
 def written(value: float) -> str:
-    out = np.zeros(LONGEST_VALUE, dtype=np.uint8)
+    out = np.zeros(MAX_VALUE_LENGTH, dtype=np.uint8)
     end = write_value(np.float64(value).view(np.uint64), out, 0)
     assert not out[end:].any()
     return out[:end].tobytes().decode()
 
 
 def time_written(milliseconds: int) -> str:
-    out = np.zeros(LONGEST_TIME, dtype=np.uint8)
+    out = np.zeros(MAX_TIME_LENGTH, dtype=np.uint8)
     return out[: write_time(milliseconds, out, 0)].tobytes().decode()
 
 

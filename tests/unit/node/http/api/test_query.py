@@ -110,7 +110,7 @@ def test_the_lookback_may_be_asked_for() -> None:
     assert error_of(ask(FakeQueries(SERIES), "query", query="up", lookback_delta="0"))[:2] == (400, "bad_data")
 
 
-def test_grafanas_question_whether_somebody_is_there_is_answered() -> None:
+def test_grafanas_health_query_is_answered() -> None:
     assert data_of(ask(FakeQueries(), "query", query="1+1", time="1.5")) == {
         "resultType": "scalar",
         "result": [1.5, "2"],
@@ -226,7 +226,7 @@ def test_warnings_and_infos_stand_apart_and_name_their_place() -> None:
 
 
 @pytest.mark.parametrize("query", ["absent(up)", "1 + sum(absent_over_time(up[1m]))"])
-def test_absence_is_not_told_while_a_shard_is_missing(query: str) -> None:
+def test_absent_is_refused_while_a_shard_is_missing(query: str) -> None:
     assert ask(FakeQueries(SERIES), "query", query=query).status == 200
     status, kind, text = error_of(ask(FakeQueries(SERIES, warnings=("shard 3 is down",)), "query", query=query))
     assert (status, kind) == (503, "unavailable")

@@ -84,7 +84,7 @@ def test_a_limit_of_nothing_is_refused(limit: str) -> None:
     assert get(f"status/tsdb?limit={limit}").status == 400
 
 
-def test_an_index_without_series_is_told_as_prometheus_tells_it() -> None:
+def test_an_index_without_series_has_the_times_of_prometheus() -> None:
     assert data_of(get("status/tsdb", FakeQueries()))["headStats"] == {
         "numSeries": 0, "numLabelPairs": 0, "chunkCount": 0, "minTime": 2**63 - 1, "maxTime": -(2**63),
     }  # fmt: skip
@@ -94,17 +94,17 @@ def test_warnings_go_with_cardinality() -> None:
     assert orjson.loads(get("status/tsdb", FakeQueries(SERIES, warnings=("w",))).body)["warnings"] == ["w"]
 
 
-def test_the_build_tells_grafana_what_it_may_ask() -> None:
+def test_build_info_has_the_version_that_grafana_needs() -> None:
     found = data_of(get("status/buildinfo"))
     assert found["version"].startswith("3.")
     assert found["revision"].startswith("strandline-")
 
 
-def test_the_run_tells_since_when_it_is() -> None:
+def test_runtime_info_has_the_start_time() -> None:
     assert data_of(get("status/runtimeinfo"))["startTime"] == "1970-01-01T00:00:01.500Z"
 
 
-def test_what_is_not_kept_is_empty() -> None:
+def test_data_that_is_not_stored_is_empty() -> None:
     assert data_of(get("metadata?limit=1")) == {}
     assert data_of(get("query_exemplars?query=up&start=0&end=1")) == []
     # Grafana gives these times in milliseconds.
@@ -125,7 +125,7 @@ def test_what_is_not_kept_is_empty() -> None:
         ("rules?match[]={", '"match[]"'),
     ],
 )
-def test_parameters_that_are_wrong_are_refused_though_nothing_is_kept(asked: str, words: str) -> None:
+def test_invalid_parameters_of_empty_answers_are_refused(asked: str, words: str) -> None:
     reply = get(asked)
     assert reply.status == 400
     assert words in orjson.loads(reply.body)["error"]

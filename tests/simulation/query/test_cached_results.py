@@ -15,7 +15,7 @@ from strandline.promql.engine import prepare
 from strandline.promql.plan.fragments import Fragment
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.values import STALE
-from support.kept_results import STEP, Compared, compared, ending
+from support.cached_results import STEP, Compared, compared, ending
 from support.links import CLOCK
 from support.query_worlds import LiveWorld, LuceneWorld
 from support.shard_world import HOUR, MINUTE, POLICY
