@@ -83,7 +83,7 @@ def format_duration(milliseconds: int) -> str:
 def default_step(length_ms: int, points: int) -> int:
     """A round step for a range of this length, with about `points` steps.
 
-    At most `DEFAULT_LOOKBACK_MS`, because longer steps skip samples, unless this exceeds `MAX_POINTS`.
+    At most `DEFAULT_LOOKBACK_MS`, because longer steps skip samples, unless this gives more than `MAX_POINTS` points.
     """
     return max(min(_round_step(length_ms, points), DEFAULT_LOOKBACK_MS), _round_step(length_ms, MAX_POINTS))
 

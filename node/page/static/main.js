@@ -81,22 +81,22 @@ const pollers = [shardsPoller, jobsPoller, bucketsPoller, hoursPoller];
 function showNode(data) {
     const rate = shards.update(data);
     const active = data.shards.filter(shard => shard.active).length;
-    const whole = data.shards.length > 0 && data.shards.every(isReady);
+    const isAllReady = data.shards.length > 0 && data.shards.every(isReady);
     setText(byId("node"), `dataset ${data.dataset} \u00b7 version ${data.version}`);
-    document.title = whole ? `Strandline \u00b7 ${data.dataset}` : `${active}/${data.shards.length} active \u00b7 Strandline`;
-    showBanner(data, active, whole);
+    document.title = isAllReady ? `Strandline \u00b7 ${data.dataset}` : `${active}/${data.shards.length} active \u00b7 Strandline`;
+    showBanner(data, active, isAllReady);
     showSummary(data, active, rate);
     // Partial results are reloaded once all shards are ready, and everything if the node was restarted.
-    if (allActive === false && whole) for (const refresh of [() => explore.refresh(), () => bucketsPoller.now(), () => hoursPoller.now()]) refresh();
+    if (allActive === false && isAllReady) for (const refresh of [() => explore.refresh(), () => bucketsPoller.now(), () => hoursPoller.now()]) refresh();
     if (started !== null && started !== data.started_ms && allActive !== false) explore.refresh();
-    [allActive, started] = [whole, data.started_ms];
+    [allActive, started] = [isAllReady, data.started_ms];
 }
 
 const isReady = shard => shard.active && shard.store_unanswered_s === null;
 
-function showBanner(data, active, whole) {
+function showBanner(data, active, isAllReady) {
     const banner = byId("banner");
-    if (whole) {
+    if (isAllReady) {
         setMessage(banner, "");
         return;
     }

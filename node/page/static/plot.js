@@ -56,15 +56,15 @@ export class Plot {
     update(matrix, {start, end, step}) {
         const shown = matrix.slice(0, MAX_LINES);
         const common = commonLabels(shown.map(one => one.metric));
-        const kept = this.#lines[this.#alone]?.whole;
+        const kept = this.#lines[this.#alone]?.fullName;
         this.#lines = shown.map((one, index) => ({
             text: shortened(seriesText(one.metric, common)),
-            whole: seriesText(one.metric),
+            fullName: seriesText(one.metric),
             points: one.values.map(([time, written]) => [time * 1000, parsed(written)]),
             colour: index % COLOURS,
             dashed: Math.floor(index / COLOURS) % 4,
         }));
-        this.#alone = this.#lines.findIndex(line => line.whole === kept);
+        this.#alone = this.#lines.findIndex(line => line.fullName === kept);
         if (this.#alone < 0) this.#alone = null;
         this.#times = {first: start * 1000, last: end * 1000, step: step * 1000};
         this.area.hidden = false;
@@ -76,7 +76,7 @@ export class Plot {
     #fillLegend() {
         const rows = this.#lines.map((line, index) => {
             const swatch = svg("svg", {class: "swatch-line", viewBox: "0 0 22 8", "aria-hidden": "true"}, svg("path", {d: "M1 4h20", class: style(line)}));
-            const button = el("button", {type: "button", class: "link", title: shortened(line.whole), "aria-pressed": String(index === this.#alone), onclick: () => this.#choose(index)}, swatch, el("bdi", {}, line.text));
+            const button = el("button", {type: "button", class: "link", title: shortened(line.fullName), "aria-pressed": String(index === this.#alone), onclick: () => this.#choose(index)}, swatch, el("bdi", {}, line.text));
             line.cell = el("td", {class: "number"});
             line.row = el("tr", {onpointerenter: () => this.#light(index), onpointerleave: () => this.#light(null)}, el("td", {}, button), line.cell);
             line.button = button;

@@ -27,12 +27,12 @@ export function tokensOf(text) {
             continue;
         }
         TOKEN.lastIndex = at;
-        const [whole, comment, name, string, number, operator, sign] = TOKEN.exec(text);
+        const [matched, comment, name, string, number, operator, sign] = TOKEN.exec(text);
         const kind = comment !== undefined ? "comment" : name !== undefined ? "name" : string !== undefined ? "string" : number !== undefined ? "number" : operator !== undefined ? "operator" : sign ?? "other";
         if (sign === "[") brackets += 1;
         else if (sign === "]") brackets = Math.max(0, brackets - 1);
-        tokens.push({kind, text: whole, start: at, end: at + whole.length});
-        at += whole.length;
+        tokens.push({kind, text: matched, start: at, end: at + matched.length});
+        at += matched.length;
     }
     return tokens;
 }
@@ -175,12 +175,12 @@ function inBraces(text, cursor, {before, current, brace}) {
 
 // The selector with its complete matchers; "" if there is none.
 function completeSelector(name, inside) {
-    const whole = [];
+    const complete = [];
     inside.forEach((token, index) => {
         const [op, value] = [inside[index + 1], inside[index + 2]];
-        if (op?.kind === "operator" && value?.kind === "string") whole.push(`${token.text}${op.text}${value.text}`);
+        if (op?.kind === "operator" && value?.kind === "string") complete.push(`${token.text}${op.text}${value.text}`);
     });
-    const written = whole.length ? `${name}{${whole.join(", ")}}` : name;
+    const written = complete.length ? `${name}{${complete.join(", ")}}` : name;
     return written && parts(written) !== null ? written : "";
 }
 

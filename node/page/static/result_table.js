@@ -21,12 +21,12 @@ function rowsOf(type, result) {
         return [row(type, cell(type === "scalar" ? value(parsed(written)) : shortened(written), time, written))];
     }
     return result.slice(0, MAX_ROWS).map(({metric, value: point, values: points}) => {
-        const whole = seriesText(metric);
-        if (point) return row(whole, cell(value(parsed(point[1])), point[0], point[1]));
+        const name = seriesText(metric);
+        if (point) return row(name, cell(value(parsed(point[1])), point[0], point[1]));
         const newest = points.slice(-MAX_SAMPLES).reverse();
         const lines = newest.map(([time, written]) => el("div", {}, `${value(parsed(written))} at ${moment(time * 1000).slice(11)}`));
         const more = points.length - newest.length;
-        return row(whole, el("td", {class: "number"}, ...lines, more ? el("div", {class: "note"}, `and ${more} older`) : null));
+        return row(name, el("td", {class: "number"}, ...lines, more ? el("div", {class: "note"}, `and ${more} older`) : null));
     });
 }
 

@@ -1,4 +1,4 @@
-"""The `strandline` command: its help, its shared options, and what becomes of errors."""
+"""The `strandline` command: help, shared options and errors."""
 
 import errno
 import gc
@@ -35,7 +35,7 @@ def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 @pytest.fixture
 def trial(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """A command `trial` that notes what it is given and does what `trial["act"]` says."""
+    """A command `trial` that records its arguments and calls `trial["act"]`."""
     noted: dict[str, object] = {}
 
     @click.command("trial", cls=Command)
@@ -109,7 +109,7 @@ def test_a_command_whose_module_is_missing_is_left_out_of_the_help(
 
 
 def lazy_command(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> LazyGroup:
-    """A group whose command `one` lies in a module with this text."""
+    """A group whose command `one` is in a module with this text."""
     name = f"command_of_{folder.name}"
     (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(folder)
@@ -173,7 +173,7 @@ def test_shared_options_work_between_a_group_and_its_command() -> None:
         seen.append(context.output_format)
 
     for arguments in (["--output", "json", "inner", "verb"], ["inner", "--output", "json", "verb"]):
-        context = Context({}, sys.stdout, sys.stderr, None)  # type: ignore[arg-type]  # no clock is asked for
+        context = Context({}, sys.stdout, sys.stderr, None)  # type: ignore[arg-type]  # the clock is not used
         with group.make_context("outer", arguments, obj=context) as root:
             group.invoke(root)
     assert seen == ["json", "json"]
@@ -330,7 +330,7 @@ def test_settings_are_loaded_once_and_their_secrets_masked_from_then_on(
 
 
 class TestAsAProcess:
-    """What only a real process shows."""
+    """Tests that need a real process."""
 
     def start(self, *arguments: str, **options: object) -> subprocess.Popen[bytes]:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("STRANDLINE_")}

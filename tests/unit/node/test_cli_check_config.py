@@ -24,7 +24,7 @@ def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Path:
-    """A settings file with every kind of secret behind it."""
+    """A settings file with all kinds of secrets."""
     contents = {
         "kafka-login": f"kafka-user\n{SECRET}\n",
         "cassandra-login": f"cassandra-user\n{SECRET}-too\n",

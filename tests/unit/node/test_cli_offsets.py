@@ -1,4 +1,4 @@
-"""`strandline offsets`, where no server is needed."""
+"""`strandline offsets`, without servers."""
 
 import logging
 import os
@@ -40,7 +40,7 @@ A_TIME = "1970-02-11T17:10"  # In the second hour, past the grace of the first.
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No settings of this machine, and its logs as they were afterwards."""
+    """Isolates a test from this machine's settings, and restores logging."""
     monkeypatch.setattr(load, "DEFAULT_FILE", tmp_path / "none.toml")
     for name in [name for name in os.environ if name.startswith("STRANDLINE_")]:
         monkeypatch.delenv(name)
@@ -54,7 +54,7 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """Three hours with a record each, all stored, and nobody who has the shard."""
+    """Three hours with a record each, all stored, and no owner of the shard."""
     with closing(World(tmp_path)) as made:
         made.options = replace(made.options, owner_name="here:4711")
         made.start()

@@ -28,7 +28,7 @@ TOKEN = "0123456789abcdef-token"
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No settings of this machine, a clock that stands still, and logs as they were afterwards."""
+    """Isolates a test from this machine's settings, stops the clock, and restores logging."""
     monkeypatch.setattr(load, "DEFAULT_FILE", tmp_path / "none.toml")
     monkeypatch.setattr(cli, "SystemClock", lambda: ManualClock(NOW))
     for name in [name for name in os.environ if name.startswith("STRANDLINE_")]:
@@ -58,7 +58,7 @@ def token_file(tmp_path: Path) -> Path:
 
 
 class Terminal(StringIO):
-    """A stdout that people look at."""
+    """A stdout that is a terminal."""
 
     encoding = "utf-8"
 

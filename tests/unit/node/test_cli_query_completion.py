@@ -1,4 +1,4 @@
-"""`strandline completion`, and what it offers."""
+"""`strandline completion`, and the completions."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def node() -> Iterator[FakeNode]:
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    """What bash is told of a line whose last word is not complete."""
+    """The completions that bash gets for an incomplete line."""
     monkeypatch.setenv("COMP_WORDS", " ".join(("strandline", *words)))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
     assert cli.main(["completion", "bash", "--answer"]) == ExitCode.OK

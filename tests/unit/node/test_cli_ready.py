@@ -1,4 +1,4 @@
-"""`strandline ready`, where no server is needed."""
+"""`strandline ready`, without servers."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ HOURS = [f"1970-02-11T{hour}" for hour in range(16, 20)]  # From the first on.
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No settings of this machine, and its logs as they were afterwards."""
+    """Isolates a test from this machine's settings, and restores logging."""
     monkeypatch.setattr(load, "DEFAULT_FILE", tmp_path / "none.toml")
     for name in [name for name in os.environ if name.startswith("STRANDLINE_")]:
         monkeypatch.delenv(name)
@@ -39,7 +39,7 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A shard that runs, and has stored two hours."""
+    """A running shard that has stored two hours."""
     with closing(World(tmp_path)) as made:
         made.start()
         for hour in range(2):

@@ -33,7 +33,7 @@ FIRST = 1_000
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A store and the folder of a shard that has stopped, with its local copy."""
+    """A store, and the folder of a stopped shard with its local copy."""
     from strandline.index.vm import start_vm  # noqa: PLC0415 - not for collecting tests
 
     start_vm()
@@ -190,7 +190,7 @@ def test_partitions_that_were_added_later_are_verified_and_those_never_read_are_
 def test_partitions_of_the_topic_that_no_node_reads_are_named(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Scenario 47: what is stored is sound, and yet not all that was acknowledged is found."""
+    """Scenario 47: there are no findings, but acknowledged records are not stored."""
     monkeypatch.setattr(module, "count_partitions", lambda _settings: 3)
     assert verify(settings) == ExitCode.OK
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`strandline recover plan`: what it finds by looking, and what it tells."""
+"""`strandline recover plan`: planning, and the report."""
 
 import json
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def job_order_of(world: World, retention: int | None = None) -> JobOrder:
 
 
 def crashed_behind(world: World, hours: int) -> None:
-    """A shard that stored something, and then was down for some hours with a record in each."""
+    """A shard that has stored something and was then down for some hours with a record in each."""
     world.start()
     produce_everywhere(world)
     world.pass_hours(2)
@@ -85,7 +85,7 @@ def test_a_plan_is_what_the_next_start_reads_again(world: World) -> None:
 
 
 def test_rows_that_leave_the_store_together_do_not_keep_a_plan_from_being_made(world: World) -> None:
-    """Their store removes them in any order: one that is still there has nothing to join."""
+    """The store removes rows in any order: a remaining one may have no neighbours."""
     crashed_behind(world, 3)
     cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
     assert len(cuts) == 3
@@ -181,7 +181,7 @@ def test_the_size_of_records_is_sampled_from_the_log(world: World) -> None:
     assert plan.bytes_per_record == pytest.approx(sum(map(len, read.values)) / len(read.values))
 
 
-# What is told.
+# The report.
 
 
 def planned(

@@ -1,4 +1,4 @@
-"""`strandline recover status`: what it finds in the store, and what it tells."""
+"""`strandline recover status`: reading the store, and the report."""
 
 import json
 import os
@@ -159,7 +159,7 @@ def test_shards_are_those_of_the_dataset_and_those_that_were_added(store: Store,
 
 @pytest.fixture
 def sqlite_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Settings with a store in a file, and none of this machine's."""
+    """Settings with a SQLite store, isolated from this machine's settings."""
     monkeypatch.setattr(load, "DEFAULT_FILE", tmp_path / "none.toml")
     for name in [name for name in os.environ if name.startswith("STRANDLINE_")]:
         monkeypatch.delenv(name)

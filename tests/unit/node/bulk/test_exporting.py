@@ -1,4 +1,4 @@
-"""Which hours keep an export from being made."""
+"""Exports are refused while hours of their range are not ready."""
 
 import pickle
 from pathlib import Path
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 
 def dataset(*, hours: int, partitions: int = 2, present: int = START + 2 * DAY, known_since: int = 0) -> StoredDataset:
-    """So many hours from the first one on are stored of each shard."""
+    """The number of hours that are stored of each shard, from the first one on."""
     clock = ManualClock(present)
     stored = StoredSamples(cast("Store", MemoryStore(MemoryServer(clock))), clock, 2)
     for bucket in range(START // HOUR, START // HOUR + hours):
@@ -42,7 +42,7 @@ def test_hours_that_are_stored_are_ready_and_later_ones_are_not() -> None:
     stored = dataset(hours=30)
     assert not_ready(stored, START, START + DAY) == []
     assert not_ready(stored, START + 28 * HOUR, START + 32 * HOUR) == [30, 31]
-    # An hour of which only some minutes are asked for counts as a whole.
+    # An hour that is only partly in the range must be ready completely.
     assert not_ready(stored, START + 29 * HOUR, START + 30 * HOUR + 1) == [30]
 
 

@@ -1,4 +1,4 @@
-"""Jobs that are watched from the command line: speed, time left, the end, and a warning before a job expires."""
+"""`strandline job status --follow`: rate, time left, the end, and the warning before a job expires."""
 
 import threading
 from collections.abc import Callable
@@ -26,7 +26,7 @@ DAY = 24 * HOUR
 
 
 class Ticking(ManualClock):
-    """A clock that has something happen at each sleep."""
+    """A clock that calls a function at each sleep."""
 
     def __init__(self, *then: Callable[[], None]) -> None:
         super().__init__(NOW)
@@ -39,7 +39,7 @@ class Ticking(ManualClock):
 
 
 class Followed:
-    """A job of seven parts, and what was shown of it."""
+    """A job of seven parts, and the progress that was shown."""
 
     def __init__(self, state: BulkJobState = BulkJobState.RUNNING) -> None:
         self.clock = Ticking()

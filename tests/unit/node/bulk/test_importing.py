@@ -1,4 +1,4 @@
-"""An import as an operator asks for it: mappings, times, expiry, and what is shown."""
+"""Planning imports: mappings, times, expiry, and reports."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `strandline job status` and `job list` show of jobs that land no samples."""
+"""`strandline job status` and `job list` for exports and sends."""
 
 import pytest
 

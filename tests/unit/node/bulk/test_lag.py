@@ -32,7 +32,7 @@ def test_nothing_lands_while_a_shard_is_further_behind_than_allowed() -> None:
     limit = LagLimit(node, 30, clock)
     assert limit.wait_s(1) > 0
     node.lags = [30.0, 0.0]
-    # The node is not asked for each chunk.
+    # The lag is not requested for each chunk.
     assert limit.wait_s(1) > 0
     assert node.asked == 1
     clock.sleep(limit.wait_s(1))
@@ -87,16 +87,16 @@ def test_a_worker_on_a_machine_without_a_node_logs_no_warning() -> None:
 
 
 class SlowShard:
-    """Reads records at a steady speed, and looks every five seconds for what there is."""
+    """Reads records at a constant speed, and reads the end of the log every five seconds."""
 
     def __init__(self, clock: ManualClock, speed: float) -> None:
         self._clock, self._speed, self._at = clock, speed, clock.monotonic()
         self.landed: list[float] = []
-        """When each record has landed."""
+        """The landing time of each record."""
         self.read, self._end, self._unread, self._looked = 0.0, 0, 0, -math.inf
 
     def lag_s(self) -> float:
-        """For how long the oldest record has waited that is not read."""
+        """How long the oldest unread record has been waiting."""
         now = self._clock.monotonic()
         self.read = min(len(self.landed), self.read + (now - self._at) * self._speed)
         self._at = now
@@ -132,7 +132,7 @@ def test_the_lag_stays_under_the_limit_however_fast_a_job_could_land(times: floa
 
 def test_the_speed_is_measured_again_after_a_restart_or_without_a_backlog() -> None:
     speed = ReadingSpeed()
-    # 100 were unread when it asked the brokers, 10 and 20 fewer since then.
+    # 100 were unread at the last request to the brokers; 10 and 20 were read since then.
     assert [speed.left_s(ShardLag(0, 1.0, 100, 10 * at), at) for at in (0, 1, 2)] == [0, 0, 8]
     assert speed.left_s(ShardLag(0, 1.0, 99, 30), 3) == pytest.approx(9.9)
     assert speed.left_s(ShardLag(0, 1.0, 100, 10), 6) == 0

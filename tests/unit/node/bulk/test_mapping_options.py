@@ -1,4 +1,4 @@
-"""A mapping by options means the same as one in a file."""
+"""Mappings from options are equivalent to those in files."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The same job, asked for again while it is still to be done."""
+"""A repeated command continues an identical open job."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,7 +53,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def planned(file: Path, clock: ManualClock, **mapping: object) -> PlannedJob:
-    """An import as it is planned now: the times that it takes follow from the clock."""
+    """An import that is planned now. Its accepted times depend on the clock."""
     options = import_options(SETTINGS, Format.CSV, {**MAPPING, **mapping}, clock.now_ms())
     return planned_import(plan_import([str(file)], options))
 

@@ -1,4 +1,4 @@
-"""Plans of jobs that send series, and the webhook of jobs that are done."""
+"""Plans of jobs that send series, and the webhook."""
 
 import itertools
 import pickle
@@ -202,7 +202,7 @@ def test_a_webhook_gets_the_event_with_its_key_and_must_answer_well() -> None:
 
 def test_a_worker_waits_for_jobs_that_are_due_later_until_they_are_or_it_is_to_stop() -> None:
     class Stop(threading.Event):
-        """Time passes while it is waited for."""
+        """Lets time pass."""
 
         def wait(self, timeout: float | None = None) -> bool:
             clock.sleep(timeout or 0)

@@ -1,4 +1,4 @@
-"""Placement parts run if Spark can't be started."""
+"""Where parts run if Spark can't be started."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`strandline job cancel` of a job that no worker has."""
+"""`strandline job cancel` of a job without a worker."""
 
 import json
 from pathlib import Path

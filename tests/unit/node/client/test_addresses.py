@@ -1,4 +1,4 @@
-"""Where a node is asked."""
+"""Addresses of nodes."""
 
 import pytest
 

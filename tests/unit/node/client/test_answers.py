@@ -1,4 +1,4 @@
-"""Data of the API, checked."""
+"""Parsing and checking the API's data."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a server's answer means."""
+"""Errors and data in the API's envelope."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Times as people write and read them."""
+"""Parsing and formatting times."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Questions over HTTP."""
+"""Requests to a node over HTTP."""
 
 import socket
 import ssl
@@ -119,7 +119,7 @@ def test_an_unknown_host_is_reported(host: str) -> None:
 
 @contextmanager
 def listening(act: Callable[[socket.socket], None]) -> Iterator[NodeAddress]:
-    """Somebody who does something to the first connection, and ends it."""
+    """A server that does something to the first connection and closes it."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
 
         def serve() -> None:

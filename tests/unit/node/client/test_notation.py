@@ -1,4 +1,4 @@
-"""Labels as text."""
+"""Labels in PromQL's notation."""
 
 import pytest
 from hypothesis import example, given

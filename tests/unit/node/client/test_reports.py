@@ -1,4 +1,4 @@
-"""What the commands show."""
+"""Reports of the commands that query a node."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Samples read back by remote read: what is too large is divided, and what can't be read is named."""
+"""Reading samples by remote read: large requests are split, and errors are reported."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A series in one line."""
+"""Plots in one line of text."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The token of a file."""
+"""Reading a token from a file."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What looks at jobs add up to: counters that only rise, how long a job has stood still, and the speed over an hour."""
+"""Accumulated figures of jobs: monotonic counters, stalled jobs, and rates over an hour."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ DONE = JobState.DONE
 
 
 class Looks:
-    """Looks that follow each other, some seconds apart."""
+    """Successive reads, a few seconds apart."""
 
     def __init__(self, *jobs: tuple[BulkJob, JobSummary]) -> None:
         self.seconds = 0.0

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: who may read and change them, and what is answered."""
+"""Jobs over HTTP: permissions and answers."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ READ, ADMIN = "a-token-for-reading-0123", "a-token-for-admins-01234"
 
 
 class Fencing:
-    """A kind of job whose parts only have to be fenced."""
+    """A kind of job whose parts only need to be fenced."""
 
     def __init__(self) -> None:
         self.fenced: list[int] = []

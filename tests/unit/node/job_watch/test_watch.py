@@ -1,4 +1,4 @@
-"""The watch over jobs: few reads, and none that holds up the event loop."""
+"""Watching jobs: few reads, and none that blocks the event loop."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Alert rules: they use what there is, fire when they should and not before, and somebody has written what to do."""
+"""Alert rules: they use existing metrics, fire exactly when they should, and have a runbook."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def rising(step: float = 1) -> str:
 
 
 def durations(name: str, slow: str, **labels: str) -> Sequence[Series]:
-    """A histogram of which 95 in a minute are quick, and the others take from 30 to 60 seconds, as many as `slow`."""
+    """A histogram with 95 fast requests per minute, and `slow` requests of 30 to 60 seconds."""
     return (
         of(name, rising(95), le="1.0", **labels),
         of(name, rising(95), le="30.0", **labels),
@@ -57,7 +57,7 @@ def durations(name: str, slow: str, **labels: str) -> Sequence[Series]:
 
 @dataclass(frozen=True)
 class Case:
-    """What lets an alert fire, and what is near to it and must not."""
+    """Values for which an alert fires, and close ones for which it must not."""
 
     fires: Sequence[Series]
     quiet: Sequence[Sequence[Series]]
@@ -398,7 +398,7 @@ def test_each_alert_has_a_case() -> None:
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What promtool says of all cases. It shows the texts of the alerts that fire, since none is expected as such."""
+    """promtool's output for all cases. It contains the texts of firing alerts, because none are expected."""
     series: list[Series] = []
     expected = []
     for alert, case in CASES.items():

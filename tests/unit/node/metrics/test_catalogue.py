@@ -1,4 +1,4 @@
-"""The catalogue is true: every metric in it is exposed, and none beside it."""
+"""Exactly the metrics of the catalogue are exposed."""
 
 import re
 import subprocess
@@ -33,7 +33,7 @@ def scraped_gateway() -> str:
 
 
 def names_in(scraped: str) -> set[str]:
-    """The names of all samples, as a query would write them."""
+    """The names of all samples, as in queries."""
     return {line.split("{")[0].split(" ")[0] for line in scraped.splitlines() if not line.startswith("#")}
 
 

@@ -1,4 +1,4 @@
-"""The Grafana dashboard: it uses what there is, and needs nothing from elsewhere."""
+"""The Grafana dashboard: it uses existing metrics, and nothing from outside."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def test_legends_name_labels_that_are_there() -> None:
 
 
 def test_expressions_can_be_parsed(tmp_path: Path) -> None:
-    """By promtool, as rules; Grafana fills in the variables."""
+    """Checked by promtool as rules, with Grafana's variables filled in."""
     rules = [
         {"record": f"panel:{place}", "expr": expression.replace("$__rate_interval", "5m")}
         for place, expression in enumerate(EXPRESSIONS)

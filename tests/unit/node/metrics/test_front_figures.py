@@ -1,4 +1,4 @@
-"""What the HTTP front counts: requests, as the server tells of them, and questions to the shards."""
+"""The counters of the HTTP front: requests reported by the server, and requests to the shards."""
 
 import asyncio
 import math
@@ -207,7 +207,7 @@ TWO_KEYS = KeyBytes(np.array([0, 1, 2], dtype=np.int64), np.zeros(2, dtype=np.ui
 
 
 class Answering:
-    """Questions that are all answered in the same way."""
+    """Requests that all get the same answer."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""Watching in the background how far a dataset is stored."""
+"""Reading the readiness of a dataset in the background."""
 
 import threading
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ KEPT = 30 * 24 * HOUR
 
 
 class Opener:
-    """Opens a world's dataset, as often as it is asked to and is allowed to."""
+    """Opens a world's dataset, counts this, and may fail."""
 
     def __init__(self, world: World, *others: World) -> None:
         self.world, self.topic = world, MemoryTopic(world, *others, retention_ms=KEPT)
@@ -91,7 +91,7 @@ def watch(opener: Opener, world: World) -> Iterator[ReadinessWatch]:
 
 
 def manifest_reads(world: World) -> list[Any]:
-    """The first buckets that manifests are read from, from now on."""
+    """Records the first buckets from which manifests are read."""
     firsts: list[Any] = []
     read = world.sqlite.manifest
 
@@ -135,7 +135,7 @@ def test_polls_follow_the_shard_and_read_only_the_rows_they_need(watch: Readines
 
 
 def test_a_poll_gives_the_same_result_as_complete_manifests(tmp_path: Path) -> None:
-    """With buckets of a quarter of an hour, by the end of each of which an hour may become ready, or not."""
+    """With buckets of 15 minutes, an hour only becomes ready with some of them."""
     policy = BucketPolicy(flush_interval=HOUR // 4, retention=5 * HOUR, margin=6 * HOUR, stale_after=HOUR)
     with closing(World(tmp_path, policy=policy, grace=GRACE)) as world:
         world.start()

@@ -1,4 +1,4 @@
-"""What is answered over HTTP about a node: metrics, and whether an hour is ready."""
+"""The routes for metrics and readiness."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -41,7 +41,7 @@ PROMETHEUS = f"{OPENMETRICS};version=1.0.0,{OPENMETRICS};version=0.0.1;q=0.75,te
 def get(
     routes: tuple[Route, ...], path: str, headers: Mapping[str, str] | None = None
 ) -> tuple[int, Mapping[str, str], bytes]:
-    """What a server with these routes answers: code, headers and body."""
+    """The answer of a server with these routes: code, headers and body."""
 
     async def run() -> Reply:
         async with served(routes) as serving:

@@ -1,4 +1,4 @@
-"""A shard's figures as metrics."""
+"""The metric families of shards."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.unit
 
 
 class Told:
-    """What is exposed, to be asked for."""
+    """Looks up exposed values."""
 
     def __init__(self, *statuses: ShardProcessStatus, readiness: ReadinessFigures | None = None) -> None:
         families = node_families(full_state(statuses), 0.5, full_front(), readiness, NOW)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 
 
 class CountedHours:
-    """Tells how often it was asked, as the revision."""
+    """Counts its calls, and returns the count as the revision."""
 
     def __init__(self) -> None:
         self.asked = 0

@@ -1,4 +1,4 @@
-"""`recover run` beside a process that works in the shard's folder."""
+"""`recover run` while another process uses the shard's folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Single records for a worker's reckoning, and the look at the log before a run."""
+"""Sampling records for a worker's estimates, and checking the log before a run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -49,13 +49,13 @@ def test_no_record_after_the_end_is_sampled(sampler: LogSampler) -> None:
 
 
 class Ran:
-    """A runner that only remembers."""
+    """A runner that only records its calls."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
 
     def check(self, job: Job) -> None:
-        """It takes any."""
+        """Accepts any job."""
 
     def run(self, jobs: Sequence[Job], on_progress: Callable[[float], None]) -> Mapping[Job, JobResult]:
         del on_progress

@@ -1,4 +1,4 @@
-"""A worker's process: started when it is wanted, again if it ends too soon, and never left over."""
+"""A worker's process: started when needed, restarted if it ends too early, and never left running."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -117,7 +117,7 @@ def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(
 
 
 def failing(tmp_path: Path, error: StrandlineError) -> Sequence[str]:
-    """A worker that ends with an error, as `strandline recover work` tells of one."""
+    """A worker that ends with an error, printed like one of `strandline recover work`."""
     printed = StringIO()
     JsonOutput(printed, StringIO(), SystemClock(), SecretMask()).error(error)
     (tmp_path / "words").write_text(printed.getvalue())
@@ -125,7 +125,7 @@ def failing(tmp_path: Path, error: StrandlineError) -> Sequence[str]:
 
 
 def ends(service: WorkerProcess, clock: ManualClock) -> None:
-    """Have the next worker started, and end."""
+    """Start the next worker, and wait for its end."""
     service.ensure_worker()
     assert was_started(service)
     ended(service)

@@ -1,4 +1,4 @@
-"""How far a shard's start is, in words."""
+"""Descriptions of the progress of a shard's start."""
 
 from dataclasses import replace
 
