@@ -1,4 +1,4 @@
-"""A gateway with a Kafka that does as it is told, and clients of it over real HTTP."""
+"""A gateway with a controllable fake Kafka, and clients of it over real HTTP."""
 
 import threading
 from collections import defaultdict
@@ -39,8 +39,8 @@ def up(number: int, time: int = 1, value: float = 1.0) -> Series:
 
 
 class FakeProducer:
-    """The twin of Kafka's producer: partitions in memory. Records are there at once, unless `holding`: then batches
-    wait until the test has them delivered, or not.
+    """A fake of Kafka's producer, with partitions in memory. Records are delivered at once, unless `holding`: then
+    batches wait until the test delivers or fails them.
     """
 
     def __init__(self, partitions: int = 4, clock: BrokerClock | None = None) -> None:
@@ -105,7 +105,7 @@ class HeldBatch:
         self.settle(len(self.records), None)
 
     def fail(self, delivered: int = 0) -> None:
-        """Some may be there all the same."""
+        """Fail the batch after `delivered` of its records."""
         self.settle(delivered, NotDelivered("Kafka did not take it: the test says so"))
 
     def settle(self, delivered: int, error: NotDelivered | None) -> None:
@@ -158,7 +158,7 @@ class GatewayOfATest:
             return Answer(response.status, await response.text(), response.headers)
 
     def written(self) -> list[tuple[int, bytes, list[tuple[int, float]]]]:
-        """What is in Kafka: partition, labels, samples."""
+        """The content of Kafka: partition, labels, samples."""
         return decoded(self.producer.log)
 
 
@@ -201,7 +201,7 @@ def decoded(log: Mapping[int, Iterable[bytes]]) -> list[tuple[int, bytes, list[t
 
 @dataclass
 class Deliveries:
-    """What a producer told, batch by batch."""
+    """The delivery reports of a producer, batch by batch."""
 
     told: list[NotDelivered | None] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
