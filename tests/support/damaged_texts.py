@@ -36,7 +36,7 @@ def guarded(data: bytes, *, before: bool = False) -> Bytes:
 
 
 def damaged(data: bytes, chance: random.Random, marks: bytes) -> bytes:
-    """The bytes with a few of them changed, cut out or doubled. Bytes of `marks` are put in more often than others."""
+    """The bytes with some of them changed, removed or duplicated. Bytes of `marks` are inserted more often."""
     text = bytearray(data)
     for _ in range(chance.randrange(1, 8)):
         at, length = chance.randrange(len(text) + 1), chance.randrange(1, 12)

@@ -17,7 +17,7 @@ Row = tuple[int, bytes, tuple[tuple[int, bytes], ...]]
 
 @dataclass
 class Expected:
-    """What decoding a batch should give: rows of (record, labels, samples with the values' bits), and the rest."""
+    """The expected result of decoding a batch: rows of (record, labels, samples with the values' bits), and more."""
 
     rows: list[Row] = field(default_factory=list)
     broken: set[int] = field(default_factory=set)

@@ -1,5 +1,5 @@
-"""Look-ups as `strandline.node.query.lookup_frames` lays them out, and their answers: made and read the slow way, with
-none of the code that does so elsewhere.
+"""Lookups in the format of `strandline.node.query.lookup_frames`, and their answers: an independent, simple encoder and
+decoder.
 """
 
 import json
@@ -15,28 +15,28 @@ from strandline.node.query.answers import Answer, SeriesAnswer, TermsAnswer
 from strandline.node.query.asks import LABEL_NAMES, LABEL_VALUES, SERIES
 
 KINDS = (SERIES, LABEL_NAMES, LABEL_VALUES)
-"""What is asked for, by its number."""
+"""The kinds of lookups, by number."""
 ALWAYS = (1, 0)
 PREFIX = struct.Struct("<4sIQ")
 MAGIC, VERSION = b"SLQ1", 3
 HEAD = struct.Struct("<BqqIH")
-"""Of a look-up, with the length of the label."""
+"""The header of a lookup, with the length of the label."""
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 _WAIT_S = 60.0
 Value = str | tuple[str, ...]
-"""That a label has to have; of several, one."""
+"""The value that a label must have, or several of which it must have one."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """An answer: series as labels, or names or values and how many series have each."""
+    """An answer: series as labels, or names or values with the number of series that have each."""
 
     results: list[dict[str, str]] | list[str]
     counts: list[int] | None = None
 
     @classmethod
     def of(cls, answer: Answer) -> "Found":
-        """What an answer that lacks nothing says."""
+        """The content of an answer, which must have no warnings."""
         assert not answer.warnings
         if isinstance(answer, SeriesAnswer):
             assert not answer.more
@@ -48,7 +48,7 @@ class Found:
 
 @dataclass(frozen=True)
 class LookupQuestion:
-    """One question; each selector is a list of labels with the value or values of each."""
+    """One lookup. Each selector is a list of labels with their value or values."""
 
     kind: str
     selectors: Sequence[Sequence[tuple[str, Value]]]
@@ -63,7 +63,7 @@ class LookupQuestion:
 
     @classmethod
     def of(cls, frame: bytes) -> "LookupQuestion":
-        """What a sound frame asks for."""
+        """Decode a valid frame."""
         kind, fields, ((column, length),), body = _read(frame)
         assert (kind, fields, column) == ("lookup", {}, "|u1")
         assert body[length:] == bytes(-length % 8)
@@ -80,7 +80,7 @@ class LookupQuestion:
 
 
 def framed(packed: bytes) -> bytes:
-    """A frame of the link whose only column is this."""
+    """A frame of the link with only this column."""
     header = b'{"version":3,"kind":"lookup","fields":{},"columns":[["|u1",%d]]}' % len(packed)
     header += b" " * (-len(header) % 8)
     body = packed + bytes(-len(packed) % 8)
@@ -88,7 +88,7 @@ def framed(packed: bytes) -> bytes:
 
 
 def connected(path: Path) -> socket.socket:
-    """A connection to a server of look-ups."""
+    """A connection to a lookup server."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(_WAIT_S)
     connection.connect(str(path))
@@ -96,12 +96,12 @@ def connected(path: Path) -> socket.socket:
 
 
 def asked(connection: socket.socket, question: bytes) -> Found | None:
-    """The answer to a question; None if it was declined. The other side hanging up is a `ConnectionError`."""
+    """The answer to a lookup; None if it was declined. Raises `ConnectionError` if the peer closes the connection."""
     return read_answer(asked_for_frame(connection, question))
 
 
 def asked_for_frame(connection: socket.socket, question: bytes) -> bytes:
-    """The same, as it came."""
+    """The frame of the answer, as received."""
     connection.sendall(question)
     prefix = _received(connection, PREFIX.size)
     _, header, body = PREFIX.unpack(prefix)
@@ -109,7 +109,7 @@ def asked_for_frame(connection: socket.socket, question: bytes) -> bytes:
 
 
 def read_answer(frame: bytes) -> Found | None:
-    """What a sound frame answers."""
+    """Decode a valid answer."""
     kind, fields, columns, body = _read(frame)
     if kind == "declined":
         assert (fields, columns, body) == ({}, [], b"")
@@ -141,7 +141,7 @@ def _read(frame: bytes) -> tuple[str, dict[str, object], list[list[object]], byt
 
 
 def _column(told: list[object], kind: str, body: bytes) -> tuple[tuple[int, ...] | bytes, bytes]:
-    """One column, and what is behind it."""
+    """One column, and the bytes after it."""
     assert told[0] == kind
     length = int(str(told[1]))
     size = length if kind == "|u1" else 8 * length
