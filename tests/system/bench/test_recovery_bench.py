@@ -24,7 +24,8 @@ def test_starts_are_measured_with_the_local_copy_and_without(stack: Stack, tmp_p
     report = measured(RecoveryOptions(1_000, 40, lag_part=False, flush_interval_s=2), stack, tmp_path)
     assert [(one.series, one.local_copy) for one in report.index_starts] == [(1_000, "warm"), (1_000, "cold")]
     for one in report.index_starts:
-        assert 0 < one.start.recovering_index < one.start.seconds
+        # Rounded to milliseconds: a thousand keys may take less.
+        assert 0 <= one.start.recovering_index < one.start.seconds
         assert one.start.process_start > 0
         assert one.start.peak_resident_bytes > 100 << 20, "there is a JVM in it"
     assert not report.lag_starts

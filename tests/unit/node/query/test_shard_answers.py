@@ -85,7 +85,7 @@ def test_a_query_that_ran_out_of_time_while_the_store_hung_names_the_store(store
     at_first_segment(stored, lambda: clock.sleep(31))
     with closing(ShardAnswers(Watched(stored))) as answers, ExitStack() as pending:
         if hangs:
-            pending.enter_context(health.asking())
+            pending.enter_context(health.call())
         with pytest.raises((QueryUnavailable, QueryTimedOut)) as caught:
             answers.answer(ALL_SAMPLES, Cancellation(clock, 30.0))
     assert isinstance(caught.value, QueryUnavailable) is hangs

@@ -62,7 +62,7 @@ class Assembled:
     """Parts in memory, in the place of real ones."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.home = world, SignalledHome()
+        self.world, self.index_storage = world, SignalledHome()
         self.asked: list[tuple[Settings, int]] = []
         self.heap_is_limited = False
 
@@ -78,7 +78,7 @@ class Assembled:
         assert clock.now_ms() > 0
         assert self.heap_is_limited, "before there are threads"
         self.asked.append((settings, shard))
-        yield self.world.parts(self.home)
+        yield self.world.parts(self.index_storage)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ EVERY = frozenset(range(4))
 
 
 def schedule(first_group: int = 0, *, groups: int = 4, spread: int = SPREAD) -> FlushSchedule:
-    return FlushSchedule(groups, spread, first_group, Backoff(least=10, most=1_000))
+    return FlushSchedule(groups, spread, first_group, Backoff(minimum=10, maximum=1_000))
 
 
 def taken(flushes: FlushSchedule, below: int | None = None) -> list[tuple[int, int, int]]:
@@ -161,13 +161,13 @@ def test_below_a_bucket_only_older_ones_come() -> None:
 
 @given(st.integers(0, 40))
 def test_a_wait_doubles_until_its_bound_and_never_passes_it(failures: int) -> None:
-    backoff = Backoff(least=7, most=60_000)
+    backoff = Backoff(minimum=7, maximum=60_000)
     assert backoff.after(failures + 1) == min(60_000, 7 * 2**failures)
 
 
 def test_a_wait_stays_bounded_after_any_number_of_failures() -> None:
-    assert Backoff(least=1_000, most=60_000).after(10**9) == 60_000
-    assert Backoff(least=5, most=5).after(1) == 5
+    assert Backoff(minimum=1_000, maximum=60_000).after(10**9) == 60_000
+    assert Backoff(minimum=5, maximum=5).after(1) == 5
 
 
 ADDED = st.lists(
