@@ -1,1 +1,1 @@
-"""Helpers that several test suites share."""
+"""Helpers that are used by several test suites."""

@@ -1,4 +1,4 @@
-"""Backups of a simulated store: tables that were copied at moments of their own, and worlds that have only those."""
+"""Backups of a simulated store: copies of single tables at different times, and worlds that are restored from them."""
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,13 @@ Tables = Mapping[str, Sequence[tuple[Any, ...]]]
 
 
 def copied(world: World, tables: Sequence[str]) -> Tables:
-    """What some tables hold now."""
+    """The current rows of some tables."""
     with closing(sqlite3.connect(world.options.folder / "store.sqlite")) as connection:
         return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables}  # noqa: S608
 
 
 def restored(world: World, folder: Path, tables: Tables) -> World:
-    """The same world with another store, that has these rows and no others. Its log and its clock are the same ones."""
+    """The same world, log and clock, with a new store that has only these rows."""
     folder.mkdir()
     other = _beside(world, folder)
     with closing(sqlite3.connect(folder / "store.sqlite")) as connection, connection:
@@ -36,21 +36,21 @@ def restored(world: World, folder: Path, tables: Tables) -> World:
 
 
 def restored_file(world: World, folder: Path, backup: Path) -> World:
-    """The same world, with a copy of the store's file in place of its own."""
+    """The same world, with its store's file replaced by a copy."""
     folder.mkdir()
     backup.rename(folder / "store.sqlite")
     return _beside(world, folder)
 
 
 class CountedStore:
-    """A store that does something right after one of its calls, whatever hooks there are around it."""
+    """A store that runs an action right after one of its calls, in addition to other hooks."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._left, self._action = 0, _nothing
 
     def after(self, calls: int, action: Callable[[], None]) -> None:
-        """Do this after so many calls from now on."""
+        """Run the action after this many further calls."""
         self._left, self._action = calls, action
 
     def __getattr__(self, name: str) -> Any:
@@ -67,14 +67,14 @@ class CountedStore:
 
 
 def count_calls(world: World) -> CountedStore:
-    """Count the calls to a world's store, from the next start of its shard on."""
+    """Count the calls to a world's store from the next start of its shard on."""
     counted = CountedStore(world.sqlite)
     world.store = FaultyStore(counted)
     return counted
 
 
 def _nothing() -> None:
-    """Until a test asks for something."""
+    """The default action."""
 
 
 def _beside(world: World, folder: Path) -> World:

@@ -1,4 +1,4 @@
-"""A write buffer beside a model: dictionaries of what must be in it, fed by the same records."""
+"""A write buffer and a model of it: dictionaries of the expected content, fed with the same records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,14 +19,14 @@ PLENTY = 1 << 40
 
 
 def budget(folder: Path, *, memory: int = PLENTY, spill: int = PLENTY) -> MemoryBudget:
-    """A budget with an empty spill folder of its own."""
+    """A budget with its own, empty spill folder."""
     where = SpillFolder(folder / "spill", spill)
     where.clear()
     return MemoryBudget(memory, where)
 
 
 def samples_of(run: SeriesRun) -> Model:
-    """A run as a model; checks on the way all that `SeriesRun` promises."""
+    """A run as a model. Also checks the guarantees of `SeriesRun`."""
     keys = list(zip(run.metric.tolist(), run.key_high.tolist(), run.key_low.tolist(), strict=True))
     assert keys == sorted(set(keys)), "series do not rise, or one comes twice"
     bounds = run.first_sample.tolist()
@@ -49,13 +49,13 @@ def key_columns(keys: Iterable[Key]) -> SeriesKeys:
 
 
 def within(model: Mapping[Key, Mapping[int, int]], first: int, last: int) -> Model:
-    """The samples of a model in a range of times, both ends included."""
+    """The samples of a model in a time range, both ends included."""
     found = {key: {time: bits for time, bits in some.items() if first <= time <= last} for key, some in model.items()}
     return {key: some for key, some in found.items() if some}
 
 
 class FedBuffer:
-    """A write buffer that numbers keys as a shard does, and the model of what it was fed."""
+    """A write buffer that numbers keys as a shard does, and the model of its content."""
 
     def __init__(self, memory: MemoryBudget, *, bucket: int = 7, groups: int = 4, seal_rows: int = 8) -> None:
         self.buffer = WriteBuffer(bucket, groups, memory, seal_rows=seal_rows)
@@ -65,7 +65,7 @@ class FedBuffer:
         self._numbers: dict[Key, int] = {}
 
     def feed(self, record: Record) -> None:
-        """Append a record; the arrays that it came in are overwritten afterwards, as a decoder does."""
+        """Append a record. Overwrites the input arrays afterwards, as a decoder does."""
         new = [key for key in dict.fromkeys(key for key, _ in record) if key is not None and key not in self._numbers]
         if new:
             columns = key_columns(new)
@@ -86,9 +86,9 @@ class FedBuffer:
             series[:], first_sample[:], time[:], bits[:] = 0, 0, -1, 0
 
     def of_group(self, group: int) -> Model:
-        """What the model has of one group."""
+        """The model's content of one group."""
         return {key: samples for key, samples in self.model.items() if key[0] % self.groups == group}
 
     def copied(self) -> Model:
-        """The model as it is now."""
+        """A copy of the model."""
         return {key: dict(samples) for key, samples in self.model.items()}

@@ -1,4 +1,4 @@
-"""What worlds of bulk jobs share: twins of the store and of Kafka, and workers that may crash at any call to either."""
+"""The base of worlds of bulk jobs: in-memory store and Kafka, and workers that may crash at any call to them."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -20,11 +20,11 @@ LIFE = 10 * 86_400_000
 NOW = 1_800_000_000_000
 
 Stalls = Mapping[str, Callable[[], None]]
-"""What happens while a process stands still before a call, by the call's name."""
+"""By the name of a call: what happens while the process is suspended before it."""
 
 
 class Crash(BaseException):
-    """The process is gone: nothing may catch this."""
+    """The process has crashed. No code may catch this."""
 
 
 class Harm(Enum):
@@ -37,14 +37,14 @@ class Harm(Enum):
 
 @dataclass
 class Fault:
-    """Something that happens to a process at one of its calls."""
+    """A fault of a process at one of its calls."""
 
     harm: Harm
     calls_left: int
     is_over: bool = False
 
     def next_call(self) -> Harm | None:
-        """What happens to this call. A process that has crashed makes no more of them."""
+        """The fault of this call. A crashed process makes no further calls."""
         self.calls_left -= 1
         if self.is_over:
             return None if self.harm is Harm.LOST_ANSWER else Harm.CRASH_BEFORE
@@ -55,7 +55,7 @@ class Fault:
 
 
 class Hooked:
-    """Calls of one process to the store or to the brokers, each of which may be its last."""
+    """The calls of one process to the store or to the brokers, each of which may crash it."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Hooked:
         calls: Counter[str],
         stalls: Stalls | None = None,
     ) -> None:
-        """A process stands still before each call that `stalls` names, while what it names happens."""
+        """Before each call that `stalls` names, the process is suspended while the given function runs."""
         self._target, self._fault, self._calls, self._stalls = target, fault, calls, stalls or {}
 
     def __getattr__(self, name: str) -> Any:
@@ -105,37 +105,37 @@ class BulkWorld(ABC):
         """A new worker."""
 
     def work(self, fault: Fault | None = None, steps: int = 1_000) -> bool:
-        """Let a new worker work until nothing is left to do; False if it crashed."""
+        """Run a new worker until there is nothing left to do. False if it crashed."""
         worker = self.worker(fault)
         try:
             for _ in range(steps):
                 if not worker.step():
-                    # A failure that passes is waited for.
+                    # Wait after a retryable failure.
                     self.clock.sleep(120)
                     if not worker.step():
                         break
         except Crash:
             return False
         except StoreUnavailable:
-            # As `run_until_done` does.
+            # Like `run_until_done`.
             return self.work()
         finally:
             self.dead.add(f"worker-{self._workers - 1}")
         return True
 
     def new_name(self) -> str:
-        """That of the next worker."""
+        """The name of the next worker."""
         self._workers += 1
         return f"worker-{self._workers - 1}"
 
     def store(self, fault: Fault | None, stalls: Stalls | None = None) -> Store:
-        """The store as one process reaches it."""
+        """The store as one process accesses it."""
         return cast("Store", Hooked(MemoryStore(self.server), fault, self.calls, stalls))
 
     def transactions(self, fault: Fault | None, stalls: Stalls | None = None) -> MemoryTransactions:
-        """The brokers as one process reaches them."""
+        """The brokers as one process accesses them."""
         return cast("MemoryTransactions", Hooked(MemoryTransactions(self.cluster), fault, self.calls, stalls))
 
     def board_of(self, store: Store, clock: ManualClock) -> BulkBoard:
-        """The jobs as one worker sees them."""
+        """The job board of one worker."""
         return BulkBoard(store, DATASET, clock, self.policy, lambda other: other in self.dead)

@@ -1,4 +1,4 @@
-"""Shards that keep results of range queries, beside the same shards without."""
+"""Shards with a result cache, compared with the same shards without one."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -27,7 +27,7 @@ STEP = 5 * MINUTE
 
 
 class Compared:
-    """A node whose shards keep results, and the same one without."""
+    """A node whose shards have a result cache, and the same node without."""
 
     def __init__(self, node: NodeWorld, plain: ShardQueries, answers: list[ShardAnswers]) -> None:
         self.node, self.plain, self.answers = node, plain, answers
@@ -43,8 +43,8 @@ class Compared:
         )
 
     def kept(self, text: str, times: QueryTimes) -> tuple[int, int, int]:
-        """How many fragments of a query are taken whole, in part, and not at all from what was kept; its result is
-        checked.
+        """How many fragments of a query are answered by the cache completely, partly, and not at all. Also checks the
+        result.
         """
         before = self.figures
         self.check(text, times)
@@ -99,6 +99,6 @@ def compared(folder: Path, shards: int, **changes: Any) -> Iterator[Compared]:
 
 
 def ending(now: int, *, steps: int = 12, step: int = STEP) -> QueryTimes:
-    """A range up to the newest multiple of the step."""
+    """A range that ends at the newest multiple of the step."""
     end = now // step * step
     return QueryTimes(end - steps * step, end, step)

@@ -1,4 +1,4 @@
-"""Real traffic: remote-write bodies as a Prometheus sent them."""
+"""Captured traffic: remote-write bodies from a real Prometheus."""
 
 import struct
 from pathlib import Path
@@ -7,7 +7,7 @@ FILE = Path(__file__).parents[1] / "data" / "prometheus-remote-write-1.bin"
 
 
 def captured_bodies() -> list[bytes]:
-    """Every body of the capture, compressed as it came."""
+    """All captured bodies, compressed as they were received."""
     data = FILE.read_bytes()
     bodies, position = [], 0
     while position < len(data):

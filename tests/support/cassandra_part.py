@@ -1,7 +1,7 @@
-"""Cassandra's part: a row that only its owner can write.
+"""A minimal model of fencing in Cassandra: a row that only its owner can write.
 
-It is the manifest's rule in small. A static column of the partition holds the owner's epoch, every write is a batch
-that is conditional on it, and whoever takes the partition raises it. From then on the former owner's writes do nothing.
+It is the manifest's rule in small. A static column of the partition has the owner's epoch, every write is a batch that
+is conditional on it, and taking the partition raises it. After that, writes of the former owner have no effect.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from cassandra.cluster import Session
 
 @dataclass(frozen=True, slots=True)
 class FencingSeen:
-    """What came of the owner's write, and of the former owner's; and the row that is there in the end."""
+    """The results of the owner's write and of the former owner's write, and the final row."""
 
     owner_applied: bool
     former_owner_applied: bool

@@ -1,4 +1,4 @@
-"""A real Cassandra for tests of the store: connected to, and made to lose answers."""
+"""A real Cassandra for tests of the store, with a session that can lose answers."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ COPIES = {"datacenter1": 1}
 
 
 def connection_to(stack: Stack | Servers, keyspace: str, *, request_timeout: float = 20.0) -> CassandraConnection:
-    """How to get into a stack's Cassandra."""
+    """How to connect to a stack's Cassandra."""
     return CassandraConnection(
         contact_points=((stack.cassandra_host, stack.cassandra_port),),
         port=stack.cassandra_port,
@@ -38,7 +38,7 @@ def connection_to(stack: Stack | Servers, keyspace: str, *, request_timeout: flo
 
 
 def open_stores(connection: CassandraConnection) -> Iterator[OpenedStore]:
-    """Stores of one keyspace, for a fixture. Rows expire by the servers' clock, so only the real one will do."""
+    """Stores of one keyspace, for a fixture. Rows expire by the servers' clock, so tests must use the real clock."""
     clock = SystemClock()
     with ExitStack() as opened:
 
@@ -49,13 +49,13 @@ def open_stores(connection: CassandraConnection) -> Iterator[OpenedStore]:
 
 
 def nothing() -> None:
-    """What happens between two calls, if nothing does."""
+    """The default action between two calls."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A request that its sender gets no answer to: `error` instead. It was `applied` or not, and `then` something else
-    happened before the sender could do anything about it.
+    """A request whose sender gets `error` instead of an answer. The request was `applied` or not, and `then` runs
+    before the sender can react.
     """
 
     applied: bool
@@ -64,7 +64,7 @@ class Lost:
 
 
 class LossySession:
-    """A session between a store and the driver, that loses what it is told to lose, and counts."""
+    """A session between a store and the driver that loses the configured answers, and counts requests."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -83,15 +83,17 @@ class LossySession:
         return getattr(self._session, name)
 
     def lose(self, beginning: str, *losses: Lost) -> None:
-        """Lose the next requests that begin with some words; a batch begins as its first statement does."""
+        """Lose the answers to the next requests that begin with this text. A batch is identified by its first
+        statement.
+        """
         self._lost += [(beginning, loss) for loss in losses]
 
     def meanwhile(self, beginning: str, *actions: Callable[[], object]) -> None:
-        """Let something happen before each of the next requests that begin with some words; nothing is lost by it."""
+        """Run an action before each of the next requests that begin with this text, without losing anything."""
         self._meanwhile += [(beginning, action) for action in actions]
 
     def count(self, beginning: str) -> int:
-        """How many requests were sent that begin with some words, lost ones included."""
+        """The number of sent requests that begin with this text, including lost ones."""
         return sum(text.startswith(beginning) for text in self.sent)
 
     def execute(self, statement: Any, *rest: Any, **options: Any) -> Any:
@@ -132,7 +134,7 @@ class LossySession:
 
 
 def _taken(prepared: list[tuple[str, T]], text: str) -> T | None:
-    """The first of what was prepared for a request, which is gone from there then."""
+    """Remove and return the first prepared item for a request."""
     for place, (beginning, value) in enumerate(prepared):
         if text.startswith(beginning):
             del prepared[place]
@@ -141,7 +143,7 @@ def _taken(prepared: list[tuple[str, T]], text: str) -> T | None:
 
 
 class _Failed:
-    """A request that failed before it was begun."""
+    """A request that failed before it was started."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -160,7 +162,9 @@ def open_lossy(
     retry_policy: RetryPolicy | None = None,
     losses: Mapping[str, Sequence[Lost]] | None = None,
 ) -> tuple[CassandraStore, LossySession]:
-    """A store whose requests can be lost, and where to lose them. Some may be lost while it is opened."""
+    """A store with lossy requests, and the session to configure them. Requests can also be lost while the store is
+    opened.
+    """
     session = LossySession(connect(connection, require_keyspace=False))
     for beginning, lost in (losses or {}).items():
         session.lose(beginning, *lost)

@@ -9,7 +9,7 @@ STORE_PASSWORD = "keystore-password"
 
 @dataclass(frozen=True)
 class Certificates:
-    """Files of one authority, in PEM; `server_store` is the server's key and certificate as PKCS #12."""
+    """The PEM files of one authority. `server_store` has the server's key and certificate as PKCS #12."""
 
     ca: Path
     server_bundle: Path
@@ -19,7 +19,7 @@ class Certificates:
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """A new authority in `folder`, with what it signed."""
+    """Create an authority in `folder`, and the certificates that it signs."""
     folder.mkdir()
     ca_key, ca = folder / "ca.key", folder / "ca.pem"
     openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test authority",
@@ -45,6 +45,6 @@ def _signed(folder: Path, name: str, ca: Path, ca_key: Path, extension: str) -> 
 
 
 def openssl(*arguments: str | Path) -> None:
-    """Run openssl; its complaint is in the error if it fails."""
+    """Run openssl. Its output is in the error if it fails."""
     done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""A real Chromium, that of the machine, without a window."""
+"""The machine's Chromium, headless."""
 
 import shutil
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ DISABLED_FEATURES = (
     "WebUIOmniboxAimPopup",
     "WebUIOmniboxPopup",
 )
-# As root Chromium wants no sandbox; most of the rest keeps it from calling home.
+# Chromium has no sandbox when run as root. Most other options prevent it from contacting other servers.
 FLAGS = [
     f"--disable-features={','.join(DISABLED_FEATURES)}",
     "--no-sandbox",
@@ -38,7 +38,7 @@ FLAGS = [
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """One that runs, until it is left."""
+    """A running browser, which is closed when the context ends."""
     executable = shutil.which("chromium")
     assert executable, "chromium is missing: `make setup-test` installs it"
     with sync_playwright() as playwright:

@@ -1,4 +1,4 @@
-"""A world in which every machine has a clock of its own: the node, the store's server and the brokers."""
+"""A world in which every machine has its own clock: the node, the store's server and the brokers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from support.shard_world import METRICS, START, World
 
 
 class SkewedClock(ManualClock):
-    """Wall time is off by `offset`; monotonic time goes on."""
+    """The wall clock is off by `offset`; the monotonic clock is right."""
 
     offset = 0
 
@@ -17,7 +17,7 @@ class SkewedClock(ManualClock):
         return super().now_ms() + self.offset
 
     def true_ms(self) -> int:
-        """What a right clock shows."""
+        """The time of a correct clock."""
         return super().now_ms()
 
 
@@ -46,26 +46,26 @@ class ClocksWorld(World):
 
     @property
     def true_ms(self) -> int:
-        """What a right clock shows."""
+        """The time of a correct clock."""
         return self.node_clock.true_ms()
 
     def set_node_ahead(self, milliseconds: int) -> None:
-        """Let the node's clock be wrong."""
+        """Make the node's clock wrong."""
         self.node_clock.offset = milliseconds
 
     def set_store_ahead(self, milliseconds: int) -> None:
-        """Let the clock of the store's server be wrong."""
+        """Make the clock of the store's server wrong."""
         self.server_clock.offset = milliseconds
 
     def scrape(self, name: str = "a", value: float = 1.0) -> None:
-        """A sample of each metric, now, in one record."""
+        """Produce one record with a sample of each metric, with the current time."""
         time = self.true_ms
-        # `late` counts back from the node's clock.
+        # `late` is relative to the node's clock.
         late = self.clock.now_ms() - (time + self.brokers_ahead)
         self.produce(*((metric, name, time, value) for metric in METRICS), late=late)
 
     def live_through(self, minutes: int, every: int = 10) -> None:
-        """Let time pass, with a scrape every so many minutes and a shard that keeps up."""
+        """Let time pass, with a scrape at each interval, and a shard that keeps up."""
         for _ in range(0, minutes, every):
             self.pass_time(every * 60_000)
             self.scrape()

@@ -1,4 +1,4 @@
-"""A dataset's topic, as its readers see it: what has been committed, by the headers of bulk jobs."""
+"""A dataset's topic as its readers see it: what has been committed, by the headers of bulk jobs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from support.part_logs import committed_records
 
 @dataclass(frozen=True)
 class JobSamples:
-    """What a job has in the topic, doubles included. `chunks` counts the samples of each part and chunk."""
+    """A job's samples in the topic, including duplicates. `chunks` counts the samples of each part and chunk."""
 
     records: int
     times: npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ class JobSamples:
 
 
 class CommittedTopic:
-    """A topic of brokers at `client`."""
+    """A topic of the brokers that `client` names."""
 
     def __init__(self, client: Mapping[str, str], name: str, partitions: int) -> None:
         self.client, self.name = dict(client), name
@@ -39,13 +39,13 @@ class CommittedTopic:
         return self._partitions
 
     def ends(self) -> int:
-        """The sum of the partitions' ends, open transactions included."""
+        """The sum of the ends of all partitions, including open transactions."""
         places = [TopicPartition(self.name, number) for number in range(self._partitions)]
         asked = self.admin.list_offsets({place: OffsetSpec.latest() for place in places})
         return sum(asked[place].result(60).offset for place in places)
 
     def samples_of(self, job: str | None) -> JobSamples:
-        """The samples of a job; None: those that came through a gateway."""
+        """The samples of a job; with None, those written through a gateway."""
         found: dict[tuple[int, int], list[bytes]] = {}
         for _, value, headers in committed_records(self):
             named = headers.get(JOB_HEADER)

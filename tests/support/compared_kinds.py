@@ -1,4 +1,4 @@
-"""Replay jobs, bulk jobs and parts of them, for tests of what holds for all rows that only compare-and-sets change."""
+"""Replay jobs, bulk jobs and their parts, for tests of the guarantees for rows that only change by compare-and-set."""
 
 import uuid
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ R = TypeVar("R", bound=ComparedRow)
 
 
 def bulk_job(dataset: str, number: int, *, life: int = LASTING, plan_hash: str = "hash-1") -> BulkJob:
-    """A job that was just planned."""
+    """A newly planned job."""
     return BulkJob(
         dataset, f"job-{number:06}", "import", '{"uri": "a"}', plan_hash, 3, life, created_at=1_700_000_000_000
     )
@@ -32,7 +32,7 @@ def fresh_dataset() -> str:
 
 
 class Kind(ABC, Generic[R]):
-    """Rows of one table, and the calls of a store for them."""
+    """The rows of one table, and the store's calls for them."""
 
     table: str
 
@@ -42,15 +42,15 @@ class Kind(ABC, Generic[R]):
 
     @abstractmethod
     def beside(self, row: R, number: int) -> R:
-        """Another one of its partition; those with higher numbers come later."""
+        """Another row of the same partition; rows with higher numbers come later."""
 
     @abstractmethod
     def other(self, row: R, number: int = 2) -> R:
-        """Another one for its place, which is not equal to it."""
+        """A different row with the same key."""
 
     @abstractmethod
     def changed(self, row: R, by: str) -> R:
-        """What a row becomes by a change."""
+        """The row after a change."""
 
     @abstractmethod
     def read(self, store: Store, row: R) -> Sequence[R]:

@@ -1,4 +1,4 @@
-"""Inputs beside memory that must not be read, and damage by a seed."""
+"""Inputs next to memory that must not be read, and random damage from a seed."""
 
 import ctypes
 import mmap
@@ -23,7 +23,7 @@ def array(data: bytes) -> Bytes:
 
 
 def guarded(data: bytes, *, before: bool = False) -> Bytes:
-    """The bytes so that they end where memory begins which may not be read, or begin where such memory ends."""
+    """A copy of the bytes that ends directly before, or begins directly after, memory that must not be read."""
     page = mmap.PAGESIZE
     size = max(1, -(-len(data) // page)) * page
     memory = np.frombuffer(mmap.mmap(-1, size + 2 * page), dtype=np.uint8)
@@ -36,7 +36,7 @@ def guarded(data: bytes, *, before: bool = False) -> Bytes:
 
 
 def damaged(data: bytes, chance: random.Random, marks: bytes) -> bytes:
-    """The bytes with a few of them changed, cut out or doubled. Bytes of `marks` are put in more often than others."""
+    """The bytes with some of them changed, removed or duplicated. Bytes of `marks` are inserted more often."""
     text = bytearray(data)
     for _ in range(chance.randrange(1, 8)):
         at, length = chance.randrange(len(text) + 1), chance.randrange(1, 12)
@@ -58,7 +58,7 @@ def damaged(data: bytes, chance: random.Random, marks: bytes) -> bytes:
 
 
 def pieces(data: bytes, chance: random.Random) -> list[bytes]:
-    """The same bytes, cut behind some of the newlines."""
+    """The same bytes, split after some of the newlines."""
     found: list[bytes] = []
     for line in lines_of(data):
         if found and chance.random() < 0.6:
@@ -69,13 +69,13 @@ def pieces(data: bytes, chance: random.Random) -> list[bytes]:
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """The lines with their newlines; nothing but a newline ends one."""
+    """The lines, including their newlines. Only a newline ends a line."""
     lines = data.split(b"\n")
     return [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def check_pieces(parse: Parse, data: bytes, offset: int, chance: random.Random) -> None:
-    """Check that an input gives the same as its pieces do, one behind the other."""
+    """Check that parsing an input gives the same as parsing its pieces one after the other."""
     whole = parse(array(data), offset)
     samples: list[FlatSample] = []
     records = nulls = 0

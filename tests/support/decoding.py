@@ -1,4 +1,4 @@
-"""Decoding as it should be, said plainly: one series after the other, on the official implementation's messages."""
+"""A plain reference for decoding: one series after the other, with the official implementation's messages."""
 
 import struct
 from collections import Counter
@@ -17,7 +17,7 @@ Row = tuple[int, bytes, tuple[tuple[int, bytes], ...]]
 
 @dataclass
 class Expected:
-    """What decoding a batch should give: rows of (record, labels, samples with the values' bits), and the rest."""
+    """The expected result of decoding a batch: rows of (record, labels, samples with the values' bits), and more."""
 
     rows: list[Row] = field(default_factory=list)
     broken: set[int] = field(default_factory=set)
@@ -51,7 +51,7 @@ def expected(messages: list[bytes], limits: Limits) -> Expected:
 
 
 def judge(labels: list[tuple[bytes, bytes]], limits: Limits) -> Verdict:
-    """Whether these labels can be a part key; the first reason against it, in the message's order."""
+    """The verdict on labels as a part key: the first reason to reject them, in the message's order."""
     seen: set[bytes] = set()
     names_length = 0
     for name, value in labels:
@@ -77,11 +77,11 @@ def judge(labels: list[tuple[bytes, bytes]], limits: Limits) -> Verdict:
 
 
 def canonical(labels: list[tuple[bytes, bytes]]) -> bytes:
-    """The bytes of the canonical form: what a client sends that sorts its labels and leaves out empty ones."""
+    """The canonical form: what a client sends that sorts its labels and leaves out empty ones."""
     kept = sorted((name.decode(), value.decode()) for name, value in labels if value)
     kept.sort(key=lambda label: label[0].encode())
     request = encode_request([Series(kept, [])])
-    # Without the tag and length of the one series in it.
+    # Without the tag and length of its only series.
     end_of_length = next(position for position in range(1, len(request)) if request[position] < 0x80)
     return request[end_of_length + 1 :]
 
@@ -98,7 +98,7 @@ def rows_of(columns: Columns) -> list[Row]:
 
 
 def compare(columns: Columns, messages: list[bytes], limits: Limits) -> None:
-    """Assert that columns are what decoding these messages should give."""
+    """Assert that columns are the expected result for these messages."""
     wanted = expected(messages, limits)
     assert {fault.record for fault in columns.faults} == wanted.broken
     assert rows_of(columns) == wanted.rows

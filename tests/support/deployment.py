@@ -1,5 +1,5 @@
-"""A dataset on a real stack: a topic whose records have the times that a test gives them, settings, and all that was
-produced.
+"""A dataset on a real stack: a topic whose records have times that the test chooses, settings, and the produced
+samples.
 """
 
 import json
@@ -28,7 +28,7 @@ from support.cassandra_store import COPIES, connection_to
 from support.own_cassandra import Servers
 
 HOUR = 3_600_000
-# Longer than any test takes from here to its last look at what is stored.
+# Longer than any test takes from here to its last check of the stored data.
 _LEFT_OF_THE_HOUR = 150_000
 GROUPS = 4
 PRODUCERS_TIMES = {
@@ -41,8 +41,8 @@ Sample = tuple[int, int, float]
 
 
 class Deployment:
-    """One dataset of some partitions. Record times are the producer's, unless `topic` says otherwise: the past can be
-    written in a second.
+    """One dataset of some partitions. Record times are the producer's, unless `topic` says otherwise, so that the past
+    can be written in a second.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Deployment:
                 "data_dir": str(folder / "data"),
                 "java_heap": "128m",
                 "lucene_buffer": "16m",
-                # A bucket is stored at once, whatever the minute of the hour.
+                # A bucket is stored at once, at any minute of the hour.
                 "flush_spread": 0,
             },
             "spark": {"master": "local[2]"},
@@ -103,14 +103,14 @@ class Deployment:
         return ShardId(self.name, number)
 
     def reopen_store(self) -> None:
-        """Connect to the store again: one that was lost may be another one by now."""
+        """Connect to the store again, which may be a new one if the old one was lost."""
         self.store = open_cassandra_store(self._connection, SystemClock(), copies=COPIES)
 
     def start(self, number: int = 0, *extra: str) -> ShardProcess:
         return ShardProcess(number, self.settings, self.folder, SystemClock(), extra)
 
     def produce(self, partition: int, time: int, series: Sequence[int]) -> None:
-        """A record with this time, and a sample of each of these series with the same."""
+        """Produce a record with this time, and a sample of each of these series with the same time."""
         samples = {(number, time): float(time % 100_000 + number) for number in series}
         self.produced[partition] |= samples
         self.put(
@@ -133,15 +133,16 @@ class Deployment:
         assert self._producer.flush(60) == 0
 
     def produce_hours(self, hours: int, *, records: int, series: int, partition: int = 0) -> None:
-        """So many whole hours up to this one, each with so many records of all series."""
+        """Produce this many complete hours before the current one, each with this many records of all series."""
         first = self.this_hour - hours * HOUR
         for number in range(hours * records):
             self.produce(partition, first + number * HOUR // records, range(series))
         self.flush()
 
     def command(self, *arguments: str, timeout: float = 240) -> tuple[int, Any]:
-        """Run `strandline` with these settings and `--output json`: its exit code, and what it printed. In a process of
-        its own: some commands start a JVM, of which a process has one, with the options that it was started with.
+        """Run `strandline` with these settings and `--output json`. Returns the exit code and what it printed. In a
+        separate process: some commands start a JVM, of which a process can have only one, with the options of its
+        start.
         """
         script = Path(sys.executable).with_name("strandline")
         ended = subprocess.run(
@@ -170,7 +171,7 @@ class Deployment:
                 yield from zip(run.time.tolist(), run.value.tolist(), strict=True)
 
     def check_stored(self, number: int = 0, *, before: int | None = None) -> None:
-        """Every sample that was produced (before a time) is stored, once."""
+        """Assert that every sample that was produced (before a time) is stored exactly once."""
         expected = [
             (time, value) for (_, time), value in self.produced[number].items() if before is None or time < before
         ]
@@ -178,8 +179,8 @@ class Deployment:
 
 
 def _hour_with_time_left() -> int:
-    """The hour that it is now. Near its end the next one is waited for: with the hour its bucket ends, and what a test
-    takes for records behind the last whole bucket would be stored.
+    """The current hour. Near its end, wait for the next one: the bucket ends with the hour, and records that the test
+    expects to be after the last complete bucket would be stored.
     """
     clock = SystemClock()
 

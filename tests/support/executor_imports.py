@@ -34,10 +34,10 @@ from support.part_logs import HookedTransactions, committed_records, samples_by_
 
 CLOCK = SystemClock()
 MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit": "ms"}, "labels": ["host"]}
-# Eight parts of some five chunks each.
+# Eight parts of about five chunks each.
 OPTIONS = ImportOptions(Format.CSV, MAPPING, part_bytes=60_000, chunk_bytes=12_000, max_record=200)
 ROWS, BAD_EVERY = 20_000, 1_000
-# Fixed, so that every process that runs tests imports the same file.
+# Constant, so that every test process imports the same file.
 FIRST_MS = 1_790_000_000_000
 LIFE = 10 * 86_400_000
 GRANT_S = 2.0
@@ -45,8 +45,8 @@ GRANT_S = 2.0
 
 @dataclass(frozen=True)
 class DeadlyImports:
-    """Opens imports. The first process of all that commits a second chunk writes its number into a file instead, and
-    waits for its end within the open transaction.
+    """Opens imports. The first process that commits a second chunk writes its pid into a file instead, and waits within
+    the open transaction to be killed.
     """
 
     kafka: Mapping[str, str | int]
@@ -80,7 +80,7 @@ class DeadlyImports:
 
 @dataclass(frozen=True, order=True)
 class LandedRecord:
-    """A record of a chunk that readers see. Its digest is that of its bytes."""
+    """A record of a chunk that readers see, with the digest of its bytes."""
 
     partition: int
     digest: int
@@ -107,17 +107,17 @@ class Imports:
         return job
 
     def worker(self, runner: SparkPartRunner | None = None, stop: Callable[[], bool] = lambda: False) -> BulkWorker:
-        """A worker that runs parts there, or in this process."""
+        """A worker that runs parts with this runner, or in this process."""
         kinds = {IMPORT: self.opener(CLOCK)}
         return BulkWorker(self.board, kinds, CLOCK, "driver", WorkerRules(poll_s=0.2), runner=runner, stop=stop)
 
     def rows(self, name: str) -> list[BulkPart]:
-        """What the parts of a job have left in the store, but for its name and who had them."""
+        """The rows of a job's parts, without the job's name and the workers."""
         parts = self.board.parts(self.board.job(name))
         return [replace(part, job="", worker="", renewals=0) for part in parts]
 
     def landed(self, name: str) -> dict[tuple[int, int], list[LandedRecord]]:
-        """The records of each part and chunk of a job that readers see."""
+        """The visible records of each part and chunk of a job."""
         found: dict[tuple[int, int], list[LandedRecord]] = {}
         for partition, value, headers in committed_records(self.topic):
             if headers[JOB_HEADER] == name.encode():
@@ -126,12 +126,12 @@ class Imports:
         return {chunk: sorted(records) for chunk, records in sorted(found.items())}
 
     def samples(self, name: str) -> dict[tuple[int, int], int]:
-        """How many samples of each part and chunk of a job readers see."""
+        """The number of visible samples of each part and chunk of a job."""
         found = samples_by_chunk(committed_records(self.topic))
         return {(part, chunk): samples for (job, part, chunk), samples in sorted(found.items()) if job == name}
 
     def check_same(self, name: str, other: str) -> None:
-        """Two jobs that are done have left the same parts, counts, reports, and records in the topic."""
+        """Assert that two done jobs have the same parts, counts, reports, and records in the topic."""
         one, two = self.board.job(name), self.board.job(other)
         assert (one.state, one.reason) == (two.state, two.reason) == (BulkJobState.DONE, "")
         assert one.report == two.report
@@ -143,13 +143,13 @@ class Imports:
 
 @contextmanager
 def imports_into(bootstrap: str, folder: Path) -> Iterator[Imports]:
-    """Imports into a topic of their own."""
+    """Imports into their own topic."""
     with closing(open_sqlite_store(folder / "jobs.sqlite", CLOCK)) as store:
         yield Imports(bootstrap, BulkBoard(store, "metrics", CLOCK), folder)
 
 
 @contextmanager
 def executors_of(context: SparkContext, opener: KindOpener) -> Iterator[SparkPartRunner]:
-    """Runs parts on a session's executors."""
+    """A runner of parts on a session's executors."""
     with PartListener(LOOPBACK) as listener:
         yield SparkPartRunner(SparkLauncher(context), listener, {IMPORT: opener}, CLOCK, grant_s=GRANT_S)

@@ -1,4 +1,4 @@
-"""Exports over twins of the store, into a folder, with workers that may crash at any call to either."""
+"""Exports from in-memory stores into a folder, with workers that may crash at any call."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ class ExportWorld:
         return ExportOptions(str(self.folder / "out"), selector, START, START + days * DAY, part_samples)
 
     def now(self, *not_ready: int) -> StoredState:
-        """The dataset as it is stored now."""
+        """The current state of the dataset."""
         return StoredState(DATASET, GROUPS, self.stored.manifests(), frozenset(not_ready), self.clock.now_ms())
 
     def plan(self, options: ExportOptions | None = None) -> ExportPlan:
@@ -77,12 +77,12 @@ class ExportWorld:
         return BulkWorker(board, {EXPORT: ExportKind(lambda: store, self.clock, open_target)}, self.clock, name)
 
     def work(self, fault: Fault | None = None) -> bool:
-        """Let a new worker work until nothing is left to do; False if it crashed."""
+        """Run a new worker until there is nothing left to do. False if it crashed."""
         worker = self.worker(fault)
         try:
             while worker.step():
                 pass
-            # A failure that passes is waited for.
+            # Wait after a retryable failure.
             self.clock.sleep(120)
             while worker.step():
                 pass
@@ -95,13 +95,13 @@ class ExportWorld:
         return True
 
     def export(self, options: ExportOptions | None = None) -> list[DayAction]:
-        """Plan an export and do it; what became of each day."""
+        """Plan and run an export. Returns the outcome of each day."""
         plan = self.plan(options)
         assert self.work()
         return [day.choice for day in plan.days]
 
     def manifest(self, day: int = 0) -> DayManifest | None:
-        """That of a day, counted from the first."""
+        """The manifest of a day, counted from the first."""
         path = self.day_folder(day) / NAME
         return DayManifest.from_json(path.read_bytes(), str(path)) if path.exists() else None
 
@@ -110,13 +110,13 @@ class ExportWorld:
         return self.folder / "out" / f"day={date}"
 
     def visible(self, day: int = 0) -> list[tuple[Series, int, float]] | None:
-        """The samples that a day's manifest makes count, file by file; None without a manifest."""
+        """The samples in the files of a day's manifest, file by file; None without a manifest."""
         manifest = self.manifest(day)
         if manifest is None:
             return None
         found: list[tuple[Series, int, float]] = []
         for file in manifest.files:
-            # Not the folder: a file's own columns only.
+            # Only the file's own columns, not those of the folder's name.
             table = pq.ParquetFile(self.day_folder(day) / file.name).read()
             assert table.num_rows == file.rows
             found += rows_of_table(table)

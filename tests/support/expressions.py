@@ -1,4 +1,4 @@
-"""Regular expressions in two spellings, RE2's and Python's, that mean the same: a model for what RE2 matches."""
+"""Pairs of equivalent regular expressions in RE2's and Python's syntax: a model for what RE2 matches."""
 
 import re
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from itertools import product
 from hypothesis import strategies as st
 
 _LETTERS = "aAb.\n"
-# Every text of up to three letters, so that expressions over the same letters find and miss.
+# All texts of up to three letters, so that expressions over the same letters match some and not others.
 ASCII_TEXTS = ["".join(letters) for length in range(4) for letters in product(_LETTERS, repeat=length)]
 UNICODE_TEXTS = ["".join(letters) for length in range(3) for letters in product("aAé€😀\n", repeat=length)]
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One expression in both spellings."""
+    """One expression in both syntaxes."""
 
     re2: str
     python: str
 
     def matches(self, text: str) -> bool:
-        """Whether it matches all of a text, by Python's lights."""
+        """Whether it matches a complete text, according to Python."""
         return re.fullmatch(self.python, text, re.DOTALL) is not None
 
 
@@ -35,7 +35,7 @@ _TEXTS = [
     Expression(r"\x{62}", "b"),
 ]
 _CLASSES = _same(".", ".*", ".+", "[ab]", "[^a]", "[a-b.]", r"[\.b]", r"\w", r"\d")
-# Python's $ matches before a last line feed too.
+# Python's $ also matches before a final newline.
 _ANCHORS = [
     Expression("^", r"\A"),
     Expression("$", r"\Z"),

@@ -1,4 +1,4 @@
-"""A server in place of a node: it notes what it is asked, and answers as it is told."""
+"""A server in place of a node: records its requests, and returns configured answers."""
 
 import json
 import ssl
@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 class FakeNode(ThreadingHTTPServer):
-    """Answers each path with what `answers` has for it: a status, a type and a body."""
+    """Answers each path with the entry of `answers`: a status, a content type and a body."""
 
     daemon_threads = True
 
@@ -37,7 +37,7 @@ class FakeNode(ThreadingHTTPServer):
         self.answers[path] = (status, "application/json", json.dumps(body).encode())
 
     def handle_error(self, *_: object) -> None:
-        """A client that does not trust us is no news."""
+        """Errors are not printed: clients that don't trust our certificate are expected."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -52,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(self.rfile.read(int(self.headers["Content-Length"])).decode("ascii"))
 
     def log_message(self, *_: object) -> None:
-        """Nobody wants to know."""
+        """Requests are not logged."""
 
     def _answer(self, parameters: str) -> None:
         node, path = self.server, urlsplit(self.path).path
@@ -69,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def fake_node(tls: ssl.SSLContext | None = None) -> Iterator[FakeNode]:
-    """One that runs."""
+    """A running server."""
     with FakeNode() as node:
         if tls is not None:
             node.socket = tls.wrap_socket(node.socket, server_side=True, do_handshake_on_connect=False)

@@ -1,4 +1,4 @@
-"""A node's queries over series given in plain Python: for tests of everything that stands in front of them."""
+"""A node's queries over series given in plain Python, for tests of the layers above them."""
 
 import asyncio
 import re
@@ -45,10 +45,11 @@ Samples = Sequence[tuple[int, float]]
 class FakeQueries:
     """`NodeQueries` over series: labels, and samples as (milliseconds, value) in rising order of their times.
 
-    `asked` has every request, `fragments` the evaluated fragments, and `timeouts` the seconds that each had.
-    `warnings` go with every answer. `failure` is raised instead of any answer. With `held`, a question waits until it
-    is given up, and `given_up` tells when it was. An answer takes `size` bytes of memory. With a `version`, lists may
-    be kept, and `answered_from_kept` are those that were not asked for again. PromQL is evaluated over `shards` shards.
+    `asked` has every request, `fragments` the evaluated fragments, and `timeouts` the timeout of each request in
+    seconds. `warnings` are added to every answer. `failure` is raised instead of any answer. With `held`, a request
+    waits until it is cancelled, and `given_up` is set then. An answer takes `size` bytes of memory. With a `version`,
+    lists may be cached, and `answered_from_kept` has those that were answered from the cache. PromQL is evaluated over
+    `shards` shards.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Which files of tests run first: those that take longest, so that the processes of a run end together.
+"""The order of test files: the slowest first, so that the processes of a run end at about the same time.
 
-`tests/file_times.json` holds the seconds of each file that took longer than one, as `pytest --record-file-times` has
+`tests/file_times.json` has the seconds of each file that took longer than one, as `pytest --record-file-times` has
 measured them. Files that are not in it come last, in their own order. The times need not be exact, and a test must not
 depend on the order.
 """
@@ -21,7 +21,7 @@ def file_of(node_id: str) -> str:
 
 
 def longest_first(items: list[pytest.Item], seconds: Mapping[str, float]) -> None:
-    """Sort tests by the time that their file takes; those of a file stay together and in their order."""
+    """Sort tests by the time of their file. The tests of a file stay together and in their order."""
     items.sort(key=lambda item: -seconds.get(file_of(item.nodeid), 0.0))
 
 
@@ -30,7 +30,7 @@ def read_times(path: Path = TIMES) -> dict[str, float]:
 
 
 class FileTimes:
-    """A plugin of the process that hears of all tests; it writes the times at the end of the run."""
+    """A plugin of the process that receives all test reports. It writes the times at the end of the run."""
 
     def __init__(self, path: Path = TIMES) -> None:
         self._path = path

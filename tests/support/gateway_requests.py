@@ -33,7 +33,7 @@ def write(url: str, body: bytes, **headers: str) -> Reply:
 
 
 class Writing(threading.Thread):
-    """A request that is under way."""
+    """A request in progress, in a thread."""
 
     def __init__(self, url: str, body: bytes) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""Topics with several partitions at real brokers: made, grown, deleted, and read as a whole."""
+"""Topics with several partitions at real brokers: created, extended, deleted, and read completely."""
 
 from contextlib import closing
 
@@ -34,7 +34,7 @@ class TopicOfAGateway:
         return len(self.admin.list_topics(self.name, timeout=TIMEOUT).topics[self.name].partitions)
 
     def read(self) -> dict[int, list[bytes]]:
-        """All that is in it now, by partition."""
+        """All current records, by partition."""
         ends: dict[int, int] = {}
         eventually(lambda: ends.update(self._ends()) or bool(ends))
         found: dict[int, list[bytes]] = {number: [] for number in ends}
@@ -52,7 +52,7 @@ class TopicOfAGateway:
         return found
 
     def _ends(self) -> dict[int, int]:
-        """The ends of all partitions; none while a broker that was held still can't tell them yet."""
+        """The ends of all partitions; none while a broker that was suspended can't answer yet."""
         places = [TopicPartition(self.name, number) for number in range(self.partitions())]
         asked = self.admin.list_offsets(
             {place: OffsetSpec.latest() for place in places}, isolation_level=IsolationLevel.READ_COMMITTED

@@ -1,4 +1,4 @@
-"""A gateway with an in-memory Kafka that tests control, and clients of it over real HTTP."""
+"""A gateway with a controllable fake Kafka, and clients of it over real HTTP."""
 
 import threading
 from collections import defaultdict
@@ -39,7 +39,7 @@ def up(number: int, time: int = 1, value: float = 1.0) -> Series:
 
 
 class FakeProducer:
-    """The in-memory counterpart of Kafka's producer. Records are delivered immediately, unless `holding` is set: then
+    """A fake of Kafka's producer, with partitions in memory. Records are delivered at once, unless `holding`: then
     batches wait until the test delivers or fails them.
     """
 
@@ -105,7 +105,7 @@ class HeldBatch:
         self.settle(len(self.records), None)
 
     def fail(self, delivered: int = 0) -> None:
-        """Some of its records may be in Kafka nevertheless."""
+        """Fail the batch after `delivered` of its records."""
         self.settle(delivered, NotDelivered("Kafka did not take it: the test says so"))
 
     def settle(self, delivered: int, error: NotDelivered | None) -> None:

@@ -1,4 +1,4 @@
-"""A Kafka that asks who one is and grants rights, and that may be made to hang."""
+"""A Kafka with authentication and authorization, which can be made to hang."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from strandline.node.stack import StackOptions
 from support.own_kafka import OwnKafka
 
 ROOT, GUEST = "root", "guest"
-"""Who may do everything, and who nothing."""
+"""A user with all permissions, and one with none."""
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
@@ -36,7 +36,7 @@ def guarded_options(folder: Path) -> StackOptions:
                 f'{_MODULE} username="{ROOT}" password="{_password(ROOT)}"{known};'
             ),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            # The broker talks to its controller without a name.
+            # The broker connects to its controller without a user.
             "super.users": f"User:{ROOT};User:ANONYMOUS",
         },
         kafka_client=_client(ROOT, _password(ROOT)),

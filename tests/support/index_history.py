@@ -1,7 +1,7 @@
-"""Random histories of a shard's index, with crashes, beside a model that never crashes.
+"""Random histories of a shard's index, with crashes, compared with a model that never crashes.
 
-The model is told each sample and cut once. The index is told the same; now and then it crashes and is restored from
-what was stored, and what came after that is told to it again, as a replay does. By key, both must then agree.
+The model and the index get the same samples and cuts. Sometimes the index crashes, is restored from the stored buckets,
+and gets everything after them again, as in a replay. By key, both must then agree.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ POLICIES = st.tuples(
 
 @dataclass
 class Stored:
-    """A stored bucket: its rows, the time at which it expires, and the next part id as of its cut."""
+    """A stored bucket: its rows, when it expires, and the next part id at its cut."""
 
     encoded: EncodedBucket
     expires: int
@@ -49,10 +49,10 @@ class Stored:
 
 
 class IndexBesideModel(RuleBasedStateMachine):
-    """Documents are kept in memory. Whoever inherits may say otherwise, and what else a store or a crash brings."""
+    """The documents are kept in memory. Subclasses may change that, and what else happens at a store or a crash."""
 
     def empty_documents(self) -> KeyDocuments:
-        """A keeper of documents that has none, for an index that begins anew."""
+        """Empty documents, for a new index."""
         return DictDocuments()
 
     @initialize(policy=POLICIES)
@@ -113,7 +113,7 @@ class IndexBesideModel(RuleBasedStateMachine):
         self.store[frozen.bucket] = Stored(self.index.encode(frozen), expires, next_part_id)
         self.index.stored(frozen, expires)
         self.model.expiry[frozen.bucket] = expires
-        # What lies before the stored bucket's cut is never replayed.
+        # What is before the stored bucket's cut is never replayed.
         del self.log[: self.log.index(None) + 1]
         self.first_in_log = frozen.bucket + 1
 
@@ -131,7 +131,7 @@ class IndexBesideModel(RuleBasedStateMachine):
                 self.tell(entry)
 
     def restored_index(self, newest: Stored | None) -> ShardIndex:
-        """The index as of the newest stored bucket, from all stored buckets."""
+        """The index as of the newest stored bucket, loaded from all stored buckets."""
         self.documents = self.empty_documents()
         return load_stored(self, newest, None)
 
@@ -182,7 +182,7 @@ class IndexBesideModel(RuleBasedStateMachine):
 
 
 def load_stored(machine: IndexBesideModel, newest: Stored | None, copy: CutSnapshot | None) -> ShardIndex:
-    """The index from all stored buckets, or from a copy and those that are newer."""
+    """The index, loaded from all stored buckets, or from a copy and newer buckets."""
     oldest = copy.bucket + 1 if copy is not None else 0
     return load_index(
         machine.policy,

@@ -1,4 +1,4 @@
-"""The shard index said plainly, with dictionaries and sets: what it should do, one key and one sample at a time."""
+"""A plain model of the shard index, with dictionaries and sets, one key and one sample at a time."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,9 @@ class ModelKey:
 
 @dataclass
 class ModelBucket:
-    """What a cut leaves to be stored: (start, end) of each changed key, the greatest sample time of each active one."""
+    """What a cut leaves to be stored: (start, end) of each changed key, and the greatest sample time of each active
+    key.
+    """
 
     bucket: int
     records: dict[str, tuple[int, int | None]]

@@ -1,4 +1,4 @@
-"""The units as `install-units` writes them, on a machine of a test's own with a real systemd."""
+"""The units as `install-units` writes them, in a test's own environment with a real systemd."""
 
 import shutil
 import subprocess
@@ -19,8 +19,8 @@ from support.real_systemd import Systemd, running_systemd
 CHECKOUT = Path(__file__).parents[2]
 NODE, GATEWAY = "strandline-node", "strandline-gateway"
 LEFT_OUT = "observe."
-"""How the files of the kernel begin that a node has to compile itself."""
-# No system user of Debian has such a number.
+"""The prefix of the kernel files that a node has to compile itself."""
+# No system user of Debian has this number.
 _USER = {"passwd": "strandline:x:64990:64990::/nonexistent:/usr/sbin/nologin\n", "group": "strandline:x:64990:\n"}
 # As docs/service.md has it for an installation in a home folder that is closed, or below /tmp; a log that tests can
 # read; and no pause before a restart.
@@ -34,13 +34,13 @@ RestartSec=100ms
 
 @dataclass(frozen=True)
 class Units:
-    """A machine with the units; none of them is started."""
+    """A machine with the units, of which none is started."""
 
     systemd: Systemd
     root: Path
 
     def configure(self, instance: str, settings: str) -> None:
-        """Write the settings of an instance, for everybody to read."""
+        """Write the settings of an instance, readable by all users."""
         file = self.root / f"etc/strandline/{instance}.toml"
         file.write_text(settings)
         file.chmod(0o644)
@@ -53,7 +53,7 @@ class Units:
         self.done("daemon-reload")
 
     def done(self, *arguments: str) -> None:
-        """Let `systemctl` do something that works."""
+        """Run `systemctl`, which must succeed."""
         try:
             done = self.systemd.control(*arguments)
         except subprocess.TimeoutExpired as error:
@@ -61,22 +61,22 @@ class Units:
         assert done.returncode == 0, done.stderr + self.logs()
 
     def told(self, unit: str) -> Mapping[str, str]:
-        """What systemd knows of a unit."""
+        """The properties of a unit."""
         return self.systemd.properties(unit)
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until something holds."""
+        """Wait until the condition holds."""
         assert wait_until(condition, timeout=120, clock=SystemClock(), poll=0.2), self.logs()
 
     def logs(self) -> str:
-        """The ends of what the services and systemd have said."""
+        """The last lines of the logs of the services and systemd."""
         files = [*sorted((self.root / "var/log").glob("strandline-*.log")), self.systemd.log]
         return "\n".join(f"{file.name}: {file.read_text()[-3000:]}" for file in files)
 
 
 @contextmanager
 def installed_units(root: Path) -> Iterator[Units]:
-    """A machine whose own files lie in this folder."""
+    """A machine with its own files in this folder."""
     assert cli.main(["install-units", "--root", str(root)]) == ExitCode.OK
     for name, line in _USER.items():
         (root / "etc" / name).write_text(Path("/etc", name).read_text() + line)
@@ -90,8 +90,8 @@ def installed_units(root: Path) -> Iterator[Units]:
 
 
 def _give_kernels(root: Path) -> None:
-    """Put the checkout's compiled kernels where the instance `metrics` keeps its own: to compile all of them would take
-    longer than everything else that it does. One is left out, for it to compile and to keep inside its sandbox.
+    """Copy the checkout's compiled kernels to the instance `metrics`, because compiling all of them would take longer
+    than the rest of its start. One is left out, to be compiled and stored inside the sandbox.
     """
     packages = CHECKOUT / "src" / "strandline"
     for service in ("node", "gateway"):
@@ -105,5 +105,5 @@ def _give_kernels(root: Path) -> None:
 
 
 def _word(path: Path) -> str:
-    """A path as a directive has it that takes several, each with a place of its own behind a colon."""
+    """A path for a directive that accepts several paths, each with a target after a colon."""
     return quoted_for_unit(path).replace(":", "\\:")

@@ -1,4 +1,4 @@
-"""Imports over twins of the store and of Kafka, with workers that may crash at any call to either."""
+"""Imports with in-memory store and Kafka, and workers that may crash at any call to them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,11 +20,13 @@ from strandline.wire.record_headers import CHUNK_HEADER, JOB_HEADER, PART_HEADER
 from support.bulk_worlds import DATASET, LIFE, BulkWorld, Fault, Stalls
 
 Pace = Callable[[int, Callable[[], None]], None]
-"""Gets the samples of a chunk before it lands, and what tells whether the part is to be given up."""
+"""Called with the number of samples of a chunk before it lands, and a function that raises if the part must be given
+up.
+"""
 
 
 class PacedImports(ImportKind):
-    """Imports whose chunks a test holds back."""
+    """Imports whose chunks a test can delay."""
 
     pace: Pace = staticmethod(lambda _samples, _check: None)
 
@@ -36,18 +38,18 @@ class JobWorld(BulkWorld):
     """A store, a topic, and any number of workers one after the other."""
 
     def __init__(self, folder: Path, *, failures_allowed: int = 3, width: int = 1) -> None:
-        """`width` is how many parts each worker leases at a time."""
+        """`width` is the number of parts that each worker leases at a time."""
         super().__init__(failures_allowed)
         self.folder, self.width = folder, width
 
     def planned(self, text: bytes, options: ImportOptions, name: str = "job") -> ImportPlan:
-        """Write a file, and a plan to import it."""
+        """Write a file, and plan its import."""
         path = self.folder / f"{name}.txt"
         path.write_bytes(text)
         return self.planned_of(path, options, name)
 
     def planned_of(self, path: Path, options: ImportOptions, name: str = "job") -> ImportPlan:
-        """A plan to import a file or a folder."""
+        """Plan the import of a file or a folder."""
         plan = plan_import([str(path)], options)
         now = self.clock.now_ms()
         spec, parts = plan.spec.to_json(), len(plan.parts)
@@ -63,8 +65,8 @@ class JobWorld(BulkWorld):
         clock: ManualClock | None = None,
         store_stalls: Stalls | None = None,
     ) -> BulkWorker:
-        """A new worker. `stalls` says in which calls to the brokers it stands still, `store_stalls` in which calls to
-        the store; `clock` is that of its machine.
+        """A new worker. `stalls` and `store_stalls` name the calls to the brokers and to the store before which it is
+        suspended. `clock` is its machine's clock.
         """
         clock = clock or self.clock
 
@@ -76,15 +78,15 @@ class JobWorld(BulkWorld):
         imports.pace = pace
         kinds: dict[str, JobKind] = {IMPORT: imports}
         runner = InProcessRunner(kinds, clock, self.width)
-        # One at a time: the twins are for one thread.
+        # One at a time, because the in-memory implementations are not thread-safe.
         return BulkWorker(board, kinds, clock, self.new_name(), WorkerRules(concurrent_fences=1), runner=runner)
 
     def operator(self, fault: Fault | None = None) -> BulkBoard:
-        """The jobs, for an operator whose command may end at any call."""
+        """The job board of an operator, whose command may end at any call."""
         return BulkBoard(self.store(fault), DATASET, self.clock)
 
     def records(self) -> Iterator[tuple[tuple[str, int, int], bytes]]:
-        """Every record that readers see, with the job, part and chunk it belongs to."""
+        """All visible records, with the job, part and chunk that they belong to."""
         for records in self.cluster.read().values():
             for record in records:
                 headers = dict(record.headers)
@@ -92,7 +94,7 @@ class JobWorld(BulkWorld):
                 yield where, record.value
 
     def samples(self) -> Counter[tuple[tuple[str, int, int], int, float]]:
-        """How often each sample is in the topic, by job, part and chunk: more than once is a double."""
+        """How often each sample is in the topic, by job, part and chunk: more than once is a duplicate."""
         found: Counter[tuple[tuple[str, int, int], int, float]] = Counter()
         for where, value in self.records():
             columns = decode_batch([value], Limits())

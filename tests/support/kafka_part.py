@@ -1,4 +1,4 @@
-"""Kafka's part: a topic, and remote-write records in it."""
+"""A topic in Kafka, and remote-write records in it."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from strandline.errors import Retryable
 
-# Where librdkafka's own lines go; without it they would go to stderr past every log setting.
+# The destination of librdkafka's log lines, which would otherwise go to stderr regardless of the log settings.
 _LOG = logging.getLogger(__name__)
 
 TIMEOUT = 90.0
@@ -17,11 +17,11 @@ PARTITIONS = 2
 
 
 class KafkaFailed(Retryable):
-    """Kafka did not do what it was asked."""
+    """A Kafka operation failed."""
 
 
 def make_topic(client: Mapping[str, str | int | bool], topic: str, timeout: float = TIMEOUT) -> None:
-    """Make the topic with record times of the broker's own clock, as every topic of ours."""
+    """Create the topic with record times from the brokers, like all our topics."""
     admin = AdminClient(dict(client), logger=_LOG)
     wanted = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1,
                       config={"message.timestamp.type": "LogAppendTime"})  # fmt: skip
@@ -32,7 +32,9 @@ def make_topic(client: Mapping[str, str | int | bool], topic: str, timeout: floa
 
 
 def produce(client: Mapping[str, str | int | bool], topic: str, bodies: Sequence[bytes]) -> list[int]:
-    """Spread records over the partitions; return only when Kafka has them all: how many each partition got."""
+    """Spread records over the partitions, and wait until Kafka has all of them. Returns the number of records by
+    partition.
+    """
     counts = [0] * PARTITIONS
     failures: list[str] = []
 
@@ -42,7 +44,7 @@ def produce(client: Mapping[str, str | int | bool], topic: str, bodies: Sequence
         else:
             counts[message.partition() or 0] += 1
 
-    # Errors only: a broker that has just started warns that its coordinator is still loading.
+    # Errors only: a broker that has just started causes a warning that its coordinator is still loading.
     producer = Producer({**client, "acks": "all", "enable.idempotence": True, "log_level": 3}, logger=_LOG)
     for number, body in enumerate(bodies):
         producer.produce(topic, value=body, partition=number % PARTITIONS, on_delivery=delivered)

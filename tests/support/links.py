@@ -1,4 +1,4 @@
-"""A link to a shard's process with scripted answers, and event loops for it."""
+"""A link to a shard's process whose answers a test defines, and event loops to use it in."""
 
 import asyncio
 import fcntl
@@ -39,13 +39,13 @@ LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 
 
 class Loop:
-    """An event loop that goes on only while something is run in it."""
+    """An event loop that only runs during `run`."""
 
     def __init__(self, kind: str = "uvloop") -> None:
         self._runner = asyncio.Runner(loop_factory=LOOPS[kind])
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run it, for a minute at the most."""
+        """Run a coroutine, for at most a minute."""
 
         async def bounded() -> Result:
             async with asyncio.timeout(60):
@@ -58,10 +58,10 @@ class Loop:
 
 
 class Service:
-    """Answers that the test defines."""
+    """Returns the answers that the test defines."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """`path` is that of the socket beside which the version of the lists is published."""
+        """`path` is that of the socket next to which the index version is published."""
         self.answers: Callable[[ShardRequest, Cancellation], Answer] = lambda request, _: BucketsAnswer(
             (), (repr(request),)
         )
@@ -76,7 +76,7 @@ class Service:
         return ShardReport(Status(phase=Phase.REPLAYING, fraction=0.5), ProcessFigures.now()).to_json()
 
     def work_until_given_up(self, _request: ShardRequest, cancellation: Cancellation) -> Answer:
-        """Steps of an answer that never ends by itself."""
+        """Work on an answer until it is cancelled."""
         self.begun.set()
         try:
             while not self.over.wait(0.001):
@@ -90,7 +90,7 @@ class Service:
 
 
 class Linked:
-    """A link, and the loop and the memory that it is used with."""
+    """A link, and the loop and memory that it is used with."""
 
     def __init__(self, path: Path, loop: Loop, *, shard: int = 3, memory: int = 1 << 30) -> None:
         self.loop, self.memory = loop, AnswerMemory(memory)
@@ -121,7 +121,7 @@ class Linked:
     def close(self) -> None:
         async def closed() -> None:
             self.link.close()
-            # Until what was closed is gone.
+            # Wait until closed connections are gone.
             await asyncio.sleep(0)
 
         self.loop.run(closed())
@@ -133,8 +133,8 @@ Script = Callable[[socket.socket], None]
 
 @contextmanager
 def scripted(path: Path, *scripts: Script) -> Iterator[socket.socket]:
-    """A process that does to one connection after the other what a script says; yields what it listens with. All
-    scripts have to be over in the end.
+    """A process that runs one script for each connection, one after the other. Yields its listening socket. All scripts
+    must have ended at the end.
     """
     with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as threads:
         listener.bind(str(path))
@@ -154,7 +154,7 @@ def scripted(path: Path, *scripts: Script) -> Iterator[socket.socket]:
 
 
 def answering(*words: str) -> Script:
-    """Answer one request with each of these words; read another request, if there is one, and close the connection."""
+    """Answer one request with each of these words, read one more request if there is one, and close the connection."""
 
     def script(connection: socket.socket) -> None:
         for word in words:
@@ -176,12 +176,12 @@ def sending(data: bytes) -> Script:
 
 
 def spoken(word: str) -> bytes:
-    """The frame of an answer that says a word."""
+    """The frame of an answer with this word as its warning."""
     return encode_joined(answer_message(BucketsAnswer((), (word,))))
 
 
 def nobody_waits(listener: socket.socket) -> bool:
-    """Whether no connection waits to be taken."""
+    """Whether no connection waits to be accepted."""
     listener.setblocking(False)
     try:
         connection, _ = listener.accept()
@@ -192,7 +192,7 @@ def nobody_waits(listener: socket.socket) -> bool:
 
 
 def send_in_pieces(connection: socket.socket, data: bytes, piece: int) -> None:
-    """One piece after the other: the other side takes each before the next one comes."""
+    """Send piece after piece, each only after the peer has read the previous one."""
     for first in range(0, len(data), piece):
         connection.sendall(data[first : first + piece])
         while fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)) != bytes(4):

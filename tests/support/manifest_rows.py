@@ -1,4 +1,4 @@
-"""Rows of a manifest, as short as tests about checkpoints want them."""
+"""Manifest rows with short constructors, for tests of checkpoints."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ def cut(bucket: int, start: int, end: int, *, reset: bool = False) -> CutRow:
 
 
 def beginning(bucket: int, offset: int) -> CutRow:
-    """The row of a first start, or of a topic that was made again."""
+    """The row of a first start, or of a recreated topic."""
     return cut(bucket, offset, offset, reset=True)
 
 
@@ -41,7 +41,7 @@ def row(bucket: int, group: int, *, superseded: bool = False, index: bool = Fals
 
 
 def manifest(cuts: Iterable[CutRow], groups: Iterable[GroupRow] = ()) -> ManifestRows:
-    """In the order in which a store gives them: newest bucket first."""
+    """Rows in the order in which a store returns them: newest bucket first."""
     return ManifestRows(
         STATE,
         tuple(sorted(cuts, key=lambda one: -one.bucket)),
@@ -50,7 +50,7 @@ def manifest(cuts: Iterable[CutRow], groups: Iterable[GroupRow] = ()) -> Manifes
 
 
 def known(cuts: Iterable[CutRow], rows: Iterable[GroupRow] = (), *, groups: int = 2) -> Progress:
-    """What is known of a shard that has been read."""
+    """The progress of a shard that has been read."""
     found = progress(manifest(cuts, rows), groups, SHARD)
     assert found is not None
     return found

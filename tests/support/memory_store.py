@@ -1,6 +1,6 @@
-"""The twin of Cassandra in memory: what it holds expires by the server's own clock, by lengths of time.
+"""An in-memory implementation of the Cassandra store: rows expire by the server's clock after their lifetime.
 
-For simulations, which make thousands of stores a minute. The contract suite holds it to what the others do.
+For simulations, which create thousands of stores a minute. The contract suite checks that it behaves like the others.
 """
 
 import threading
@@ -42,7 +42,7 @@ C = TypeVar("C", bound=ComparedRow)
 
 @dataclass
 class _Expiring(Generic[T]):
-    """A row and the moment at which it goes, by the server's clock."""
+    """A row and the time at which it expires, by the server's clock."""
 
     row: T
     until: int
@@ -56,8 +56,8 @@ class _Shard:
 
 
 class MemoryServer:
-    """What lies in the store. It outlives its clients. `server_time` is asked on `asked_clock`, if that is another one
-    than the clock by which rows expire.
+    """The content of the store, which outlives its clients. `server_time` uses `asked_clock` if it is not the clock by
+    which rows expire.
     """
 
     def __init__(self, clock: Clock, asked_clock: Clock | None = None) -> None:
@@ -78,7 +78,7 @@ class MemoryServer:
 
 
 class _ComparedRows(Generic[C]):
-    """Rows that are changed only if they are as expected."""
+    """Rows that are only changed by compare-and-set."""
 
     def __init__(self, server: MemoryServer) -> None:
         self._server = server
@@ -125,13 +125,13 @@ class _ComparedRows(Generic[C]):
 
 
 class MemoryStore:
-    """A `Store`: what its methods promise stands there."""
+    """A `Store`: see its methods."""
 
     def __init__(self, server: MemoryServer) -> None:
         self._server = server
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing."""
 
     def server_time(self) -> int | None:
         return self._server.asked_clock.now_ms()
@@ -209,7 +209,7 @@ class MemoryStore:
             places = sorted(there)
             begin = 0
             if first is not None:
-                # The last row whose first series is below the wanted one may hold that one, too.
+                # The last row whose first series is below the wanted one may contain the wanted one.
                 begin = max(0, bisect_left(places, (first, -1)) - 1)
             found = [there[place].row for place in places[begin:] if last is None or place[0] <= last]
         yield from found

@@ -1,4 +1,4 @@
-"""PromQL asked of a node of worlds, and of the same samples in one place."""
+"""PromQL evaluated by a node of simulated shards, and over the same samples in one place."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ LIMITS = EvaluationLimits(max_series=1000, max_samples=100_000)
 
 
 def asked(node: NodeWorld, text: str, times: QueryTimes, limits: EvaluationLimits = LIMITS) -> Result:
-    """The result of a query to the node, which has nothing to warn of."""
+    """The result of a query to the node, which must have no warnings."""
     prepared = prepare(text, times)
     results: dict[AnyFragment, FragmentResult] = {one: node.evaluate(one, limits) for one in prepared.fragments}
     told = NONE
@@ -30,14 +30,14 @@ def asked(node: NodeWorld, text: str, times: QueryTimes, limits: EvaluationLimit
 
 
 def in_one_place(node: NodeWorld) -> LocalEngine:
-    """The samples of a node, each series whole."""
+    """All samples of a node, with complete series."""
     expected = expected_samples(node.worlds)
     series = [({"__name__": metric, "name": name}, samples) for (metric, name), samples in expected.items()]
     return LocalEngine([MemoryShard(series)])
 
 
 def same(found: Result, expected: Result, about: str = "") -> None:
-    """Compare two results. The order of a vector's series is of no account."""
+    """Compare two results. The order of the series of a vector does not matter."""
     assert found.kind == expected.kind, about
     assert found.annotations == expected.annotations, about
     if found.points is None or expected.points is None:

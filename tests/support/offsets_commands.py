@@ -1,4 +1,4 @@
-"""Commands about offsets and hours over a world in memory, in the place of real servers."""
+"""Commands about offsets and hours over an in-memory world instead of real servers."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from support.shard_world import World
 
 
 class MemoryTopic:
-    """The `Topic` of worlds, one a partition."""
+    """The `Topic` of worlds, one for each partition."""
 
     def __init__(self, *partitions: World, retention_ms: int | None = None) -> None:
         self.partitions, self.retention_ms = partitions, retention_ms
@@ -35,7 +35,7 @@ class MemoryTopic:
 
 
 class Commands:
-    """`strandline offsets` and `strandline ready`, with a world's store and its topic behind them."""
+    """`strandline offsets` and `strandline ready`, with a world's store and topic."""
 
     def __init__(self, world: World, capsys: pytest.CaptureFixture[str]) -> None:
         self.world, self.topic = world, MemoryTopic(world)
@@ -44,27 +44,27 @@ class Commands:
 
     @contextmanager
     def open_deployment(self, settings: Settings, environment: Mapping[str, str], clock: Clock) -> Iterator[Deployment]:
-        """In place of the real one; the clock is the world's."""
+        """Replaces the real function; the clock is the world's."""
         del environment, clock
         self.asked += 1
         changed = settings.dataset.model_copy(update={"grace": Duration(self.world.options.grace)})
         yield Deployment.of(changed, self.world.store, self.topic, self.world.clock)  # type: ignore[arg-type]  # a store behind hooks
 
     def text(self, *arguments: str) -> tuple[int, str, str]:
-        """Its exit code, and what it says on both streams. What a shard has logged before is none of that."""
+        """The exit code, stdout and stderr, without earlier log lines of a shard."""
         self._capsys.readouterr()
         code = cli.main(arguments)
         said = self._capsys.readouterr()
         return code, said.out, said.err
 
     def json(self, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """Its exit code, and its one document."""
+        """The exit code and the JSON document."""
         code, out, _ = self.text(*arguments, "--output", "json")
         return code, json.loads(out)
 
 
 def commands_over(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Commands:
-    """Commands for a test, which go to a world until its end."""
+    """Commands that use a world until the end of the test."""
     made = Commands(world, capsys)
     for module in (offsets, ready):
         monkeypatch.setattr(module, "open_deployment", made.open_deployment)

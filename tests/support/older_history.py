@@ -1,8 +1,7 @@
-"""The history that the stores in tests/data hold: what was produced, and what a shard of an older schema version did of
-it.
+"""The history in the stores of tests/data: what was produced, and what a shard of an older schema version did with it.
 
-The same calls make the log again for a shard of today, which has to find everything. Times are absolute, so that the
-log is the same however the clock moved in between.
+The same calls recreate the log for a current shard, which has to find everything. Times are absolute, so that the log
+is always the same.
 """
 
 from dataclasses import replace
@@ -20,14 +19,14 @@ from support.shard_world import GRACE, HOUR, METRICS, MINUTE, START, World
 SHARD = ShardId("metrics", 0)
 
 STORED_HOURS = 3
-"""So many buckets a shard has stored, with late samples in each."""
+"""The number of buckets that a shard has stored, with late samples in each."""
 MISSED_HOURS = 3
-"""So many hours came afterwards: of their jobs one is done, one is leased, and one waits."""
+"""The number of hours after that. Of their jobs, one is done, one is leased, and one is pending."""
 LATE = ("late", "a")
 
 
 def produce_hour(world: World, hour: int) -> None:
-    """The records of one hour, up to its end."""
+    """Produce the records of one hour, and let it end."""
     _wait_for(world, START + hour * HOUR)
     now = world.clock.now_ms()
     world.produce(*((metric, f"key-{hour % 2}", now, float(hour)) for metric in METRICS))
@@ -36,14 +35,14 @@ def produce_hour(world: World, hour: int) -> None:
 
 
 def produce_all(world: World) -> None:
-    """The whole log, without a shard."""
+    """Produce the complete log, without a shard."""
     for hour in range(STORED_HOURS + MISSED_HOURS):
         produce_hour(world, hour)
     _wait_for(world, START + (STORED_HOURS + MISSED_HOURS) * HOUR)
 
 
 def make(world: World, version: int) -> None:
-    """All of it, with a shard that is gone in the end."""
+    """Create the history, with a shard that has ended."""
     world.options = replace(world.options, owner_name=f"node-of-version-{version}")
     world.start()
     for hour in range(STORED_HOURS):
@@ -64,7 +63,7 @@ def make(world: World, version: int) -> None:
 
 
 def check_read(world: World, version: int) -> None:
-    """All that is in the store can be read, and what a version did not know has its default."""
+    """Check that everything in the store can be read, and that what a version did not have has its default."""
     store, rows = world.sqlite, world.manifest()
     shape = store.dataset(SHARD.dataset)
     assert shape is not None
@@ -89,7 +88,7 @@ def check_read(world: World, version: int) -> None:
 
 
 def check_goes_on(world: World) -> None:
-    """A shard adopts what is there: it takes the result of the job that is done, has the others done, and finds all."""
+    """A shard adopts the store: it uses the result of the done job, has the other jobs done, and finds everything."""
     done = _jobs(world)[0]
     # Version 3 wrote the name of the owner's process.
     world.machine.end(world.manifest().state.owner.rpartition("/")[0])
@@ -99,7 +98,7 @@ def check_goes_on(world: World) -> None:
     for _ in range(2):
         while worker.step():
             pass
-        # By then the lease of a worker that is gone was not renewed for a term.
+        # The lease of a worker that is gone has not been renewed for its term by then.
         world.pass_time(3 * MINUTE)
     world.settle()
     assert world.is_active()
@@ -113,7 +112,7 @@ def check_goes_on(world: World) -> None:
 
 
 def check_bulk_jobs(store: Store) -> None:
-    """What version 4 added can be used."""
+    """Check that the additions of version 4 are usable."""
     part = BulkPart(SHARD.dataset, "job-1", 0, "{}", life=HOUR)
     job = BulkJob(SHARD.dataset, "job-1", "import", "{}", "a hash", 1, life=HOUR, created_at=0)
     assert store.add_bulk_parts([part])
@@ -125,7 +124,7 @@ def check_bulk_jobs(store: Store) -> None:
 
 
 def a_job(shard: ShardId, *, bucket: int) -> Job:
-    """A job that waits."""
+    """A pending job."""
     return Job(shard, bucket, "plan", 0, 1, frozenset({0}), wants_keys=True, life=HOUR)
 
 

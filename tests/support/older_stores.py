@@ -1,4 +1,4 @@
-"""Stores that nodes of older schema versions wrote, from tests/data."""
+"""Stores that were written by nodes of older schema versions, from tests/data."""
 
 import gzip
 from pathlib import Path
@@ -8,16 +8,16 @@ from cassandra.cluster import Session
 _DATA = Path(__file__).parents[1] / "data"
 
 VERSIONS = (2, 3)
-"""Those that left a store."""
+"""The versions with a store in tests/data."""
 
 
 def write_sqlite_file(path: Path, version: int) -> None:
-    """Put the SQLite file of a version there."""
+    """Write the SQLite file of a version to this path."""
     path.write_bytes(gzip.decompress((_DATA / f"store-version-{version}.sqlite.gz").read_bytes()))
 
 
 def load_cassandra(session: Session, keyspace: str, version: int) -> None:
-    """Make a keyspace with the tables of a version and their rows."""
+    """Create a keyspace with the tables and rows of a version."""
     replication = {"class": "SimpleStrategy", "replication_factor": 1}
     session.execute(f"CREATE KEYSPACE {keyspace} WITH replication = {replication}")
     session.set_keyspace(keyspace)
@@ -27,12 +27,12 @@ def load_cassandra(session: Session, keyspace: str, version: int) -> None:
 
 
 def statements(version: int) -> list[str]:
-    """What a node of a version prepares at a start, for a session in its keyspace."""
+    """The statements that a node of a version prepares at its start, for a session in its keyspace."""
     return _statements(version, "statements")
 
 
 def tables(version: int) -> list[str]:
-    """The statements that make the tables."""
+    """The statements that create the tables."""
     made = [" ".join(one.split()) for one in _statements(version, "tables")]
     return [one for one in made if one.startswith("CREATE TABLE")]
 

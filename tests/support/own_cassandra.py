@@ -1,4 +1,4 @@
-"""A Cassandra that a test has for itself, with the tools that operators use: it may lose all of its data."""
+"""A Cassandra for one test, with the tools of operators. It may lose all of its data."""
 
 import shlex
 import shutil
@@ -31,19 +31,19 @@ with Cluster(["127.0.0.1"], port={port}, protocol_version=5) as cluster:
 
 
 class CassandraWithTools(Cassandra):
-    """It answers `nodetool`, which shares its file of JVM arguments."""
+    """A Cassandra that supports `nodetool`, which uses its file of JVM arguments."""
 
     jmx_port = 0
 
     def _jvm_arguments(self) -> list[str]:
-        # nodetool keeps a history in the user's home.
+        # nodetool writes a history to the user's home.
         home = self.folder.temporary(self.name)
         return [*super()._jvm_arguments(), f"-Dcassandra.jmx.local.port={self.jmx_port}", f"-Duser.home={home}"]
 
 
 @dataclass(frozen=True)
 class Servers:
-    """Where a Kafka and a Cassandra are that need not be of one stack."""
+    """The addresses of a Kafka and a Cassandra that need not belong to one stack."""
 
     kafka_bootstrap: str
     cassandra_host: str
@@ -51,8 +51,8 @@ class Servers:
 
 
 class OwnCassandra:
-    """Running, unless a test has stopped it. `tools` is a folder with `nodetool` and `cqlsh` for it; the latter knows
-    `-e`, `-k` and `-f`.
+    """A running Cassandra, unless a test has stopped it. `tools` is a folder with `nodetool` and `cqlsh` for it; the
+    latter supports `-e`, `-k` and `-f`.
     """
 
     def __init__(self, options: StackOptions, tools: Path) -> None:
@@ -63,11 +63,11 @@ class OwnCassandra:
 
     @property
     def data(self) -> Path:
-        """Where its tables are."""
+        """The folder of its tables."""
         return self.stack.folder.data("cassandra") / "data"
 
     def lose_everything(self) -> None:
-        """End it, remove all that it has stored, and start it empty at the same address."""
+        """Stop it, remove all its data, and start it empty at the same address."""
         ports = self.stack.ports
         self.close()
         self.stack = self._started()
@@ -78,7 +78,7 @@ class OwnCassandra:
         shutil.rmtree(self.stack.folder.data("cassandra"))
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a shell that has the tools."""
+        """The environment of a shell with the tools."""
         return {**environ, "PATH": f"{self.tools}:{environ['PATH']}"}
 
     def _started(self) -> Stack:

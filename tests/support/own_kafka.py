@@ -1,4 +1,4 @@
-"""A Kafka that a file of tests has for itself: it may be stopped, started again, and made to hang."""
+"""A Kafka for one test file, which can be stopped, restarted, and made to hang."""
 
 import os
 import shutil
@@ -12,13 +12,13 @@ from strandline.node.stack import Stack, StackOptions
 from strandline.node.stack.stack import kafka_and_cassandra
 from support.real_kafka import eventually
 
-# A broker that hangs longer than its session lasts is fenced, and for a while afterwards no topic can be made: on a
-# busy machine for a minute. Where a test is not about that, the session outlasts every hang.
+# A broker that hangs longer than its session timeout is fenced. Afterwards, no topic can be created for a while, on a
+# busy machine for a minute. Therefore, where a test is not about fencing, the session timeout exceeds every hang.
 LASTING_SESSION = {"broker.session.timeout.ms": "120000"}
 
 
 class OwnKafka:
-    """Running, unless a test has stopped it."""
+    """A running Kafka, unless a test has stopped it."""
 
     def __init__(self, options: StackOptions) -> None:
         self._options = options
@@ -33,7 +33,7 @@ class OwnKafka:
         self.stack.stop()
 
     def start(self) -> None:
-        """Start it again after `stop`, with what it had."""
+        """Restart it after `stop`, with its data."""
         ports = self.stack.ports
         self.stack = self._started()
         assert self.stack.ports == ports
@@ -44,12 +44,12 @@ class OwnKafka:
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
-        """Inside, it keeps its connections and answers nothing."""
+        """A context in which it keeps its connections but does not answer."""
         process = self.stack.record.servers[0].process
         assert process is not None
         os.kill(process.pid, signal.SIGSTOP)
         try:
-            # Its threads go on for a moment.
+            # Its threads continue for a moment.
             stat = Path(f"/proc/{process.pid}/stat")
             eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
             yield

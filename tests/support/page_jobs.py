@@ -1,4 +1,4 @@
-"""Bulk jobs as a test has them stand, for the status page: rows of a store in memory, and a history."""
+"""Bulk jobs for the status page: rows of an in-memory store, and a history."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ DAY = 24 * HOUR
 
 
 class TellingJobs:
-    """Jobs that a test adds and changes; `trouble` is raised instead of reading them."""
+    """Jobs that a test adds and changes. `trouble` is raised instead of reading them."""
 
     def __init__(self) -> None:
         self.clock = SystemClock()
@@ -44,9 +44,7 @@ class TellingJobs:
         kind: str = "import",
         **row: object,
     ) -> None:
-        """A job whose done parts have counted so much each, with so many null values in each and these bad records in
-        the first.
-        """
+        """Add a job. Each done part has these counts and null values, and the first one has these bad records."""
         now = self.clock.now_ms()
         job = BulkJob("metrics", name, kind, "{}", "hash", of, 10 * DAY, now - HOUR, state, **row)  # type: ignore[arg-type]
         times = SamplesByTime(HOUR, {now // HOUR * HOUR: 1})
@@ -54,14 +52,14 @@ class TellingJobs:
         self.board.add(job, [_part(job, place, done, outcome, failed) for place in range(of)])
 
     def land(self, name: str, part: int, counts: Counts) -> None:
-        """A worker has a part, and has landed so much of it."""
+        """A worker has a part, and has landed these counts of it."""
         before = self.board.parts(self.board.job(name))[part]
         written = AttemptCounts(counts, counts).to_json()
         after = replace(before, state=JobState.LEASED, counts=written, renewals=before.renewals + 1)
         assert self.board.replace(before, after)
 
     def run_for(self, minutes: int) -> None:
-        """A history of a job that has run for so long, with errors in its middle."""
+        """A history of a job that has run for this long, with errors in its middle."""
         now, records, errors, points = self.clock.now_ms(), 0, 0, []
         for step in range(minutes * 6):
             records += int(8_000_000 + 1_500_000 * math.sin(step / 7))
@@ -100,7 +98,7 @@ def _part(job: BulkJob, place: int, done: int, outcome: PartOutcome, failed: Seq
 
 
 def bad_records() -> BadRecords:
-    """Of two reasons, with text that a page must not take for markup."""
+    """Bad records with two reasons, and with text that a page must not interpret as markup."""
     examples = (
         BadRecord(1042, 17, "the value is no number", "1763460000,web-1,<b>NaN?</b>"),
         BadRecord(99_321, 2310, "older than the dataset's retention", "1263460000,web-1,0.25"),

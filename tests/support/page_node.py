@@ -1,5 +1,5 @@
-"""A node as the status page sees it: the real server and handlers on loopback, over shards that a test tells how to
-stand and what to answer.
+"""A node for the status page: the real server and handlers on loopback, over shards whose status and answers a test
+sets.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 class PageNode:
-    """The server, in a thread of its own. `api` are routes beside the page's, such as those of Prometheus' API."""
+    """The server, in its own thread. `api` are routes in addition to the page's, such as those of Prometheus' API."""
 
     def __init__(
         self, queries: FakeQueries, *, settings: HttpSettings | None = None, clock: Clock | None = None
@@ -62,12 +62,12 @@ class PageNode:
         self.url = self._run(self._start())
 
     def stop(self) -> None:
-        """Answer no more."""
+        """Stop listening."""
         self._run(self._server.stop(0.2))
         self._workers.close()
 
     def reload(self, settings: HttpSettings) -> None:
-        """Hold requests to the tokens of these settings."""
+        """Apply the tokens of these settings."""
         self._server.reload(settings)
 
     def _run(self, work: Coroutine[None, None, Result]) -> Result:
@@ -91,7 +91,7 @@ class PageNode:
 
 
 async def _ready(request: Request) -> Response:
-    """As `strandline ready` would tell of an hour that partition 1 keeps from being ready."""
+    """The answer of `strandline ready` about an hour that is not ready because of partition 1."""
     behind = BehindPartition(
         1, needed_bucket=480_000, reached_bucket=479_998, missing_groups=(3, 7), behind_ms=2 * HOUR
     )

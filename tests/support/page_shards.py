@@ -1,4 +1,4 @@
-"""Shards and hours as a test has them stand, for the status page."""
+"""Shards and hours for the status page, with a status that a test sets."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ GB = 10**9
 
 
 def report(phase: Phase = Phase.ACTIVE, **status: object) -> ShardReport:
-    """What a shard in this phase says."""
+    """The report of a shard in this phase."""
     told = Status(phase=phase, counters=Counters(samples=1_000_000), **status)  # type: ignore[arg-type]
     return ShardReport(
         told,
@@ -28,19 +28,19 @@ def report(phase: Phase = Phase.ACTIVE, **status: object) -> ShardReport:
 
 
 def active(shard: int) -> ShardProcessStatus:
-    """A shard that is well."""
+    """A healthy shard."""
     return ShardProcessStatus(shard, ProcessState.RUNNING, 4000 + shard, report=report(lag=12, time_left=600_000_000))
 
 
 def recovering(shard: int, phase: Phase, fraction: float | None, *, entered_ms: int = 0) -> ShardProcessStatus:
-    """A shard that starts."""
+    """A starting shard."""
     told = report(phase, fraction=fraction, lag=250_000, entered={phase.value: entered_ms})
     return ShardProcessStatus(shard, ProcessState.RUNNING, 4000 + shard, report=told)
 
 
 @dataclass(slots=True)
 class PublishedStatus:
-    """Shards as a test has them stand."""
+    """Shards whose status a test sets."""
 
     told: tuple[ShardProcessStatus, ...] = (active(0), active(1))
     others: tuple[ProcessStatus, ...] = (
@@ -68,7 +68,7 @@ class PublishedStatus:
 
 @dataclass(slots=True)
 class TellingHours:
-    """All hours are ready but the one that runs; `trouble` is raised instead, and `told` replaces single hours."""
+    """All hours except the current one are ready. `trouble` is raised instead, and `told` replaces single hours."""
 
     trouble: StrandlineError | None = None
     told: dict[int, HourReadiness] = field(default_factory=dict)

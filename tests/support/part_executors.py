@@ -28,10 +28,10 @@ GRANT_S = 0.3
 
 
 class ThreadLauncher:
-    """The `TaskLauncher` of one core: tasks run one after the other, so that twins for one thread do."""
+    """The `TaskLauncher` of one core: tasks run one after the other, so the in-memory implementations can be used."""
 
     def __init__(self, runs: int = 1) -> None:
-        """Each task is run so many times, as Spark does with one that it holds to be lost."""
+        """Each task is run `runs` times, as Spark does with a task that it considers lost."""
         self._runs, self._core = runs, threading.Lock()
         self.cancelled: list[str] = []
         self.threads: list[threading.Thread] = []
@@ -62,12 +62,14 @@ class ThreadLauncher:
 
 @dataclass
 class MemoryOpener:
-    """Opens imports over a twin of Kafka. A fault ends the process of a task at one of its calls; later ones live."""
+    """Opens imports with an in-memory Kafka. A fault ends the process of a task at one of its calls; later processes
+    run.
+    """
 
     world: JobWorld
     fault: Fault | None = None
     stalls: Mapping[str, Callable[[], None]] = field(default_factory=dict)
-    """What happens before a call to the brokers, while the process stands still."""
+    """By the name of a call to the brokers: what happens before it, while the process is suspended."""
 
     def __call__(self, clock: Clock) -> ImportKind:
         fault = None if self.fault is None or self.fault.is_over else self.fault
@@ -91,7 +93,7 @@ def worker_with_executors(
     throttle: Throttle = NO_THROTTLE,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[BulkWorker]:
-    """A worker in this world whose parts are run by executors. `clock` is that of its machine."""
+    """A worker in this world whose parts are run by executors. `clock` is its machine's clock."""
     own, launcher = clock or world.clock, ThreadLauncher(runs)
     board = BulkBoard(cast("Store", MemoryStore(world.server)), DATASET, own, world.policy)
     kinds: dict[str, JobKind] = {IMPORT: MemoryOpener(world)(own)}

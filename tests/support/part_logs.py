@@ -1,4 +1,4 @@
-"""What a test of `PartLog` is given: brokers, real or in memory, clients of them, and what committed readers see."""
+"""The fixtures of tests of `PartLog`: brokers, real or in memory, their clients, and what committed readers see."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,13 +26,13 @@ PARTITIONS = 3
 PATIENCE_S = 60.0
 
 Chunk = tuple[str, int, int]
-"""A job, a part of it, and a chunk of that."""
+"""A job, a part of it, and a chunk of the part."""
 StoredHeaders = Mapping[str, bytes]
 Hooks = Mapping[str, Callable[[], None]]
 
 
 class Killed(BaseException):
-    """A process that ends here. No `except` for errors sees it."""
+    """The process ends here. Not caught by any `except` for errors."""
 
 
 def kill() -> None:
@@ -40,7 +40,7 @@ def kill() -> None:
 
 
 class HookedTransactions:
-    """Passes calls on; `before` and `after` are called around those that they name."""
+    """Forwards calls. `before` and `after` are called around those that they name."""
 
     def __init__(self, inner: PartTransactions, before: Hooks, after: Hooks) -> None:
         self._inner, self._before, self._after = inner, before, after
@@ -62,7 +62,7 @@ def _nothing() -> None:
 
 
 class CountingClock:
-    """Counts how often somebody sleeps on another clock."""
+    """Counts the sleeps on another clock."""
 
     def __init__(self, inner: Clock) -> None:
         self._inner, self.sleeps = inner, 0
@@ -89,7 +89,7 @@ class World(Protocol):
     def grow(self, partitions: int) -> None: ...
 
     def committed(self) -> list[tuple[int, bytes, StoredHeaders]]:
-        """Partition, value and headers of each record that a committed reader sees, once no transaction is open."""
+        """Partition, value and headers of each record that committed readers see, once no transaction is open."""
         ...
 
 
@@ -151,7 +151,7 @@ class KafkaWorld:
 
 
 class ReadTopic(Protocol):
-    """A topic at brokers that `client` names."""
+    """A topic at the brokers that `client` names."""
 
     name: str
     client: Mapping[str, Any]
@@ -186,13 +186,13 @@ def _ends(topic: ReadTopic, places: list[TopicPartition], *, committed: bool) ->
     try:
         return [asked[place].result(TIMEOUT).offset for place in places]
     except KafkaException:
-        # A partition that was just added may have no leader yet.
+        # A newly added partition may have no leader yet.
         return object()
 
 
 def samples_by_chunk(records: Iterable[tuple[int, bytes, StoredHeaders]]) -> Counter[Chunk]:
-    """How many samples each chunk has in the topic. Reading them back from a node would show no double: equal samples
-    fall together.
+    """The number of samples of each chunk in the topic. A node would not show duplicates, because it merges equal
+    samples.
     """
     found = Counter[Chunk]()
     for _, value, headers in records:
@@ -202,14 +202,14 @@ def samples_by_chunk(records: Iterable[tuple[int, bytes, StoredHeaders]]) -> Cou
 
 
 def samples(world: World, part: PartIdentity) -> dict[int, int]:
-    """The samples of each of a part's chunks that committed readers see, in a world where nothing else has landed."""
+    """The visible samples of each of a part's chunks, in a world where nothing else has landed."""
     found = samples_by_chunk(world.committed())
     assert {(job, number) for job, number, _ in found} <= {(part.job, part.part)}
     return {chunk: count for (_, _, chunk), count in sorted(found.items())}
 
 
 def records_of(chunk: int, samples: int = 10, partitions: int = PARTITIONS) -> Sequence[PackedRecord]:
-    """The records of a chunk with so many samples, of as many series."""
+    """The records of a chunk with this many samples, of as many series."""
     series = [[("__name__", "up"), ("chunk", str(chunk)), ("series", str(number))] for number in range(samples)]
     block = block_of(series, [(number, 1_700_000_000_000 + number, float(number)) for number in range(samples)])
     return pack(block, partitions, ALL_TIMES).records
@@ -233,7 +233,7 @@ def progress_behind(chunk: int) -> Progress:
 
 
 def landed(chunks: int) -> Landed:
-    """What is found behind so many chunks."""
+    """What is expected to be found after this many chunks."""
     return Landed(chunks, progress_behind(chunks - 1)) if chunks else Landed()
 
 

@@ -1,4 +1,4 @@
-"""What a test of `PartitionLog` is given: a partition, what others do to it, and readers of it."""
+"""The fixtures of tests of `PartitionLog`: a partition, the operations of others on it, and its readers."""
 
 from typing import Protocol
 
@@ -23,7 +23,7 @@ class Transaction(Protocol):
 
 
 class Partition(Protocol):
-    """`log` is a reader of it; `gone` one whose brokers are out of reach."""
+    """`log` is a reader of it; `gone` is one whose brokers are unreachable."""
 
     log: PartitionLog
 
@@ -36,7 +36,7 @@ class Partition(Protocol):
     def recreate(self) -> None: ...
 
     def mirrored(self, offset: int) -> bool:
-        """Whether this offset is mirrored, by and by."""
+        """Whether this offset is eventually mirrored."""
         ...
 
     def gone(self) -> PartitionLog: ...
@@ -95,7 +95,7 @@ class KafkaPartition:
 
 
 def read_on(log: PartitionLog, *, most: int = 100) -> list[Records]:
-    """What is read until the position is where a reader may go now: it must get there in the end."""
+    """Read until the position is the last stable offset, which must be reached."""
     target = log.ends().last_stable
     read = []
     for _ in range(round(TIMEOUT / POLL_S)):
@@ -108,7 +108,7 @@ def read_on(log: PartitionLog, *, most: int = 100) -> list[Records]:
 
 
 def answered(question: EndsRequest) -> LogEnds:
-    """The answer, once it has come."""
+    """The answer, once it has arrived."""
     eventually(lambda: question.answer() is not None)
     ends = question.answer()
     assert ends is not None

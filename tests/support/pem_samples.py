@@ -1,7 +1,7 @@
-"""A certificate and keys as text, for tests that read settings: made once with openssl, worthless anywhere else.
+"""A certificate and keys as text, for tests that read settings. Created once with openssl, for tests only.
 
-`CERTIFICATE` signs itself and serves as an authority too. `KEY` belongs to it; it is there in the formats that people
-have. `OTHER_KEY` has nothing to do with it.
+`CERTIFICATE` is self-signed and also serves as an authority. `KEY` belongs to it, in the common formats. `OTHER_KEY`
+does not belong to it.
 """
 
 KEY_PASSWORD = "sesame"

@@ -15,10 +15,10 @@ from strandline.node.stack.ports import LOOPBACK, free_ports
 
 
 class Asked:
-    """An address that speaks Prometheus' API: a Prometheus, or a node of ours."""
+    """An address with Prometheus' API: a Prometheus, or a node of ours."""
 
     def __init__(self, address: str, *, tls: ssl.SSLContext | None = None, token: str | None = None) -> None:
-        """With TLS if there is a context for it, showing the token if there is one."""
+        """With TLS if there is a context for it, and with the token if there is one."""
         self.address = address
         self._tls = tls
         self._headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
@@ -32,7 +32,7 @@ class Asked:
         headers: Mapping[str, str] | None = None,
         **parameters: Any,
     ) -> tuple[int, bytes]:
-        """The status and the body of an answer. A parameter that is a list is given several times."""
+        """The status and body of an answer. A list as a parameter is sent as several parameters."""
         query = urllib.parse.urlencode({name.replace("match", "match[]"): at for name, at in parameters.items()}, True)
         with closing(self._connection()) as connection:
             connection.request(method, f"{path}?{query}" if query else path, body, {**self._headers, **(headers or {})})
@@ -40,25 +40,25 @@ class Asked:
             return answer.status, answer.read()
 
     def document(self, path: str, **parameters: Any) -> dict[str, Any]:
-        """The whole of a good answer."""
+        """The complete document of a successful answer."""
         status, body = self.ask(path, **parameters)
         assert status == http.client.OK, body
         return dict(json.loads(body))
 
     def data(self, path: str, **parameters: Any) -> Any:
-        """What a good answer says. It must not warn."""
+        """The data of a successful answer, which must have no warnings."""
         found = self.document(path, **parameters)
         assert not found.get("warnings"), found["warnings"]
         return found["data"]
 
     def post(self, path: str, body: bytes) -> bytes:
-        """The good answer to a body that is packed with snappy."""
+        """The answer to a body that is compressed with snappy, which must be successful."""
         status, answer = self.ask(path, method="POST", body=body, headers={"Content-Encoding": "snappy"})
         assert status in (http.client.OK, http.client.NO_CONTENT), answer
         return answer
 
     def query(self, expression: str, at_ms: int) -> dict[tuple[tuple[str, str], ...], float]:
-        """The values of an instant query by labels. It must not warn."""
+        """The values of an instant query by labels, without warnings."""
         found = self.data("/api/v1/query", query=expression, time=at_ms / 1000)["result"]
         return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in found}
 
@@ -78,14 +78,14 @@ class Asked:
 def prometheus(
     folder: Path, settings: Callable[[str], dict[str, Any]], *options: str, data: Path | None = None
 ) -> Iterator[Asked]:
-    """Debian's, from when it is ready on, with the settings that are made for its address. It keeps its samples in
-    `folder / "data"`, or goes on with those that are in `data`.
+    """Debian's Prometheus once it is ready, with the settings for its address. Its samples are in `folder / "data"`, or
+    it continues with those in `data`.
     """
     (port,) = free_ports(1)
     folder.mkdir(parents=True)
     (folder / "prometheus.yml").write_text(
         json.dumps(settings(f"{LOOPBACK}:{port}")), encoding="utf-8"
-    )  # JSON is YAML, too.
+    )  # JSON is also YAML.
     command = [
         "prometheus",
         f"--config.file={folder / 'prometheus.yml'}",

@@ -1,4 +1,4 @@
-"""A writer of Prometheus blocks in plain Python, written from the description of the format alone."""
+"""A writer of Prometheus blocks in plain Python, written only from the description of the format."""
 
 import json
 import struct
@@ -16,7 +16,7 @@ XOR, HISTOGRAM, FLOAT_HISTOGRAM, XOR_2 = 1, 2, 3, 4
 
 @dataclass(frozen=True)
 class Chunk:
-    """Samples in XOR encoding, or the bytes of another one."""
+    """Samples in XOR encoding, or the bytes of another encoding."""
 
     samples: Sequence[Sample] = ()
     encoding: int = XOR
@@ -82,7 +82,7 @@ def _step_change(change: int) -> str:
 
 
 def xor_chunk(samples: Sequence[Sample], *, reopened: bool = False) -> bytes:
-    """The data of a chunk. In one that was reopened before its first difference, the whole word is the window."""
+    """The data of a chunk. If it was reopened before its first difference, the window is the complete word."""
     bits = ""
     leading, trailing = (0, 0) if reopened else (64, 64)
     time, value, step = 0, 0, 0
@@ -116,7 +116,7 @@ def _signed(word: int) -> int:
 
 
 def _chunk_files(series: Sequence[Series], chunks_a_file: int) -> tuple[list[bytes], list[list[int]]]:
-    """Their content, and the references of each series' chunks."""
+    """The content of the files, and the references of each series' chunks."""
     header = struct.pack(">IB3x", 0x85BD40DD, 1)
     files: list[bytes] = []
     references = []
@@ -154,7 +154,7 @@ def _entry(labels: Labels, chunks: Sequence[Chunk], own: Sequence[int], symbol: 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the sections of an index begin, and how tombstones name its series."""
+    """Where the sections of an index begin, and how tombstones reference its series."""
 
     symbols: int
     series: int
@@ -224,7 +224,7 @@ def write_block(
     deleted: Iterable[tuple[int, int, int]] = (),
     all_last: bool = False,
 ) -> Places:
-    """Write a block into a folder of its name. `deleted` has a series' number, and the first and last time."""
+    """Write a block into a folder with its name. `deleted` has a series' number, and the first and last time."""
     block = folder / ulid
     (block / "chunks").mkdir(parents=True)
     files, references = _chunk_files(series, chunks_a_file)

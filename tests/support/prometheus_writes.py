@@ -1,4 +1,4 @@
-"""What a Prometheus that scrapes itself has written through a gateway, beside what it says itself."""
+"""What a self-scraping Prometheus has written through a gateway, compared with what it returns itself."""
 
 import struct
 from collections import defaultdict
@@ -16,7 +16,7 @@ Samples = dict[int, float]
 
 
 def writing_to(url: str) -> Callable[[str], dict[str, Any]]:
-    """Settings of a Prometheus that scrapes itself and writes there."""
+    """Settings of a Prometheus that scrapes itself and writes to this URL."""
     return lambda address: {
         "global": {"scrape_interval": "1s"},
         "scrape_configs": [{"job_name": "itself", "static_configs": [{"targets": [address]}]}],
@@ -32,7 +32,7 @@ def writing_to(url: str) -> Callable[[str], dict[str, Any]]:
 
 
 def samples_of(writer: Asked, selector: str) -> dict[Labels, Samples]:
-    """What it says itself, of the last minutes."""
+    """Its own samples of the last minutes."""
     return {
         frozenset(series["metric"].items()): {round(time * 1000): float(value) for time, value in series["values"]}
         for series in writer.data("/api/v1/query", query=f"{selector}[10m]")["result"]
@@ -68,7 +68,7 @@ METRICS = (
 
 
 def compare(topic: TopicOfAGateway, told_by: Asked, least: int) -> None:
-    """Every sample up to the newest one of its series is there, with its value; and there are enough of them."""
+    """Assert that every sample up to the newest one of its series is in the topic, and that there are enough."""
     written = in_topic(topic)
     for metric in METRICS:
         told = samples_of(told_by, metric)
@@ -80,7 +80,7 @@ def compare(topic: TopicOfAGateway, told_by: Asked, least: int) -> None:
 
 
 def scrapes_in(topic: TopicOfAGateway) -> int:
-    """How many scrapes are there of each of the metrics: they come in requests and partitions of their own."""
+    """The number of scrapes of each metric in the topic: metrics are in different requests and partitions."""
     written = in_topic(topic)
     return min(
         max((len(samples) for labels, samples in written.items() if ("__name__", metric) in labels), default=0)

@@ -1,4 +1,4 @@
-"""Expressions of PromQL, looked at by their text; and alert rules, as far as ours use YAML."""
+"""Checks of PromQL expressions by their text, and of alert rules, with as much YAML as ours use."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def metric_names(expression: str) -> set[str]:
 
 
 def exposed() -> set[str]:
-    """The names of all series that the catalogue's metrics have."""
+    """The names of all series of the catalogue's metrics."""
     suffixes = {Kind.HISTOGRAM: ("_bucket", "_count", "_sum")}
     return {metric.name + suffix for metric in CATALOGUE for suffix in suffixes.get(metric.kind, ("",))}
 
@@ -38,7 +38,7 @@ def labels_matched(expression: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """One alert as it stands in the file."""
+    """One alert of the file."""
 
     name: str
     expression: str
@@ -50,7 +50,7 @@ class AlertRule:
 
 
 def alert_rules(path: Path) -> tuple[AlertRule, ...]:
-    """The alerts of a file that is written as ours are."""
+    """The alerts of a file that is formatted like ours."""
     _, *parts = re.split(r"^ +- alert: ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return tuple(map(_rule, parts))
 

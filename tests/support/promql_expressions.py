@@ -1,5 +1,5 @@
-"""Random expressions of PromQL that parse and whose types fit, over given metrics and labels: for properties of the
-language, and for asking two engines the same.
+"""Random PromQL expressions that parse and have valid types, over given metrics and labels: for properties of the
+language, and for comparing two engines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ _PATTERNS = (".*", ".+", "a|b", "[a-c].*", "(x|y)z?", "")
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What expressions are made of. `labels` gives the values to match a label with; `moments` are for `@`, in
-    seconds; `durations` are for ranges, steps and offsets.
+    """The elements of expressions. `labels` gives the values to match a label with; `moments` are for `@`, in seconds;
+    `durations` are for ranges, steps and offsets.
     """
 
     metrics: Sequence[str] = ("requests_total", "memory_bytes", "job:rate5m", "my.metric", "latency_bucket")
@@ -40,14 +40,14 @@ class Vocabulary:
 
 @dataclass(slots=True)
 class ExpressionGenerator:
-    """Expressions from a source of random numbers; the same source gives the same ones. `depth` bounds nesting."""
+    """Expressions from a random source; the same source gives the same expressions. `depth` limits nesting."""
 
     random: Random
     words: Vocabulary = field(default_factory=Vocabulary)
     duration_arithmetic: bool = True
 
     def expression(self, depth: int = 4) -> str:
-        """Of any type that a query may have."""
+        """An expression of any type that a query may have."""
         kind = self.random.choices(("vector", "scalar", "matrix", "string"), (80, 12, 6, 2))[0]
         match kind:
             case "vector":
@@ -89,7 +89,7 @@ class ExpressionGenerator:
             return self._modified(f"{self._selector()}[{self._duration()}]")
         step = self._duration() if self.random.random() < 0.7 else ""
         length = self._duration()
-        # Prometheus' lexer wants a literal before the colon.
+        # Prometheus' lexer requires a literal before the colon.
         length = length if any(map(str.isdigit, length)) else f"{length} + 1s"
         return self._modified(f"({self.vector(depth - 1)})[{length}:{step}]")
 
@@ -138,7 +138,7 @@ class ExpressionGenerator:
                 operator += self._bool(operator)
                 sides = [vector, scalar]
                 self.random.shuffle(sides)
-                # In parentheses: an operator beside it that wants vectors would otherwise meet the scalar.
+                # In parentheses: otherwise a neighbouring operator on vectors would get the scalar.
                 return f"({sides[0]} {operator} {sides[1]})"
             case 1:
                 operator = self.random.choice(_SETS)
@@ -147,7 +147,7 @@ class ExpressionGenerator:
                 operator = self.random.choice((*_ARITHMETIC, *_COMPARISONS))
                 matching = self._on()
                 if matching and self.random.random() < 0.4:
-                    # Never a label of the list before, which would be refused.
+                    # Never a label of the previous list, which would be refused.
                     matching += f"group_{self.random.choice(('left', 'right'))} ({self.random.choice(('', 'extra'))}) "
                 return f"{self._operand(depth)} {operator}{self._bool(operator)} {matching}{self._operand(depth)}"
 
@@ -157,7 +157,7 @@ class ExpressionGenerator:
         return f"({vector})" if self.random.random() < 0.6 else vector
 
     def _scalar_operand(self, depth: int) -> str:
-        # In parentheses, since a comparison of scalars that precedence makes would lack its bool.
+        # In parentheses: a comparison of scalars that results from precedence would lack its bool.
         return f"({self.scalar(depth)})"
 
     def _bool(self, operator: str) -> str:
@@ -218,7 +218,7 @@ class ExpressionGenerator:
         return _quoted(self.random.choice(self.words.label_values))
 
     def _label_string(self) -> str:
-        """A name of a label: strings in functions of labels are mostly these, and all of them may be."""
+        """The name of a label: most strings in functions of labels are names, and all may be."""
         return _quoted(self.random.choice([label for label in self.words.labels if label.isidentifier()]))
 
 

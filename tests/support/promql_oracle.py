@@ -1,4 +1,4 @@
-"""Questions about a small data set, with the answers of a real Prometheus 3.15; and how answers are compared."""
+"""Queries over a small data set with the answers of a real Prometheus 3.15, and how answers are compared."""
 
 import gzip
 import json
@@ -22,12 +22,12 @@ KNOWN_DIFFERENCES: Mapping[str, str] = {
     "g-03763": "the same",
     "g-03764": "the same",
 }
-"""Questions, by their names, that are answered otherwise, and why."""
+"""The queries, by name, that are answered differently, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question: an instant query has `time`, a range query the other three. All in milliseconds."""
+    """A query. An instant query has `time`, a range query the other three, in milliseconds."""
 
     name: str
     group: str
@@ -41,7 +41,7 @@ class Case:
 
 
 def bodies() -> list[bytes]:
-    """The data as bodies of remote write, in order."""
+    """The data as remote-write bodies, in order."""
     content, found, at = (_FOLDER / "samples.rw").read_bytes(), [], 0
     while at < len(content):
         length = int.from_bytes(content[at : at + 4], "big")
@@ -62,7 +62,7 @@ def series() -> dict[Labels, list[tuple[int, float]]]:
 
 
 def cases() -> Iterator[Case]:
-    """All questions, in a fixed order."""
+    """All queries, in a fixed order."""
     with gzip.open(_FOLDER / "cases.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             told = json.loads(line)
@@ -81,7 +81,7 @@ def cases() -> Iterator[Case]:
 
 
 def stratified(count: int, *, offset: int = 0) -> list[Case]:
-    """About so many questions: of each group its share, spread evenly over it."""
+    """About `count` queries: a proportional share of each group, spread evenly over it."""
     every = list(cases())
     share = count / len(every)
     chosen, seen = [], Counter[str]()
@@ -94,7 +94,7 @@ def stratified(count: int, *, offset: int = 0) -> list[Case]:
 
 
 def difference(case: Case, status: int, answer: Mapping[str, Any]) -> str:
-    """How an answer differs from the one that Prometheus gave; empty if it does not. Texts of errors may differ."""
+    """How an answer differs from that of Prometheus; empty if it does not. Texts of errors may differ."""
     expected = case.response
     if expected["status"] == "error":
         found = (status, answer.get("status"), answer.get("errorType"))

@@ -1,4 +1,4 @@
-"""Functions over ranges in plain Python, sample by sample: what compiled kernels are compared with.
+"""Functions over ranges in plain Python, sample by sample, with which compiled kernels are compared.
 
 Sums are exact (fractions) where all numbers are finite, so the reference does not share the kernels' algorithm.
 """
@@ -137,7 +137,7 @@ def _is_change(before: float, now: float) -> bool:
 def evaluate(  # noqa: PLR0912 - one for each function
     name: str, window: Window, end: int, length: int, parameter: float = 0.0
 ) -> float | None:
-    """A function over one window; None where it gives no sample."""
+    """A function over one window; None if it has no result."""
     match name:
         case _ if not window:
             return None

@@ -1,4 +1,4 @@
-"""Alert rules tried on series by promtool."""
+"""Alert rules tested on series by promtool."""
 
 import json
 import subprocess
@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 RULES = Path(__file__).parents[2] / "conf" / "alerts" / "strandline.yaml"
-# A value for each minute; alerts are looked at after so many.
+# One value a minute; alerts are evaluated after this many minutes.
 MINUTES = 200
 
 Series = Mapping[str, str]
 
 
 def run_promtool(tests: Sequence[Mapping[str, object]], folder: Path) -> tuple[int, str]:
-    """Try the rules on these series."""
-    # JSON is YAML, too.
+    """Test the rules on these series."""
+    # JSON is also YAML.
     document = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}
     written = folder / "tests.yaml"
     written.write_text(json.dumps(document), encoding="utf-8")
@@ -25,12 +25,12 @@ def run_promtool(tests: Sequence[Mapping[str, object]], folder: Path) -> tuple[i
 
 
 def at_instance(series: Sequence[Series], instance: str) -> list[Series]:
-    """The same, of another instance: so all cases fit into one test."""
+    """The same series with another instance, so that all cases fit into one test."""
     return [{**one, "series": one["series"].replace('instance="n:9460"', f'instance="{instance}"')} for one in series]
 
 
 def firing(alert: str, instance: str, times: int) -> Mapping[str, object]:
-    """The expectation that an alert fires so many times."""
+    """The expectation that an alert fires this many times."""
     expression = f'count(ALERTS{{alertname="{alert}",alertstate="firing",instance="{instance}"}})'
     expected = [{"labels": "{}", "value": times}] if times else []
     return {"expr": expression, "eval_time": f"{MINUTES}m", "exp_samples": expected}

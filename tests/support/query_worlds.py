@@ -1,4 +1,4 @@
-"""Worlds of shards that can be asked, in this process or through the link, and a model of what is right."""
+"""Worlds of shards for queries, in this process or through the link, and a model of the right answers."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class LuceneWorld(World):
-    """A world whose shard keeps its keys in Lucene, and lets searches see them at every step."""
+    """A world whose shard has its keys in Lucene, and refreshes searches at every step."""
 
     def __init__(self, folder: Path, **changes: Any) -> None:
         start_vm()
@@ -67,7 +67,7 @@ class LuceneWorld(World):
 
     def crash(self) -> None:
         super().crash()
-        # The folder's lock goes with the process.
+        # The folder's lock ends with the process.
         self.home.close()
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class LuceneWorld(World):
 
 @dataclass
 class LiveWorld:
-    """A world as a `LiveShard`: whatever shard it has now."""
+    """A world as a `LiveShard`, with its current shard."""
 
     world: World
 
@@ -101,18 +101,18 @@ class AnswersInProcess:
         self.answers = answers
 
     async def look_up(self, _frame: bytes, _memory: MemoryLease) -> None:
-        """There is no server of look-ups."""
+        """There is no lookup server."""
 
     async def request(self, frame: bytes, _memory: MemoryLease) -> Answer:
         request, seconds = request_of(decode_frame(bytearray(frame)))
         return self.answers.answer(request, Cancellation(CLOCK, seconds))
 
     def index_version(self) -> None:
-        """Nothing is kept."""
+        """Nothing is cached."""
 
 
 class CountingLink(ShardLink):
-    """Counts the look-ups that the JVM answered, and those that it was asked for."""
+    """Counts the lookups that the JVM has answered, and those that were sent to it."""
 
     answered, looked_up = 0, 0
 
@@ -133,7 +133,7 @@ class WorldService:
     page: IndexVersionPage
 
     def publish(self) -> None:
-        """As a shard does after each of its steps."""
+        """Publish, as a shard does after each of its steps."""
         self.answers.publish(self.page, self.lookups)
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class WorldService:
 
 @dataclass
 class FixedShards:
-    """A `NodeShards` that says what it was told."""
+    """A `NodeShards` with a fixed status."""
 
     statuses: dict[int, ShardProcessStatus] = field(default_factory=dict)
     topic_partitions: int | None = None
@@ -186,8 +186,8 @@ class NodeWorld:
     memory: AnswerMemory = field(default_factory=lambda: AnswerMemory(1 << 30))
 
     def ask(self, request: ShardRequest, seconds: float = 30.0) -> Any:
-        """The answer of all shards. With `publishes` the shards have told how they are just before, as they do after
-        each of their steps.
+        """The answer of all shards. With `publishes`, the shards publish their state before, as they do after each
+        step.
         """
         if self.publishes:
             for service in self.services:
@@ -196,7 +196,7 @@ class NodeWorld:
             return self.loop.run(_QUERIES[type(request)](self.queries, request, scope))
 
     def evaluate(self, fragment: AnyFragment, limits: EvaluationLimits, seconds: float = 30.0) -> FragmentResult:
-        """What a fragment of a PromQL query gives over all shards."""
+        """The result of a fragment of a PromQL query over all shards."""
         with self._scope(seconds) as scope:
             return self.loop.run(self.queries.evaluate(fragment, limits, scope))
 
@@ -218,7 +218,7 @@ class NodeWorld:
 def node_world(
     folder: Path, *, shards: int, linked: bool, publishes: bool = False, **changes: Any
 ) -> Iterator[NodeWorld]:
-    """Shards that have started, asked directly or through the link."""
+    """Started shards, called directly or through the link."""
     with ExitStack() as opened:
         worlds: list[LuceneWorld] = []
         clients: dict[int, ShardClient] = {}
@@ -253,7 +253,7 @@ async def _closed(link: ShardLink) -> None:
 
 
 def written(milliseconds: int) -> str:
-    """A time as warnings have it."""
+    """A time as formatted in warnings."""
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -262,17 +262,17 @@ def selector(text: str) -> tuple[Matcher, ...]:
 
 
 def labels_of(keys: KeyBytes) -> list[Labels]:
-    """The keys, in their order, as sorted labels."""
+    """The keys, in order, as sorted labels."""
     return [tuple(decode_part_key(keys.key(place)).items()) for place in range(len(keys))]
 
 
 def names_of(keys: KeyBytes) -> list[Name]:
-    """The keys of a world, in their order."""
+    """The keys of a world, in order."""
     return [(dict(labels)["__name__"], dict(labels)["name"]) for labels in labels_of(keys)]
 
 
 def samples_of(answer: SamplesAnswer) -> dict[Name, list[tuple[int, float]]]:
-    """The samples of each key, as they stand; a key that comes twice fails."""
+    """The samples of each key. Fails if a key occurs twice."""
     found: dict[Name, list[tuple[int, float]]] = {}
     for place, name in enumerate(names_of(answer.keys)):
         part = slice(int(answer.first_sample[place]), int(answer.first_sample[place + 1]))
@@ -284,7 +284,7 @@ def samples_of(answer: SamplesAnswer) -> dict[Name, list[tuple[int, float]]]:
 def expected_samples(
     worlds: list[LuceneWorld] | list[World], times: TimeRange = ALL_TIMES, names: Mapping[Name, object] | None = None
 ) -> dict[Name, list[tuple[int, float]]]:
-    """What was produced: of two samples at one time that of the higher shard, or else the later one."""
+    """What was produced. Of two samples at one time, that of the higher shard, or else the later one."""
     expected: dict[Name, dict[int, float]] = defaultdict(dict)
     for world in worlds:
         for name, samples in world.expected().items():

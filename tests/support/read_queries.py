@@ -1,4 +1,4 @@
-"""A node's answers to remote reads, out of a handful of series in memory."""
+"""A node's answers to remote reads, from a few series in memory."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,8 +12,7 @@ from support.remote_read import Labels, Samples, answer_of
 
 
 class ReadQueries:
-    """Answers by going through all series. What it was asked stands in `asks`; `before` is awaited with the
-    scope of each."""
+    """Answers by going through all series. `asks` has the requests. `before` is awaited with the scope of each."""
 
     def __init__(self, series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> None:
         self.series_held, self.warnings = dict(sorted(series.items())), warnings
@@ -71,4 +70,4 @@ def matches(matcher: Matcher, labels: Mapping[str, str]) -> bool:
 
 
 async def _nothing(_scope: QueryScope) -> None:
-    """Before an answer."""
+    """The default for `before`."""

@@ -1,4 +1,4 @@
-"""Topics of a real Kafka, and what others do to them."""
+"""Topics of a real Kafka, and operations of others on them."""
 
 import socket
 import uuid
@@ -11,13 +11,13 @@ from confluent_kafka.cimpl import NewTopic
 from strandline.clock import SystemClock, wait_until
 from strandline.wire.record_headers import CHECKED_HEADERS
 
-# A broker that was frozen may take minutes on a busy machine until its controller trusts it again.
+# After a broker was frozen, it may take minutes on a busy machine until its controller trusts it again.
 TIMEOUT = 240.0
 PRODUCERS_TIMES = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
-"""Times of the producer's choosing, however old: with a retention by time they would be deleted at once."""
+"""Record times from the producer, however old: with a retention by time, old records would be deleted at once."""
 
 
-# What a broker or its client says that was held still and has not been let in again by its controller.
+# Errors of a broker, or its client, that was suspended and is not yet trusted by its controller again.
 _NOT_YET = {
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
@@ -34,7 +34,7 @@ def fresh_topic() -> str:
 
 
 def nobody() -> str:
-    """An address where nobody listens."""
+    """An address at which no process listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -44,11 +44,11 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 
 class TopicOfATest:
-    """A topic with one partition, and what is done to it."""
+    """A topic with one partition, and operations on it."""
 
     def __init__(self, client: Mapping[str, str], settings: Mapping[str, str] = PRODUCERS_TIMES) -> None:
         self.name = fresh_topic()
-        # Quiet: the producers of earlier tests outlive the server.
+        # Quiet, because the producers of earlier tests outlive the server.
         self.client = {**client, "log_level": 0}
         self.settings = dict(settings)
         self.admin = AdminClient(self.client)
@@ -62,7 +62,7 @@ class TopicOfATest:
         def is_made() -> bool:
             nonlocal tries
             tries += 1
-            # A client of its own: one whose request a broker has lost may wait for it long after others are served.
+            # With a separate client: one whose request a broker has lost may wait for it long after others are served.
             admin = AdminClient(self.client)
             try:
                 admin.create_topics([new], request_timeout=10)[self.name].result(20)
@@ -72,20 +72,20 @@ class TopicOfATest:
                 code = error.args[0].code()
                 if code in _NOT_YET:
                     return False
-                # By a request whose answer was lost.
+                # Created by a request whose answer was lost.
                 if tries > 1 and code == KafkaError.TOPIC_ALREADY_EXISTS:
                     return True
                 raise
             return True
 
         eventually(is_made)
-        # A moment later the broker knows it, too.
+        # The broker learns of it a moment later.
         eventually(self._known)
 
     def recreate(self) -> None:
         self.admin.delete_topics([self.name])[self.name].result(TIMEOUT)
         self.make()
-        # The old one remembers the old topic.
+        # The old producer remembers the old topic.
         self._producer = Producer({**self.client, "linger.ms": 0})
 
     def append(self, value: bytes, time: int = 0, *, times_checked: bool = False) -> int:
@@ -113,7 +113,7 @@ class TopicOfATest:
 
 
 class TransactionOfATest:
-    """A transaction; `commit` and `abort` return once its marker is in the log, which the library does not wait for."""
+    """A transaction. `commit` and `abort` return once its marker is in the log, which the library does not wait for."""
 
     def __init__(self, topic: TopicOfATest) -> None:
         self._topic = topic
@@ -138,7 +138,7 @@ class TransactionOfATest:
 
 
 def produce(producer: Producer, topic: str, value: bytes, time: int, *, times_checked: bool = False) -> int:
-    """Returns the record's offset once the broker has it."""
+    """Returns the record's offset once the broker has acknowledged it."""
     offsets: list[int] = []
 
     def delivered(error: object, message: object) -> None:

@@ -1,4 +1,4 @@
-"""Real servers for fixtures, started by the code that `strandline stack` uses."""
+"""Real servers for fixtures, started by the code of `strandline stack`."""
 
 import shutil
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from strandline.node.stack import Stack, StackOptions
 
 
 def running(options: StackOptions) -> Iterator[Stack]:
-    """A stack for a fixture: started, handed over, stopped."""
+    """A stack for a fixture: started, yielded, stopped."""
     with Stack.start(options) as stack:
         yield stack
-    # The logs stay with pytest's other leavings, to be read after a failure; the data is of no use.
+    # The logs stay with pytest's other files, for the analysis of failures; the data is removed.
     for name in ("kafka", "cassandra"):
         shutil.rmtree(stack.folder.data(name))

@@ -1,9 +1,9 @@
-"""A real systemd, the first process of namespaces of its own, with the machine's programs and network and none of its
+"""A real systemd, the first process of its own namespaces, with the machine's programs and network but none of its
 services.
 
-All that it and its services could change is their own: /run, /tmp and /dev begin with next to nothing, `root/etc` is
-laid over /etc and `root/var` over /var, and other files can only be read. The units are those of
-`root/etc/systemd/system`. It ends with the process that started it, however that ends.
+Everything that it and its services can change is private: /run, /tmp and /dev are almost empty at first, `root/etc` is
+overlaid on /etc and `root/var` on /var, and other files are read-only. The units are those of
+`root/etc/systemd/system`. It ends with the process that started it.
 """
 
 import os
@@ -17,7 +17,7 @@ from uuid import uuid4
 from strandline.clock import SystemClock, wait_until
 from strandline.node.tether import tethered
 
-# What the units of a service lean on, without what a machine has behind it.
+# The units on which those of a service depend, without their effects.
 _TARGETS = ("test", "sysinit", "basic", "shutdown", "network-online", "multi-user")
 _TARGET = "[Unit]\nDescription=There, and empty\nDefaultDependencies=no\n"
 _BOOT = """
@@ -81,13 +81,13 @@ exec env -i PATH="$PATH" LC_ALL=C.UTF-8 container=strandline-test \
 
 @dataclass(frozen=True)
 class Systemd:
-    """One that runs."""
+    """A running systemd."""
 
     pid: int
     log: Path
 
     def control(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """What `systemctl` does with these; most verbs return when the job is done."""
+        """Run `systemctl`; most verbs return when the job is done."""
         entered = ["nsenter", "--target", str(self.pid), "--pid", "--mount", "--uts", "--ipc", "--cgroup"]
         return subprocess.run(
             [*entered, "systemctl", "--no-pager", *arguments],
@@ -99,21 +99,21 @@ class Systemd:
         )
 
     def properties(self, unit: str) -> Mapping[str, str]:
-        """All that `systemctl show` tells of a unit."""
+        """The properties of a unit, from `systemctl show`."""
         lines = self.control("show", unit).stdout.splitlines()
         return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
 @contextmanager
 def running_systemd(root: Path, reads: Iterable[Path]) -> Iterator[Systemd]:
-    """One that runs, until it is left; its services end with it. `reads` are folders that they need and that may lie
-    below /tmp. Only root can have one.
+    """A running systemd, which ends with its services when the context ends. `reads` are folders that they need and
+    that may be below /tmp. Requires root.
     """
     assert os.geteuid() == 0, "only root can make the namespaces of a systemd"
     units, settings = root / "etc/systemd/system", root / "etc/systemd/system.conf.d"
     for made in (units, settings, root / "etc/strandline"):
         made.mkdir(parents=True, exist_ok=True)
-    # Whatever the machine has there: its watchdog is not for this one.
+    # Without the machine's hardware watchdog.
     (settings / "zz-test.conf").write_text("[Manager]\nRuntimeWatchdogSec=off\nRebootWatchdogSec=off\n")
     for name in _TARGETS:
         (units / f"{name}.target").write_text(_TARGET)
@@ -124,7 +124,7 @@ def running_systemd(root: Path, reads: Iterable[Path]) -> Iterator[Systemd]:
     log = root / "systemd.log"
     group = _own_control_group() / f"strandline-test-{uuid4().hex[:8]}"
     spaces = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--ipc", "--cgroup"]
-    # In a control group of its own before it gets a namespace, of which that is the root.
+    # In its own control group before it gets a namespace, of which the group is the root.
     joined = 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"'
     booting = ["unshare", *spaces, "sh", "-c", _BOOT, "sh", str(root), *below_tmp]
     command = tethered(["/bin/sh", "-ec", joined, "sh", str(group), *booting])
@@ -165,7 +165,7 @@ def _own_control_group() -> Path:
 
 
 def _remove(group: Path) -> None:
-    """Remove a control group with those below, when the last process has left."""
+    """Remove a control group and those below it, when the last process has left."""
 
     def is_gone() -> bool:
         for folder in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):

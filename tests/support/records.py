@@ -1,4 +1,4 @@
-"""Records as shards see them, from values."""
+"""Records from values, as shards see them."""
 
 from collections.abc import Iterable
 
@@ -9,5 +9,5 @@ from strandline.wire.snappy import compress
 
 
 def decoded(series: Iterable[Series]) -> Columns:
-    """One record with these series, on its way through the wire's encoding and back."""
+    """One record with these series, encoded and decoded."""
     return decode_batch([compress(encode_request(series))], Limits())

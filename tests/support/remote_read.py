@@ -17,7 +17,7 @@ Descriptor = descriptor_pb2.FieldDescriptorProto
 TEXT, BYTES = Descriptor.TYPE_STRING, Descriptor.TYPE_BYTES
 INT64, DOUBLE = Descriptor.TYPE_INT64, Descriptor.TYPE_DOUBLE
 
-# By message: the fields, in order of their numbers; a name stands for a message, a list for a repeated field.
+# By message: the fields, in order of their numbers. A name means a message, a list a repeated field.
 _MESSAGES: dict[str, dict[str, Any]] = {
     "Label": {"name": TEXT, "value": TEXT},
     "Sample": {"value": DOUBLE, "timestamp": INT64},
@@ -75,7 +75,7 @@ def bits_of(value: float) -> int:
 
 
 def answer_of(series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> SamplesAnswer:
-    """An answer with these series, which have to be in order."""
+    """An answer with these series, which must be in order."""
     keys = [encode_part_key(dict(labels)) for labels in series]
     samples = [sample for one in series.values() for sample in one]
     return SamplesAnswer(
@@ -135,7 +135,7 @@ def frames_of(body: bytes, *, checked: bool = True) -> Iterator[Any]:
 
 
 def read_streamed(body: bytes, queries: int) -> list[dict[Labels, Samples]]:
-    """The series of each query in a stream, whose parts have to follow each other."""
+    """The series of each query in a stream, whose parts must be in order."""
     results: list[dict[Labels, Samples]] = [{} for _ in range(queries)]
     place = (-1, ())
     for frame in frames_of(body):
@@ -153,6 +153,6 @@ def read_streamed(body: bytes, queries: int) -> list[dict[Labels, Samples]]:
 
 
 def packed_request(queries: Sequence[Any], accepted: Sequence[int] = ()) -> bytes:
-    """A request's body."""
+    """The body of a request."""
     request = ReadRequest(queries=queries, accepted_response_types=accepted)
     return bytes(cramjam.snappy.compress_raw(request.SerializeToString()))

@@ -1,4 +1,4 @@
-"""Remote-write 1.0 messages by the official protobuf implementation, to compare ours with."""
+"""Remote-write 1.0 messages by the official protobuf implementation, for comparison with ours."""
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -46,5 +46,5 @@ def _write_request(text: int) -> type:
 
 
 WriteRequest = _write_request(Field.TYPE_STRING)
-# The same on the wire, but it takes labels that are no UTF-8, as a hostile client sends them.
+# The same on the wire, but accepts labels that are not UTF-8, as a hostile client may send them.
 RawWriteRequest = _write_request(Field.TYPE_BYTES)

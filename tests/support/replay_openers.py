@@ -11,9 +11,7 @@ from strandline.store.protocol import Store
 
 @dataclass(frozen=True)
 class DeadlyOpener:
-    """Opens the store, but for the first process that asks: that one writes its number into a file, and waits for the
-    end.
-    """
+    """Opens the store, except in the first process: that one writes its pid into a file, and waits to be killed."""
 
     opener: CassandraOpener
     marker: Path

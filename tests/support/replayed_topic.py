@@ -1,4 +1,4 @@
-"""A topic with scrapes, poison and a transaction for replays on Spark, and what they have to leave."""
+"""A topic with scrapes, undecodable records and a transaction for replays on Spark, and their expected results."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -30,7 +30,7 @@ from strandline.wire.record_headers import CHECKED_HEADERS, TIMES_HEADER, are_ti
 from support.replay_openers import DeadlyOpener
 from support.replays import HOUR, DictStore, leased_job
 
-# The processes of a run share their Kafka, and each makes the topic that it needs.
+# The processes of a run share their Kafka, and each creates the topic that it needs.
 TOPIC = f"replayed-{uuid4().hex[:8]}"
 TESTS = Path(__file__).parents[2]
 BUCKET = 497_000
@@ -40,7 +40,7 @@ GROUPS = 4
 SETTINGS = ReplaySettings(GROUPS, HOUR, Limits(), SampleLimits(HOUR, HOUR), 48 * HOUR, unit_samples=20_000)
 SERIES, SCRAPES = 4_000, 40
 MINUTE = 60_000
-# Times and headers of records whose samples are too old for their time, if they have one. One is marked as checked.
+# Times and headers of records whose samples are too old for the record's time, if it has one. One is marked as checked.
 LATE_RECORDS: Sequence[tuple[int, Sequence[tuple[str, bytes | None]]]] = (
     (START + 3 * HOUR, [("another", b"header"), (TIMES_HEADER, None), (TIMES_HEADER, b"unchecked")]),
     (START + 3 * HOUR, [("another", b"header"), *CHECKED_HEADERS]),
@@ -51,7 +51,7 @@ LATE_RECORDS: Sequence[tuple[int, Sequence[tuple[str, bytes | None]]]] = (
 
 @dataclass(frozen=True)
 class Log:
-    """What lies in the topic, as a reader of committed records sees it: batches by partition, and where it ends."""
+    """The content of the topic as a committed reader sees it: batches by partition, and its end."""
 
     batches: dict[int, list[RecordBatch]]
     ends: dict[int, int]
@@ -97,7 +97,7 @@ def read_log(client: dict[str, str | int]) -> Log:
 
 @dataclass(frozen=True)
 class Places:
-    """A keyspace, with all that a runner needs."""
+    """A keyspace, and everything that a runner needs."""
 
     connection: CassandraConnection
     store: CassandraStore
@@ -114,7 +114,7 @@ class Places:
 
 
 def jobs_of(log: Log, plan: str) -> list[Job]:
-    """Buckets of both partitions: one that wants keys and all groups, one of some groups, one that is empty."""
+    """Buckets of both partitions: one that needs keys and all groups, one with some groups, and an empty one."""
     made = []
     for shard, end in log.ends.items():
         cuts = [0, 40, 40, end]
@@ -143,7 +143,7 @@ Stored = dict[tuple[object, ...], list[object]]
 
 
 def stored_in(store: CassandraStore | DictStore, jobs: Sequence[Job]) -> Stored:
-    """All bytes of some jobs, without their plans."""
+    """All stored bytes of some jobs, without their plans."""
     found: Stored = {}
     for job in jobs:
         for group in range(GROUPS):

@@ -1,4 +1,4 @@
-"""Records for replays, a store that is a dictionary, and a model of what has to be in it afterwards."""
+"""Records for replays, a store in a dictionary, and a model of its expected content afterwards."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ SeriesSamples = tuple[Labels, tuple[tuple[int, float], ...]]
 
 @dataclass(frozen=True)
 class LogRecord:
-    """A record in a partition; without series it is one that can't be decoded."""
+    """A record in a partition. Without series, it can't be decoded."""
 
     offset: int
     time: int
@@ -50,7 +50,7 @@ def labels(metric: str, name: str) -> Labels:
 
 @cache
 def key_of(of: Labels) -> Key:
-    """The hashes of a series, by the wire's own kernels."""
+    """The hashes of a series, by the kernels of `wire`."""
     columns = decode_batch([compress(encode_request([Series(of, [(0, 0.0)])]))], Limits())
     return int(columns.metric[0]), int(columns.key_high[0]), int(columns.key_low[0])
 
@@ -75,7 +75,7 @@ def leased_job(
     wants_keys: bool = True,
     life: int = 50 * HOUR,
 ) -> Job:
-    """A job that somebody may do now."""
+    """A leased job."""
     return Job(
         shard=ShardId(DATASET, shard),
         bucket=bucket,
@@ -126,7 +126,7 @@ class DictStore:
 
 
 def source_of(records: Mapping[int, Sequence[LogRecord]]) -> Callable[[int, int, int], Iterator[RecordBatch]]:
-    """What reads partitions, given as their records by number; it knows nothing of jobs, and gives what lies there."""
+    """A reader of partitions with these records. It knows nothing of jobs, and returns all records of a range."""
 
     def read(shard: int, start: int, end: int) -> Iterator[RecordBatch]:
         for one in records.get(shard, ()):
@@ -147,7 +147,7 @@ def batch_of(records: Sequence[LogRecord]) -> RecordBatch:
 
 @dataclass
 class KeyModel:
-    """What a summary has to say of one key."""
+    """The expected summary of one key."""
 
     offset: int
     position: int
@@ -157,7 +157,7 @@ class KeyModel:
 
 @dataclass
 class JobModel:
-    """What one job has to leave, by plain loops over its records."""
+    """The expected result of one job, by plain loops over its records."""
 
     samples: dict[int, dict[Key, dict[int, int]]]
     keys: dict[Key, KeyModel]
@@ -169,8 +169,8 @@ class JobModel:
 
 
 def model_of_job(job: Job, records: Sequence[LogRecord], given: ReplaySettings) -> JobModel:
-    """The last sample of a series and time counts; limits compare with the record's time, if it has one, unless the
-    times were checked.
+    """Of several samples with the same series and time, the last one counts. Limits apply relative to the record's
+    time, if it has one, unless the times were checked.
     """
     model = JobModel(defaultdict(lambda: defaultdict(dict)), {}, [])
     limits = given.sample_limits
@@ -200,7 +200,7 @@ def model_of_job(job: Job, records: Sequence[LogRecord], given: ReplaySettings) 
 
 
 def stored_samples(store: DictStore, where: SegmentsOf) -> dict[Key, dict[int, int]]:
-    """What lies in a group's segments; no sample may be there twice."""
+    """The samples in a group's segments. Fails if a sample is there twice."""
     found: dict[Key, dict[int, int]] = {}
     for segment in store.segments(where):
         for key, samples in model_of(decode_segment(segment.data, named="a segment of a test")).items():

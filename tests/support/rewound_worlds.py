@@ -1,5 +1,5 @@
-"""Worlds for tests of rewinds and of hours: made in memory, rewound as `strandline offsets rewind` does it, and beside
-each of them one that nothing befalls.
+"""Worlds for tests of rewinds and hours: in memory, rewound like `strandline offsets rewind` does it, and each with an
+identical world that is not rewound.
 """
 
 import itertools
@@ -19,13 +19,13 @@ from strandline.recovery.rewinding import RewindPlan, Target, plan_rewind, rewin
 from strandline.store.rows import GroupRow, IndexBucketOf, Lifetime, ManifestRows, Ownership
 from support.shard_world import HOUR, MINUTE, Name, World, produce_everywhere
 
-# A simulation commits thousands of times, and no power cut is simulated: memory will do as a disk.
+# A simulation commits thousands of times, and simulates no power failures, so memory serves as the disk.
 MEMORY = Path("/dev/shm")
 
 
 @contextmanager
 def worlds() -> Iterator[Callable[..., World]]:
-    """Makes worlds with some options changed."""
+    """Creates worlds with some options changed."""
     root = Path(tempfile.mkdtemp(prefix="strandline-", dir=MEMORY if MEMORY.is_dir() else None))
     numbers = itertools.count()
     try:
@@ -51,7 +51,7 @@ def log_now(world: World) -> LogState:
 
 
 def rewound(world: World, target: Target, *, take: bool = False, most_rows: int = 1_000) -> RewindPlan:
-    """Rewind the world's shard, which nobody may have then."""
+    """Rewind the world's shard, which must not have a running owner."""
 
     def plan_of(manifest: ManifestRows) -> RewindPlan:
         return plan_rewind(
@@ -76,13 +76,13 @@ def rewound(world: World, target: Target, *, take: bool = False, most_rows: int 
 
 
 def stopped(world: World) -> None:
-    """Stop the shard as a node does that is told to."""
+    """Stop the shard as a stopping node does."""
     world.running.close()
     world.crash()
 
 
 def checked(world: World) -> None:
-    """Every sample is there once, no two keys have one id, and no key two."""
+    """Check that every sample is there exactly once, and that keys and part ids correspond one to one."""
     world.settle()
     world.check_all_found()
     ids = world.running.index.columns.rows
@@ -92,12 +92,12 @@ def checked(world: World) -> None:
 
 
 def superseded(world: World) -> set[int]:
-    """The buckets of which rows are superseded."""
+    """The buckets with superseded rows."""
     return {row.bucket for row in world.manifest().groups if row.superseded}
 
 
 def ids(world: World) -> dict[int, tuple[int, int]]:
-    """Whose each part id is, by the hash of the key."""
+    """The key hash of each part id."""
     keys = world.running.index.columns.rows
     keys = keys.take(keys.present())
     hashes = zip(keys.key_low.tolist(), keys.key_high.tolist(), strict=True)
@@ -105,14 +105,14 @@ def ids(world: World) -> dict[int, tuple[int, int]]:
 
 
 def buckets_with(world: World, key: Name) -> set[int]:
-    """The index buckets that hold a key's record and have not expired."""
+    """The unexpired index buckets with a key's record."""
     now = world.clock.now_ms()
     rows = [row for row in world.manifest().groups if row.index is not None and row.data_expires > now]
     return {row.bucket for row in rows if key in _names_in(world, row)}
 
 
 def let_expire(world: World, bucket: int) -> None:
-    """Let the store delete an index bucket whose date has passed, as it does while something is written to it."""
+    """Let the store delete an expired index bucket, as it does during writes."""
     shard = world.options.shard
     (index,) = (row.index for row in world.rows(bucket).values() if row.index is not None)
     where = IndexBucketOf(shard, bucket, index.attempt)
@@ -131,7 +131,7 @@ def _names_in(world: World, row: GroupRow) -> set[Name]:
 
 
 def lived(world: World, hours: int = 5) -> World:
-    """A world with so many hours, each with a key of its own that ends and one that stays; its shard has stopped."""
+    """A world after this many hours, each with its own key that ends, and one key that stays. Its shard is stopped."""
     world.start()
     for hour in range(hours):
         produce_everywhere(world, f"hour {hour}")

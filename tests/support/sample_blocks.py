@@ -1,4 +1,4 @@
-"""Blocks of samples from values, as a format's parser would give them, and as plain values again, to compare."""
+"""Blocks of samples from values, as a format's parser returns them, and back to plain values for comparisons."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ def canonical_labels(labels: SomeLabels) -> bytes:
 
 
 def block_of(series: Sequence[SomeLabels], samples: Sequence[RowSample]) -> SampleBlock:
-    """These samples, in this order, each of which was a record of its own."""
+    """These samples, in this order, each from its own record."""
     rows, times, values = zip(*samples, strict=True) if samples else ((), (), ())
     return SampleBlock(
         series=series_columns(series),
@@ -69,7 +69,7 @@ def _field(data: bytes, at: int, tag: int) -> tuple[bytes, int]:
 
 
 def _labels_of(encoded: bytes) -> RawLabels:
-    """The labels of a series' canonical bytes, which are checked to be that."""
+    """The labels of a series' canonical bytes. Checks that they are canonical."""
     labels = []
     at = 0
     while at < len(encoded):
@@ -89,7 +89,7 @@ def bits(value: float) -> bytes:
 
 
 def series_of(block: SampleBlock) -> list[RawLabels]:
-    """The distinct series of a block. Their hashes are checked with another implementation."""
+    """The distinct series of a block. Verifies their hashes with another implementation."""
     columns = block.series
     series = []
     for number in range(len(columns)):
@@ -105,7 +105,7 @@ def series_of(block: SampleBlock) -> list[RawLabels]:
 
 
 def flat(block: SampleBlock) -> list[FlatSample]:
-    """A block's samples in order, each with its labels and its value's bits. What holds of every text is checked."""
+    """A block's samples in order, each with its labels and its value's bits. Checks what holds for all text formats."""
     series = series_of(block)
     assert set(block.row.tolist()) == set(range(len(series)))
     assert len(block.bad.examples) == min(block.bad.total, MAX_EXAMPLES)
@@ -121,7 +121,7 @@ def values_of(block: SampleBlock) -> list[float]:
 
 
 def samples_of(blocks: Iterable[SampleBlock]) -> dict[Labels, list[TimedBits]]:
-    """All samples by series, in the order in which they came."""
+    """All samples by series, in their order."""
     found: dict[Labels, list[TimedBits]] = {}
     for block in blocks:
         series = [tuple((name.decode(), value.decode()) for name, value in labels) for labels in series_of(block)]
@@ -132,7 +132,7 @@ def samples_of(blocks: Iterable[SampleBlock]) -> dict[Labels, list[TimedBits]]:
 
 
 def digest_of(block: SampleBlock) -> tuple[object, ...]:
-    """Everything in a block."""
+    """The complete content of a block."""
     series = block.series
     columns = (series.starts, series.labels, series.key_low, series.key_high, block.row, block.times, block.values)
     return (*(column.tobytes() for column in columns), block.records, block.bad)

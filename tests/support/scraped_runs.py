@@ -1,4 +1,4 @@
-"""Runs as scraping gives them, for sizes that mean something."""
+"""Runs of realistic scrapes, for meaningful sizes."""
 
 import numpy as np
 

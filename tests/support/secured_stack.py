@@ -1,20 +1,18 @@
-"""A stack whose servers take nobody in without TLS, a user and a password."""
+"""A stack whose servers require TLS, a user and a password."""
 
 from pathlib import Path
 
 from strandline.node.stack.options import CassandraClient, StackOptions
 from support.certificates import STORE_PASSWORD, Certificates
 
-# A password with all that has to be escaped on its way through properties and JAAS.
+# A password with all characters that must be escaped in properties and JAAS.
 KAFKA_LOGIN = ("shard", 'pass "word" \\ of kafka')
 CASSANDRA_LOGIN = ("cassandra", "cassandra")
-"""The user that a new Cassandra knows."""
+"""The default user of a new Cassandra."""
 
 
 def secured_options(folder: Path, certificates: Certificates) -> StackOptions:
-    """Options for servers that take nobody in without TLS, a user and a password: those of `KAFKA_LOGIN` and
-    `CASSANDRA_LOGIN`.
-    """
+    """Options for servers that require TLS, a user and a password: those of `KAFKA_LOGIN` and `CASSANDRA_LOGIN`."""
     user, password = KAFKA_LOGIN
     quoted = '"' + password.replace("\\", "\\\\").replace('"', '\\"') + '"'
     plain_login = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -1,4 +1,4 @@
-"""Jobs that send series, over twins of store, Kafka and nodes, with workers that may crash at any call."""
+"""Jobs that send series, with in-memory store, Kafka and nodes, and workers that may crash at any call."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ class AnswerLacking(Retryable):
 
 
 def series(number: int, **labels: str) -> SentSeries:
-    """A series with a label of its own."""
+    """A series with these labels."""
     known = {"__name__": "up", "host": f"host-{number}", **labels}
     return SentSeries(key_of(known), known, NOW - 1000, NOW, NOW - 10, float(number))
 
@@ -38,7 +38,7 @@ def key_of(labels: Mapping[str, str]) -> int:
 
 
 class FakeNodes:
-    """Series that may change between two questions."""
+    """Nodes whose series may change between two requests."""
 
     def __init__(self, *some: SentSeries) -> None:
         self.series = {one.key: one for one in some}
@@ -90,7 +90,7 @@ class SendWorld(BulkWorld):
         return BulkWorker(self.board_of(self.store(fault), self.clock), {SEND: kind}, self.clock, self.new_name())
 
     def records(self) -> list[MemoryRecord]:
-        """What readers of the topic see."""
+        """The visible records of the topic."""
         return [record for records in self.cluster.read().values() for record in records]
 
     def job(self, name: str = "job") -> BulkJob:

@@ -1,4 +1,4 @@
-"""Runs of series beside a model of them, and any run that there can be."""
+"""Runs of series with a model of them, and strategies for arbitrary runs."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -29,7 +29,7 @@ ODD_BITS = (
 
 
 def run_of(model: Model) -> SeriesRun:
-    """A run that holds just this."""
+    """A run with the content of the model."""
     keys = sorted(model)
     columns = np.array(keys, dtype=np.uint64).reshape(-1, 3).T.copy()
     times = [sorted(model[key]) for key in keys]
@@ -40,7 +40,7 @@ def run_of(model: Model) -> SeriesRun:
 
 
 def model_of(run: SeriesRun) -> dict[Key, dict[int, int]]:
-    """What a run holds; checks on the way all that `SeriesRun` promises."""
+    """The content of a run. Also checks the guarantees of `SeriesRun`."""
     keys = list(zip(run.metric.tolist(), run.key_high.tolist(), run.key_low.tolist(), strict=True))
     assert keys == sorted(set(keys))
     bounds = run.first_sample.tolist()
@@ -56,7 +56,7 @@ def model_of(run: SeriesRun) -> dict[Key, dict[int, int]]:
 
 
 def are_same(one: SeriesRun, other: SeriesRun) -> bool:
-    """Whether two runs are the same, bit for bit."""
+    """Whether two runs are equal, bit for bit."""
     return all(
         np.array_equal(left, right)
         for left, right in (
@@ -90,7 +90,7 @@ def _words(count: int) -> st.SearchStrategy[np.ndarray]:
 
 @cache
 def _regular_times(count: int) -> st.SearchStrategy[list[int]]:
-    """Scrapes at an interval, some a little early or late, some lost."""
+    """Scrapes at an interval, some a little early or late, some missing."""
     return st.builds(
         lambda start, interval, drawn: [start + at * interval + _LATENESS[one % 9] for at, one in enumerate(drawn)],
         _STARTS,
@@ -101,7 +101,7 @@ def _regular_times(count: int) -> st.SearchStrategy[list[int]]:
 
 @cache
 def _values(count: int) -> st.SearchStrategy[list[int]]:
-    """As many values as there are samples, as bits: counters, rounded numbers, odd ones among them, or anything."""
+    """One value for each sample, as bits: counters, rounded numbers, some special ones among them, or anything."""
     rounded = st.builds(
         lambda words, bits, digits: [bits_of((one >> (64 - bits)) / 10**digits) for one in words.tolist()],
         _words(count),
@@ -130,7 +130,7 @@ _KEY_SETS = [st.lists(KEYS, min_size=least, max_size=6, unique=True) for least i
 
 @st.composite
 def models(draw: st.DrawFn, *, least_series: int = 0) -> dict[Key, dict[int, int]]:
-    """Any run at all, as a model: few and many samples, times that series share and others, any bits as values."""
+    """Any run, as a model: few and many samples, shared and separate times, any bits as values."""
     shared = draw(_REGULAR_TIMES)
     model = {}
     for key in draw(_KEY_SETS[least_series]):

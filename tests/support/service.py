@@ -1,4 +1,4 @@
-"""A gateway and a node on a real stack, by their commands, as an operator runs them."""
+"""A gateway and a node on a real stack, started with their commands."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ from support.prometheus import Asked
 
 @dataclass
 class Service:
-    """Both, running."""
+    """A running gateway and node."""
 
     settings: Path
     node: Asked
@@ -26,16 +26,16 @@ class Service:
     node_program: Program = field(init=False)
 
     def start_node(self) -> None:
-        """Start the node's process; it may not be ready yet."""
+        """Start the node's process, without waiting until it is ready."""
         log = self.settings.parent / "node.log"
         self.node_program = Program(["node", "--config", str(self.settings)], log, environ=self.environ)
 
     def end_node(self) -> None:
-        """End the node's process that runs now."""
+        """Stop the node's current process."""
         self.node_program.end()
 
     def wait_until_ready(self, timeout: float = 180) -> None:
-        """Wait for all shards."""
+        """Wait until all shards are ready."""
         _wait_until_ready(self.node_program, self.node, timeout)
 
 
@@ -53,7 +53,7 @@ def service(
     asked: Callable[[str], Asked] = Asked,
     **sections: Mapping[str, object],
 ) -> Iterator[Service]:
-    """A dataset of its own, with short buckets. `asked` says how an address is asked."""
+    """Its own dataset with short buckets. `asked` creates the client for an address."""
     node, gateway = (f"{LOOPBACK}:{port}" for port in free_ports(2))
     name = f"service-{uuid4().hex[:8]}"
     chosen: dict[str, dict[str, object]] = {
@@ -80,7 +80,7 @@ def service(
         chosen.setdefault(section, {}).update(values)
     folder.mkdir(parents=True, exist_ok=True)
     settings = write_settings(folder / "strandline.toml", chosen)
-    # Nothing of this machine's own settings.
+    # Without this machine's own settings.
     environ = {key: value for key, value in os.environ.items() if not key.startswith("STRANDLINE_")}
     made = Service(settings, asked(node), asked(gateway), environ)
     with ExitStack() as running:
@@ -95,6 +95,6 @@ def service(
 
 
 def eventually(condition: object, what: str, timeout: float = 120) -> None:
-    """Wait until something holds."""
+    """Wait until the condition holds."""
     assert callable(condition)
     assert wait_until(condition, timeout=timeout, clock=SystemClock(), poll=0.2), f"not within {timeout} s: {what}"

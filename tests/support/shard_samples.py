@@ -13,7 +13,7 @@ Name = tuple[str, str]
 
 
 def samples_in(shard: Shard, reader: ShardReader, times: TimeRange = ALL_TIMES) -> dict[Name, dict[int, float]]:
-    """Those of all keys that the index has, by metric and name. No series may have two at one time."""
+    """The samples of all keys in the index, by metric and name. Fails if a series has two at one time."""
     rows = shard.index.columns.rows
     rows = rows.take(rows.present())
     rows = rows.take(np.lexsort((rows.key_low, rows.key_high, rows.metric)))

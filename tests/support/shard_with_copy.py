@@ -1,4 +1,4 @@
-"""A shard's index with the folder of its local copy, as its owner holds them, in few words."""
+"""A shard's index with the folder of its local copy, as its owner has them, with short methods."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ def identity(bucket: int = FIRST) -> CopyIdentity:
 
 
 class Shard:
-    """A shard's index with its folder, as its owner holds them."""
+    """A shard's index with its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,7 +40,7 @@ class Shard:
         self.expiry: dict[int, int] = {}
 
     def reopen(self, bucket: int = FIRST, policy: BucketPolicy = POLICY, newer: Sequence[StoredBucket] = ()) -> None:
-        """Crash, and go on from the copy and buckets that are newer, the newest first."""
+        """Crash, and continue from the copy and newer buckets, newest first."""
         self.lucene.close()
         self.lucene, copy = open_copy(self.folder, identity(bucket), policy.retention, ram_buffer_mb=1)
         self.index = load_index(
@@ -55,7 +55,7 @@ class Shard:
         )
 
     def take(self, *names: str, late: int = 0) -> None:
-        """A sample for each of these keys, at the beginning of the open bucket's hour or some hours before."""
+        """Take a sample for each of these keys, at the start of the open bucket's hour or some hours earlier."""
         time = (self.index.open.bucket - late) * HOUR
         series = [Series([("__name__", "m"), ("name", name)], [(time, 1.0)]) for name in names]
         self.index.take(decoded(series))
@@ -77,7 +77,7 @@ class Shard:
         self.save(snapshot)
 
     def next_bucket(self, *names: str) -> StoredBucket:
-        """An hour with a sample of each of these keys, stored, without a copy."""
+        """Store a bucket with a sample of each of these keys, without saving a copy."""
         self.take(*names)
         frozen = self.index.cut()
         encoded = self.index.encode(frozen)
@@ -88,7 +88,7 @@ class Shard:
         return documents_of(self.lucene)
 
     def state(self) -> dict[str, object]:
-        """All that the index knows, by part id."""
+        """The complete state of the index, by part id."""
         keys = self.index.columns.rows
         keys = keys.take(keys.present())
         names = ("part_id", "start", "last", "end", "newest", "active_in", "metric", "key_low", "key_high")
@@ -106,21 +106,21 @@ class Shard:
 
 
 def refused(folder: Path, expected: CopyIdentity | None = None, policy: BucketPolicy = POLICY) -> str:
-    """Why a copy can't be used."""
+    """The reason why a copy can't be used."""
     with pytest.raises(CopyUnusable) as caught:
         open_copy(folder, expected or identity(), policy.retention)
     return caught.value.reason
 
 
 def opened(folder: Path, expected: CopyIdentity) -> dict[int, str]:
-    """The documents of a copy that must be usable."""
+    """The documents of a copy, which must be usable."""
     lucene, _ = open_copy(folder, expected, POLICY.retention)
     with lucene:
         return documents_of(lucene)
 
 
 def documents_of(lucene: PartKeyIndex) -> dict[int, str]:
-    """The name of each document's key, by part id; no id may have two."""
+    """The name of each document's key, by part id. Fails if an id has two."""
     lucene.refresh()
     batch = lucene.part_keys(everything())
     names = [decode_part_key(batch.part_key(place))["name"] for place in range(len(batch))]
@@ -129,5 +129,5 @@ def documents_of(lucene: PartKeyIndex) -> dict[int, str]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    # Lucene's lock file is empty and says nothing; to open it in this process would let the lock go.
+    # Lucene's lock file is empty; opening it in this process would release the lock.
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "write.lock")

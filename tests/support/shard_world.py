@@ -1,7 +1,7 @@
-"""A shard's world that outlives it: a log, a store and a clock, and all that was ever produced.
+"""A simulated environment of a shard: a log, a store and a clock, and everything that was produced.
 
-A shard may crash in it at any moment, even in the middle of a call to the store, and start again. What is found in the
-end is compared with what was produced, sample by sample and bucket by bucket.
+A shard may crash in it at any moment, even during a call to the store, and start again. At the end, what is found is
+compared with what was produced, sample by sample and bucket by bucket.
 """
 
 import os
@@ -53,12 +53,12 @@ Samples = Mapping[Name, Mapping[int, float]]
 
 
 class Crash(BaseException):
-    """The process is gone, as of now."""
+    """The process has crashed."""
 
 
 @dataclass(frozen=True)
 class Produced:
-    """A record that is in the log: its offset, its time, and its samples in order."""
+    """A record in the log: its offset, its time, and its samples in order."""
 
     offset: int
     time: int
@@ -67,7 +67,7 @@ class Produced:
 
 @dataclass(frozen=True)
 class StoreCall:
-    """A call to the store: which, and with what."""
+    """A call to the store, with its arguments."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -82,11 +82,11 @@ Hook = Callable[[StoreCall], None]
 
 
 def quietly(_call: StoreCall) -> None:
-    """Let a call pass."""
+    """The default hook: let the call pass."""
 
 
 class FaultyStore:
-    """A store whose calls pass through hooks, which may raise before a call or after it."""
+    """A store whose calls pass through hooks, which may raise before or after a call."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -106,13 +106,13 @@ class FaultyStore:
 
 
 class FakeProcess:
-    """One process of a machine: it knows which of the others are dead."""
+    """One process of a machine, which knows which of the others are dead."""
 
     def __init__(self, name: str, dead: set[str]) -> None:
         self._name, self._dead = name, dead
 
     def kill(self) -> None:
-        """End this process."""
+        """Kill this process."""
         self._dead.add(self._name)
 
     def this_worker(self) -> str:
@@ -126,7 +126,7 @@ class FakeProcess:
 
 
 def running_process() -> FakeProcess:
-    """A process that runs beside this one, under its real name."""
+    """Another running process, with its real name."""
     return FakeProcess(Processes().name_of(os.getppid()), set())
 
 
@@ -142,12 +142,12 @@ class FakeMachine:
         return FakeProcess(f"here/boot/namespace/{self._started}/0", self._dead)
 
     def end(self, name: str) -> None:
-        """End a process by its name, also one that was started in another test."""
+        """Kill a process by its name, even if another test has started it."""
         self._dead.add(name)
 
 
 class TwinReplays:
-    """A `ReplayService` whose worker works when the test says so."""
+    """A `ReplayService` whose worker runs when the test says so."""
 
     def __init__(self, world: "World") -> None:
         self.wanted = 0
@@ -157,12 +157,12 @@ class TwinReplays:
         self.wanted += 1
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing."""
 
     def worker(
         self, process: FakeProcess | None = None, *, split: TaskSizes | None = None, wave_records: int = 1_000
     ) -> ReplayWorker:
-        """A worker over the log in memory, in a process of its own."""
+        """A worker over the log in memory, in its own process."""
         world, options = self._world, self._world.options
         process = process or world.machine.process()
         settings = ReplaySettings(
@@ -191,7 +191,7 @@ class TwinReplays:
 
 
 class World:
-    """One partition and one store, with at most one shard alive."""
+    """One partition and one store, with at most one running shard."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class World:
         store_clock: Clock | None = None,
         **changes: Any,
     ) -> None:
-        """With a clock of its own the store is one with servers, whose time the shard asks for."""
+        """With its own clock, the store is one with servers, whose time the shard requests."""
         self.clock = clock or ManualClock(START)
         self.store_clock = store_clock
         self.log = MemoryLog()
@@ -242,10 +242,12 @@ class World:
     def close(self) -> None:
         self.sqlite.close()
 
-    # What happens outside.
+    # External events.
 
     def produce(self, *samples: tuple[str, str, int, float], late: int = 0, times_checked: bool = False) -> None:
-        """One record, now, or with a record time so many milliseconds ago; a sample is metric, name, time, value."""
+        """Produce one record, now or with a record time this many milliseconds ago. A sample is metric, name, time,
+        value.
+        """
         rows = [((metric, name), time, value) for metric, name, time, value in samples]
         body = encode_request(
             Series([("__name__", metric), ("name", name)], [(time, value)]) for (metric, name), time, value in rows
@@ -255,7 +257,7 @@ class World:
         self.produced.append(Produced(offset, time, rows))
 
     def abort_transaction(self) -> None:
-        """Records that are taken back, and the marker that says so: offsets that nobody sees."""
+        """Produce an aborted transaction and its marker: offsets that are invisible."""
         transaction = self.log.begin()
         transaction.append(b"never seen", self.clock.now_ms())
         transaction.abort()
@@ -263,10 +265,10 @@ class World:
     def pass_time(self, milliseconds: int) -> None:
         self.clock.sleep(milliseconds / 1000)
 
-    # What the shard does.
+    # The operations of the shard.
 
     def parts(self, home: MemoryStorage | None = None) -> ShardParts:
-        """What a shard works with here."""
+        """The parts of a shard in this world."""
         return ShardParts(
             self.options,
             self.log,
@@ -280,7 +282,7 @@ class World:
         )
 
     def start(self, *, accepted: Accepted | None = None, reads_tail: bool = True, take: bool = False) -> Shard:
-        """Start the shard in a process of its own."""
+        """Start the shard in its own process."""
         self.status = Status()
         self.process = self.machine.process()
         self.shard = Shard.start(
@@ -289,11 +291,11 @@ class World:
         return self.shard
 
     def replay_by(self, mode: ReplayMode) -> None:
-        """Let starts from now on replay in this mode, however little there is."""
+        """Use this replay mode from the next start on, for any number of records."""
         self.options = replace(self.options, replay=ReplayOptions(mode, threshold=0))
 
     def work(self, waves: int = 1_000) -> None:
-        """Let a worker do what jobs there are, so many waves of them at the most."""
+        """Let a worker run the open jobs, in at most this many waves."""
         process = self.machine.process()
         try:
             worker = self.replays.worker(process)
@@ -303,7 +305,7 @@ class World:
             process.kill()
 
     def crash(self) -> None:
-        """Without a word: nothing is closed, nothing is said."""
+        """Crash without closing anything."""
         self.process.kill()
         self.shard = None
         self.log.close()
@@ -315,7 +317,7 @@ class World:
         return self.shard
 
     def read_all(self) -> None:
-        """Let the shard read to the end of the log; let it store where reading waits for that, as far as it can."""
+        """Let the shard read to the end of the log, and store where reading waits for that, as far as possible."""
         while self.running.step() or (self.running.waits_for_store() and self.running.flusher.step() == 0):
             pass
 
@@ -329,18 +331,18 @@ class World:
         self.running.step()
 
     def settle(self) -> None:
-        """Read all, store all that is due."""
+        """Read and store everything that is due."""
         self.read_all()
         self.store_due()
         self.read_all()
 
     def pass_hours(self, hours: int) -> None:
-        """Let hours go by, with a shard that keeps up."""
+        """Let hours pass, with a shard that keeps up."""
         for _ in range(hours):
             self.pass_time(HOUR)
             self.settle()
 
-    # What is there.
+    # The actual content.
 
     def manifest(self) -> ManifestRows:
         found = self.sqlite.manifest(self.options.shard)
@@ -351,7 +353,7 @@ class World:
         return {row.group: row for row in self.manifest().groups if row.bucket == bucket}
 
     def keys(self) -> dict[Name, tuple[int, int, int | None]]:
-        """Start, greatest sample time and end (None while live) of each key that the index has."""
+        """Start, greatest sample time and end (None while live) of each key in the index."""
         index = self.running.index
         rows = index.columns.rows
         rows = rows.take(rows.present())
@@ -365,13 +367,13 @@ class World:
         return {names[one]: (start, last, None if end == LIVE else end) for one, start, last, end in times}
 
     def found(self, times: TimeRange = ALL_TIMES) -> dict[Name, dict[int, float]]:
-        """All samples of all keys that the index has, as a query finds them."""
+        """All samples of all keys in the index, as a query finds them."""
         return samples_in(self.running, ShardReader(self.running), times)
 
-    # What should be there.
+    # The expected content.
 
     def expected(self) -> dict[Name, dict[int, float]]:
-        """Every sample of every record in the log; of two at one time the later one."""
+        """Every sample of every record in the log; of two at one time, the later one."""
         expected: dict[Name, dict[int, float]] = defaultdict(dict)
         for record in self.produced:
             for name, time, value in record.samples:
@@ -379,7 +381,7 @@ class World:
         return dict(expected)
 
     def check_stored_once(self) -> None:
-        """What each stored bucket counts is just what the records between its cuts hold."""
+        """Check that each stored bucket counts exactly the samples of the records between its cuts."""
         manifest = self.manifest()
         for cut in manifest.cuts:
             rows = [row for row in manifest.groups if row.bucket == cut.bucket and not row.superseded]
@@ -394,7 +396,7 @@ class World:
             assert sum(row.samples for row in rows) == len(held), f"bucket {cut.bucket}"
 
     def check_all_found(self) -> None:
-        """Every sample is found, once, with its value."""
+        """Check that every sample is found once, with its value."""
         assert self.found() == self.expected()
         self.check_stored_once()
 
@@ -402,17 +404,17 @@ class World:
         return self.status.phase is Phase.ACTIVE
 
 
-METRICS = [f"metric_{number}" for number in range(12)]  # Enough to have something in each group.
+METRICS = [f"metric_{number}" for number in range(12)]  # Enough to have a metric in each group.
 
 
 def produce_everywhere(world: World, name: str = "a", value: float = 1.0) -> None:
-    """A sample of each metric, now."""
+    """Produce a sample of each metric, now."""
     now = world.clock.now_ms()
     world.produce(*((metric, name, now, value) for metric in METRICS))
 
 
 def group_fails(failing: int) -> Hook:
-    """Let the writing of one group's segments fail."""
+    """A hook that makes writing one group's segments fail."""
 
     def hook(call: StoreCall) -> None:
         if call.writes_group == failing:
@@ -422,5 +424,5 @@ def group_fails(failing: int) -> Hook:
 
 
 def other_group(world: World) -> int:
-    """A group that does not name index buckets."""
+    """A group that does not reference index buckets."""
     return (designated_group(world.options.shard, world.options.groups) + 1) % world.options.groups

@@ -241,5 +241,5 @@ def test_shards_have_folders_of_their_own() -> None:
 
 
 def test_a_shard_is_not_told_options_that_do_not_fit_its_topic() -> None:
-    with pytest.raises(SettingsError, match=r"dataset.kafka_retention \(with topic metrics\) is needed"):
+    with pytest.raises(SettingsError, match=r"dataset.kafka_retention \(with topic metrics\) must be set"):
         options(Settings(), None)

@@ -219,7 +219,7 @@ def test_the_jobs_of_a_replay_are_told_by_state_and_gone_after_it(running: Runni
 
 def test_dead_letters_that_were_lost_are_told(running: RunningShard, world: World) -> None:
     start(running, world)
-    world.dead_letters._room = 1
+    world.dead_letters._capacity = 1
     for _ in range(3):
         world.log.append(b"nothing that can be decoded", world.clock.now_ms())
     world.read_all()

@@ -189,7 +189,7 @@ class TestHanging:
         assert child.killed_at is None
         one.pass_time(2)
         assert child.killed_at is not None
-        assert "did nothing for 60 s" in one.status().reason
+        assert "no heartbeat for 60 s" in one.status().reason
         one.pass_time(3)
         assert one.status().restarts == 1
 

@@ -38,11 +38,11 @@ def test_both_ends_have_the_same_word_for_it() -> None:
     assert REPORT == link_server.REPORT
 
 
-def test_a_report_says_how_often_the_loop_has_turned(path: Path, client: ReportClient) -> None:
+def test_a_report_says_how_often_the_loop_has_iterated(path: Path, client: ReportClient) -> None:
     reports = ProcessReports(Stage.STEADY)
     with LinkServer(path, reports, CLOCK):
         first = parse_process_report(client.fetch(5.0))
-        reports.turned()
+        reports.iterated()
         second = parse_process_report(client.fetch(5.0))
     assert (first.progress, second.progress) == (("steady", 0), ("steady", 1))
 
@@ -56,7 +56,7 @@ def test_the_next_process_is_asked_over_a_new_connection_without_a_failure(path:
     for iterations in range(3):
         reports = ProcessReports(Stage.STEADY)
         for _ in range(iterations):
-            reports.turned()
+            reports.iterated()
         with LinkServer(path, reports, CLOCK):
             assert parse_process_report(client.fetch(5.0)).progress == ("steady", iterations)
 
@@ -65,7 +65,7 @@ def test_one_that_does_not_answer_is_not_waited_for_longer_than_said(path: Path,
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(1)
-        with pytest.raises(NoReport, match="time limit"):
+        with pytest.raises(NoReport, match="did not answer in time"):
             client.fetch(0.05)
 
 
@@ -111,7 +111,7 @@ def test_a_worker_is_started_unless_another_one_holds_its_folder(path: Path, tmp
 
 def test_a_process_that_only_reports_answers_no_question(path: Path, client: ReportClient) -> None:
     reports = ProcessReports(Stage.STARTING)
-    with LinkServer(path, reports, CLOCK), pytest.raises(Exception, match="no shard"):
+    with LinkServer(path, reports, CLOCK), pytest.raises(Exception, match="not a shard"):
         reports.answer(None, None)  # type: ignore[arg-type]
     with pytest.raises(NoReport):
         client.fetch(1.0)

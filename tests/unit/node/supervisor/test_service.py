@@ -283,10 +283,10 @@ def test_a_broken_file_keeps_the_settings_and_says_so(node: Node) -> None:
 
         def hang_up() -> Callable[[], bool]:
             os.kill(os.getpid(), signal.SIGHUP)
-            return lambda: any("not taken over" in line["event"] for line in logs)
+            return lambda: any("reload failed" in line["event"] for line in logs)
 
         node.run(hang_up, send(signal.SIGTERM))
-    (told,) = [line for line in logs if "not taken over" in line["event"]]
+    (told,) = [line for line in logs if "reload failed" in line["event"]]
     assert "node.restarts" in told["error"]
     assert node.applied == []
 

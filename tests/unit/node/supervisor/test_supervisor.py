@@ -246,7 +246,7 @@ def test_it_publishes_its_own_iterations_and_the_heartbeats_of_its_children(runn
             now.beats > was.beats for was, now in zip(before.processes, running.heartbeats().processes, strict=True)
         )
     )
-    assert all(process.iterating for process in running.heartbeats().processes)
+    assert all(process.must_iterate for process in running.heartbeats().processes)
 
 
 def test_a_stop_does_not_wait_for_an_answer_of_kafka(made: Supervisor, world) -> None:
