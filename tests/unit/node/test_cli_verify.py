@@ -123,7 +123,7 @@ def test_what_is_wrong_is_listed_with_a_remedy_and_gives_4(
     shown = capsys.readouterr()
     assert "2 findings:" in shown.out
     assert f"shard 0, bucket {FIRST + 1} (1970-02-11T17:00:00Z): 0 segments of group {group}" in shown.out
-    assert "[segment-missing]\n    Have the bucket read again by `strandline offsets rewind`" in shown.out
+    assert "[segment-missing]\n    Read the bucket again with `strandline offsets rewind`" in shown.out
     assert "[segment-checksum]" in shown.out
     assert "shard 0 (2 findings)" in shown.err
     assert verify(settings, "--output", "json") == ExitCode.VERIFY_FAILED
