@@ -24,7 +24,7 @@ _BATCH_SIZE, _WAIT_S = 1_000, 0.2
 
 def count_records(options: ClientOptions, topic: str, job: str, since_ms: int, clock: Clock) -> Counter[int]:
     """The number of records by part of a job, among the topic's records since a time. Raises `LogUnreachable` and the
-    errors of `strandline.kafka.meaning`.
+    errors of `strandline.kafka.error_mapping`.
     """
     chosen = {
         **options,

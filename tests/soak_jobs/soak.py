@@ -25,7 +25,7 @@ from strandline.jobs.rate import changed_rate
 from strandline.jobs.transitions import ENDED
 from strandline.node.bulk.opening import opened_board
 from strandline.node.bulk.reports import JobStatus
-from strandline.node.demo.programs import Program, ProgramFailed, fetched, is_answered
+from strandline.node.demo.programs import Program, ProgramFailed, fetch_data, is_answered
 from strandline.node.settings.load import load_settings
 from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
@@ -156,7 +156,7 @@ class Soak:
         def are_known() -> bool:
             with suppress(ProgramFailed):
                 path = f"/api/v1/label/host/values?match[]={METRIC}"
-                return len(fetched(self._node, path)) == source.samples
+                return len(fetch_data(self._node, path)) == source.samples
             return False
 
         self._await("the node knows the series", are_known, self._remaining_s(), others, poll=1.0)

@@ -1,5 +1,5 @@
-"""Lookups in the format of `strandline.node.query.lookup_frames`, and their answers: an independent, simple encoder and
-decoder.
+"""Lookups in the layout of `strandline.node.query.lookup_frames`, and their answers: encoded and decoded independently
+of the code under test.
 """
 
 import json
@@ -15,28 +15,28 @@ from strandline.node.query.answers import Answer, SeriesAnswer, TermsAnswer
 from strandline.node.query.shard_requests import LABEL_NAMES, LABEL_VALUES, SERIES
 
 KINDS = (SERIES, LABEL_NAMES, LABEL_VALUES)
-"""The kinds of lookups, by number."""
+"""The kinds, by their numbers."""
 ALWAYS = (1, 0)
 PREFIX = struct.Struct("<4sIQ")
 MAGIC, VERSION = b"SLQ1", 3
 HEAD = struct.Struct("<BqqIH")
-"""The header of a lookup, with the length of the label."""
+"""Of a lookup, with the length of the label."""
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 _WAIT_S = 60.0
 Value = str | tuple[str, ...]
-"""The value that a label must have, or several of which it must have one."""
+"""The value that a label must have, or several values of which it must have one."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """An answer: series as labels, or names or values with the number of series that have each."""
+    """An answer: series as labels, or names or values and how many series have each."""
 
     results: list[dict[str, str]] | list[str]
     counts: list[int] | None = None
 
     @classmethod
     def of(cls, answer: Answer) -> "Found":
-        """The content of an answer, which must have no warnings."""
+        """The content of a complete answer."""
         assert not answer.warnings
         if isinstance(answer, SeriesAnswer):
             assert not answer.more
@@ -48,7 +48,7 @@ class Found:
 
 @dataclass(frozen=True)
 class PackedLookup:
-    """A lookup. Each selector is a list of labels with their value or values."""
+    """A lookup. Each selector is a list of labels with the value or values of each."""
 
     kind: str
     selectors: Sequence[Sequence[tuple[str, Value]]]
@@ -62,8 +62,8 @@ class PackedLookup:
         return framed(head + label + _U32.pack(len(selectors)) + selectors)
 
     @classmethod
-    def of(cls, frame: bytes) -> "LookupQuestion":
-        """Decode a valid frame."""
+    def of(cls, frame: bytes) -> "PackedLookup":
+        """The lookup of a valid frame."""
         kind, fields, ((column, length),), body = _read(frame)
         assert (kind, fields, column) == ("lookup", {}, "|u1")
         assert body[length:] == bytes(-length % 8)
@@ -80,7 +80,7 @@ class PackedLookup:
 
 
 def framed(packed: bytes) -> bytes:
-    """A frame of the link with only this column."""
+    """A frame of the link with one column."""
     header = b'{"version":3,"kind":"lookup","fields":{},"columns":[["|u1",%d]]}' % len(packed)
     header += b" " * (-len(header) % 8)
     body = packed + bytes(-len(packed) % 8)
@@ -95,21 +95,21 @@ def connected(path: Path) -> socket.socket:
     return connection
 
 
-def asked(connection: socket.socket, question: bytes) -> Found | None:
-    """The answer to a lookup; None if it was declined. Raises `ConnectionError` if the peer closes the connection."""
-    return read_answer(asked_for_frame(connection, question))
+def answer_to(connection: socket.socket, lookup: bytes) -> Found | None:
+    """The answer to a lookup; None if it was declined. Raises `ConnectionError` if the server closes the connection."""
+    return read_answer(answer_frame(connection, lookup))
 
 
-def asked_for_frame(connection: socket.socket, question: bytes) -> bytes:
-    """The frame of the answer, as received."""
-    connection.sendall(question)
+def answer_frame(connection: socket.socket, lookup: bytes) -> bytes:
+    """The frame of the answer to a lookup."""
+    connection.sendall(lookup)
     prefix = _received(connection, PREFIX.size)
     _, header, body = PREFIX.unpack(prefix)
     return prefix + _received(connection, header + body)
 
 
 def read_answer(frame: bytes) -> Found | None:
-    """Decode a valid answer."""
+    """The answer of a valid frame; None if it is `declined`."""
     kind, fields, columns, body = _read(frame)
     if kind == "declined":
         assert (fields, columns, body) == ({}, [], b"")

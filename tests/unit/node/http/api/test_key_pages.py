@@ -111,7 +111,7 @@ def test_each_partition_must_be_served_by_one_of_the_nodes() -> None:
 def test_what_is_wrong_with_a_request_is_named(parameters: str, fault: str) -> None:
     def ask(url: str) -> None:
         with closing(NodeClient(parse_url(url))) as client:
-            client._ask(f"/api/v1/strandline/series?{parameters}", [])
+            client._request(f"/api/v1/strandline/series?{parameters}", [])
 
     async def asked() -> None:
         async with api_served(Paged()) as serving:
