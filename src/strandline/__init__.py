@@ -5,4 +5,4 @@ links in this folder. The modules in this folder itself are those that every pac
 `clock`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
