@@ -140,7 +140,7 @@ def test_garbage_is_looked_for_again_if_a_command_can_not_be_loaded(
 
 def test_the_version_is_exposed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == ExitCode.OK
-    assert capsys.readouterr().out == "strandline 0.1.0\n"
+    assert capsys.readouterr().out == "strandline 0.2.0\n"
 
 
 @pytest.mark.parametrize(
