@@ -1,4 +1,4 @@
-"""Small stand-ins for the stack's servers: real processes, ports and signals, without the seconds that a JVM takes."""
+"""Small substitutes for the stack's servers: real processes, ports and signals, without a JVM's start time."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ from strandline.node.stack.server import Server
 from strandline.node.stack.state import StateFolder
 
 PATIENCE = 90.0
-"""Seconds after which a condition that a test waits for has surely failed."""
+"""The time after which a condition that a test waits for has failed."""
 
 SCRIPT = """
 import json, signal, socket, sys
@@ -50,20 +50,20 @@ while True:
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """How a stand-in behaves."""
+    """The behaviour of a substitute."""
 
     answer: str = "healthy"
     exit_code: int | None = None
-    """With which it ends at once; None if it stays."""
+    """The exit code with which it ends at once; None if it keeps running."""
     says: str = ""
     """A line for its log."""
     deaf: bool = False
-    """Whether it ignores a polite request to end."""
+    """Whether it ignores SIGTERM."""
     prepares: bool = False
 
 
 class StandIn(Server):
-    """A server of a dozen lines."""
+    """A minimal server."""
 
     title: ClassVar[str] = "Stand-in"
 
@@ -109,7 +109,7 @@ class CassandraStandIn(StandIn):
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """Builds a pair of stand-ins, in place of Kafka and Cassandra."""
+    """Builds two substitutes, instead of Kafka and Cassandra."""
 
     kafka: Manners = Manners()
     cassandra: Manners = Manners()
@@ -122,28 +122,28 @@ class StandIns:
 
 
 def options(folder: Path, **changes: object) -> StackOptions:
-    """Options that fit any machine that can run the tests."""
+    """Options that work on any machine that can run the tests."""
     return StackOptions(**{"state_dir": folder, "start_timeout": PATIENCE, "min_free_disk": 0, **changes})
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes true before our patience ends."""
+    """Whether the condition becomes true before the timeout."""
     return wait_until(condition, timeout=PATIENCE, clock=SystemClock(), poll=0.01)
 
 
 def gone(process: ProcessIdentity | None) -> bool:
-    """Whether the process has ended. A test that asks about no process asks wrongly."""
+    """Whether the process has ended. The test must pass a process."""
     assert process is not None
     return not process.alive()
 
 
 def keeper_of_stand_ins(descriptor: int, stand_ins: StandIns) -> list[str]:
-    """A command that is a keeper like the one that `strandline stack up` starts, for stand-ins."""
+    """A command that runs a keeper of substitutes, like the one that `strandline stack up` starts."""
     return [sys.executable, __file__, "detached", str(descriptor), json.dumps(asdict(stand_ins))]
 
 
 def foreground_of_stand_ins(folder: Path, stand_ins: StandIns) -> list[str]:
-    """A command that is like `strandline stack up --foreground`, for stand-ins. It writes a line once it is up."""
+    """A command like `strandline stack up --foreground`, for substitutes. It writes a line once it is up."""
     return [sys.executable, __file__, "foreground", str(folder), json.dumps(asdict(stand_ins))]
 
 

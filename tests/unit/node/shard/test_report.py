@@ -21,8 +21,8 @@ from strandline.store.selecting import WantedSeries
 from strandline.time_range import ALL_TIMES
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
+from support.full_figures import full_report
 from support.shard_world import GRACE, HOUR, METRICS, World, group_fails, other_group, produce_everywhere
-from support.told_figures import full_report
 
 pytestmark = pytest.mark.unit
 

@@ -22,7 +22,7 @@ from strandline.node.supervisor.service import NodeService
 from strandline.node.supervisor.supervisor import Heartbeats, NoSuchShard
 from strandline.node.supervisor.systemd_notices import NodeNotices
 from strandline.node.systemd.notify import NotifySocket
-from support.told_figures import full_report
+from support.full_figures import full_report
 
 pytestmark = pytest.mark.unit
 
