@@ -1,4 +1,4 @@
-"""The node's state on its way from the supervisor to the front."""
+"""The node's state, as the supervisor sends it to the front."""
 
 from typing import Any
 
