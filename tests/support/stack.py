@@ -49,7 +49,7 @@ while True:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class Behaviour:
     """The behaviour of a substitute."""
 
     answer: str = "healthy"
@@ -67,7 +67,7 @@ class StandIn(Server):
 
     title: ClassVar[str] = "Stand-in"
 
-    def __init__(self, folder: StateFolder, port: int, clock: Clock, manners: Manners) -> None:
+    def __init__(self, folder: StateFolder, port: int, clock: Clock, manners: Behaviour) -> None:
         super().__init__(folder, port, clock)
         self._manners = manners
         self.was_prepared = False
@@ -111,8 +111,8 @@ class CassandraStandIn(StandIn):
 class StandIns:
     """Builds two substitutes, instead of Kafka and Cassandra."""
 
-    kafka: Manners = Manners()
-    cassandra: Manners = Manners()
+    kafka: Behaviour = Behaviour()
+    cassandra: Behaviour = Behaviour()
 
     def __call__(self, folder: StateFolder, ports: Ports, _options: StackOptions, clock: Clock) -> Sequence[Server]:
         return (
@@ -148,7 +148,7 @@ def foreground_of_stand_ins(folder: Path, stand_ins: StandIns) -> list[str]:
 
 
 def main(mode: str, argument: str, told: str) -> int:
-    stand_ins = StandIns(**{name: Manners(**manners) for name, manners in json.loads(told).items()})
+    stand_ins = StandIns(**{name: Behaviour(**manners) for name, manners in json.loads(told).items()})
     clock = SystemClock()
     try:
         if mode == "detached":

@@ -35,11 +35,11 @@ from support.links import (
     Linked,
     Loop,
     Service,
+    answer_frame,
     answering,
-    nobody_waits,
+    no_connection_waits,
     scripted,
     sending,
-    spoken,
 )
 from support.query_worlds import FixedShards
 
@@ -126,7 +126,7 @@ def test_an_answer_that_was_received_is_not_written_over_by_the_next_one(
 
 @pytest.mark.parametrize("piece", [1, 15, 16, 40])
 def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: Linked, piece: int) -> None:
-    frame = spoken("word")
+    frame = answer_frame("word")
     pieces = [frame[first : first + piece] for first in range(0, len(frame), piece)]
 
     async def fed() -> Answer:
@@ -221,10 +221,10 @@ def test_a_question_is_asked_again_only_once(path: Path, linked: Linked) -> None
         assert linked.ask().warnings == ("first",)
         with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
             linked.ask()
-        assert nobody_waits(listener)
+        assert no_connection_waits(listener)
 
 
-FRAME = spoken("a word that makes it longer")
+FRAME = answer_frame("a word that makes it longer")
 
 
 @pytest.mark.parametrize("sent", [0, 1, 15, 16, 40, len(FRAME) - 1], ids=lambda sent: f"{sent} bytes")
@@ -246,7 +246,7 @@ def test_an_answer_that_has_begun_is_not_asked_for_again(path: Path, linked: Lin
         assert linked.ask().warnings == ("first",)
         with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
             linked.ask()
-        assert nobody_waits(listener)
+        assert no_connection_waits(listener)
 
 
 def test_what_came_unasked_ends_its_connection(path: Path, linked: Linked) -> None:
@@ -255,9 +255,9 @@ def test_what_came_unasked_ends_its_connection(path: Path, linked: Linked) -> No
 
     def unasked(connection: object) -> None:
         assert connection.recv(1 << 16)
-        connection.sendall(spoken("first"))
+        connection.sendall(answer_frame("first"))
         is_kept.wait(WAIT_S)
-        connection.sendall(spoken("unasked"))
+        connection.sendall(answer_frame("unasked"))
         assert connection.recv(1 << 16) == b""
 
     is_kept = threading.Event()
