@@ -22,7 +22,7 @@ from strandline.recovery.periods import HOUR, Period
 from strandline.recovery.readiness import Verdict
 from strandline.store.bulk_jobs import BulkJobState
 from support.fake_queries import FakeQueries
-from support.page_jobs import DAY, TellingJobs, bad_records
+from support.page_jobs import DAY, FakeJobs, bad_records
 from support.page_node import PageNode
 from support.page_shards import active, recovering
 from support.watched_page import WatchedPage
@@ -80,7 +80,7 @@ def node() -> Iterator[PageNode]:
         yield node
 
 
-def add_jobs(jobs: TellingJobs) -> None:
+def add_jobs(jobs: FakeJobs) -> None:
     """One that runs, one that is broken and expires soon, and one that is done."""
     counts, idle_since = Counts(1_200_000, 1_128_793, 71_207), jobs.clock.now_ms() - 9 * DAY // 2
     jobs.add("20261117T170000Z-00ff00", BulkJobState.DONE, done=8, counts=counts)

@@ -16,7 +16,7 @@ from strandline.recovery.periods import HOUR
 from strandline.store.bulk_jobs import BulkJobState
 from support.chromium import chromium
 from support.fake_queries import FakeQueries
-from support.page_jobs import DAY, TellingJobs, bad_records
+from support.page_jobs import DAY, FakeJobs, bad_records
 from support.page_node import PageNode
 from support.watched_page import WatchedPage
 
@@ -48,7 +48,7 @@ def series() -> Iterator[tuple[dict[str, str], list[tuple[int, float]]]]:
             yield labels, samples
 
 
-def add_day_s_jobs(jobs: TellingJobs) -> None:
+def add_day_s_jobs(jobs: FakeJobs) -> None:
     """Add a running import, and a send and an export that are done."""
     jobs.add(
         "20261118T080000Z-c04d77", BulkJobState.DONE, done=4, of=4, counts=Counts(28_000_000, 28_000_000), kind="export"
@@ -59,7 +59,7 @@ def add_day_s_jobs(jobs: TellingJobs) -> None:
     jobs.run_for(40)
 
 
-def add_all_states(jobs: TellingJobs) -> None:
+def add_all_states(jobs: FakeJobs) -> None:
     """Add a job in each state that operators have to know."""
     idle_since = jobs.clock.now_ms() - 9 * DAY // 2
     why = "/data/2026/cpu.csv has changed since the job was planned: its size was 512 bytes and is 600"
@@ -96,7 +96,7 @@ def add_all_states(jobs: TellingJobs) -> None:
     jobs.run_for(40)
 
 
-def with_speed(page: Page, jobs: TellingJobs) -> None:
+def with_speed(page: Page, jobs: FakeJobs) -> None:
     """Advance the running job until the page shows its speed."""
     jobs.land(RUNNING, 7, Counts(700_000, 699_900, 100))
     speed = page.locator(f'tbody[data-job="{RUNNING}"] [data-name="Records/s"]')

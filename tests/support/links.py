@@ -159,7 +159,7 @@ def answering(*words: str) -> Script:
     def script(connection: socket.socket) -> None:
         for word in words:
             assert connection.recv(1 << 16)
-            connection.sendall(spoken(word))
+            connection.sendall(answer_frame(word))
         connection.recv(1 << 16)
 
     return script
@@ -175,12 +175,12 @@ def sending(data: bytes) -> Script:
     return script
 
 
-def spoken(word: str) -> bytes:
+def answer_frame(word: str) -> bytes:
     """The frame of an answer with this word as its warning."""
     return encode_joined(answer_message(BucketsAnswer((), (word,))))
 
 
-def nobody_waits(listener: socket.socket) -> bool:
+def no_connection_waits(listener: socket.socket) -> bool:
     """Whether no connection waits to be accepted."""
     listener.setblocking(False)
     try:

@@ -1,9 +1,9 @@
-"""Random expressions that Prometheus 2.42, which Debian has, and 3.15 answer in the same way, and data for them.
+"""Random expressions with the same result in Prometheus 2.42, which Debian has, and 3.15, and data for them.
 
-2.42 differs in windows, which have the sample at their beginning; in rates near zero; in sums, which it does not
-compensate; and in what it does not know: numbers as durations, for one. So samples never lie at the edge of a window,
-counters are far from zero, and values are whole numbers. What is not exact after that, a rate or a mean, is never
-compared, rounded, subtracted or divided by: a difference in the last bit would become a visible one.
+2.42 differs in windows, which include the sample at their beginning; in rates near zero; in sums, which it does not
+compensate; and in unknown features, such as numbers as durations. So samples are never at the edge of a window,
+counters are far from zero, and values are whole numbers. Inexact results, such as a rate or a mean, are never compared,
+rounded, subtracted or divided by: a difference in the last bit would become visible.
 """
 
 import math
@@ -20,7 +20,7 @@ from support.promql_expressions import ExpressionGenerator, Vocabulary
 
 Series = tuple[dict[str, str], list[tuple[int, float]]]
 MINUTE = 60_000
-# Every moment of a query, an offset or a range away, is 11 seconds behind a multiple of 15 seconds.
+# Every time of a query, including offsets and ranges, is 11 seconds after a multiple of 15 seconds.
 START = 1_700_000_040_000
 NOW = START + 11_000
 LENGTH = 90 * MINUTE
@@ -40,10 +40,10 @@ WORDS = Vocabulary(
 )
 _COUNTERS = ("requests_total", "errors_total", "latency_bucket")
 _STALE = float(np.uint64(0x7FF0000000000002).view(np.float64))
-# No subnormal number: of those Go has wrong logarithms.
+# No subnormal numbers, of which Go computes wrong logarithms.
 _ODD = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, 3e-308)
 _NUMBERS = ("0", "1", "2", "-1", "10", "1e3", "0x1F", "Inf", "-Inf", "NaN")
-# Numbers of series are whole, so that a mean of them is one of few.
+# The numbers of series are whole, so that their mean is one of a few values.
 _EXACT_FUNCTIONS = frozenset(
     {
         *("abs", "absent", "absent_over_time", "ceil", "changes", "clamp", "clamp_max", "clamp_min", "count_over_time"),
@@ -52,7 +52,7 @@ _EXACT_FUNCTIONS = frozenset(
         *("day_of_month", "day_of_week", "day_of_year", "days_in_month", "hour", "minute", "month", "year"),
     }
 )
-# Of a number that is off by a bit they may give a very different one.
+# With a number that is off by a bit, they may have a very different result.
 _STEEP_FUNCTIONS = frozenset(
     {
         *("acos", "acosh", "asin", "atanh", "ceil", "changes", "cos", "day_of_month", "day_of_week", "day_of_year"),
@@ -81,7 +81,7 @@ _OTHER_AGGREGATORS = ("avg", "stddev", "stdvar")
 
 @dataclass(slots=True)
 class OlderExpressions(ExpressionGenerator):
-    """Expressions that both know. While `_exact`, values are whole numbers or differ in no bit."""
+    """Expressions that both versions know. While `_exact`, values are whole numbers or equal in all bits."""
 
     duration_arithmetic: bool = False
     _exact: bool = False
@@ -118,11 +118,11 @@ class OlderExpressions(ExpressionGenerator):
         return self.random.choice(self.words.metrics) + (f"{{{chosen}}}" if chosen else "")
 
     def _enclosed(self, depth: int) -> str:
-        # Series that become equal without their names, but never at one step: 2.42 refuses them, 3.15 merges them.
+        # Series that become equal without their names, but never at the same step: 2.42 refuses them, 3.15 merges them.
         return f"({self.vector(depth)})" if self.random.random() < 0.7 else f"-{self._modified(self._selector())}"
 
     def _joined(self) -> str:
-        """Series that have something in common."""
+        """Series with common labels."""
         sides = []
         for _ in range(2):
             selector = self._modified(self._selector())
@@ -158,7 +158,7 @@ class OlderExpressions(ExpressionGenerator):
 
     def _argument(self, function: Function, wanted: ValueType, depth: int) -> str:
         if wanted is ValueType.MATRIX and ValueType.SCALAR in function.parameters:
-            # At later steps of a range query 2.42 moves a window that is pinned by @.
+            # At later steps of a range query, 2.42 moves a window that is pinned by @.
             return f"{self._selector()}[{self._duration()}]"
         return super(OlderExpressions, self)._argument(function, wanted, depth)
 
@@ -179,15 +179,15 @@ class OlderExpressions(ExpressionGenerator):
                     f"({self.random.choice(('0', '0.25', '0.5', '1', '7'))}, {self._steady(depth)})",
                 )
             case 1:
-                # The last of all labels: 2.42 loses those that come behind it. And -0 becomes 0, which is the sum of -0
-                # in 3.15 but not in 2.42.
+                # The last of all labels: 2.42 loses those after it. And -0 becomes 0, which is the sum of -0 in 3.15
+                # but not in 2.42.
                 name, body = "count_values", f'("zone", ({self._steady(depth)}) + 0)'
             case 2:
-                # All of its values differ: which of equal ones stays is another matter.
+                # All its values differ: which of several equal ones is selected is not defined.
                 name = self.random.choice(("topk", "bottomk"))
                 body = f"({self.random.choice(('1', '2', '0', '5'))}, {self._modified('size_bytes')})"
             case 3 if not self._exact:
-                # Of finite values: of others 2.42 has deviations that depend on their order.
+                # Of finite values: for others, the deviations of 2.42 depend on their order.
                 metric = self.random.choice(("temperature", "size_bytes", *_COUNTERS))
                 name, body = self.random.choice(_OTHER_AGGREGATORS), f"({self._modified(metric)})"
             case _:
@@ -213,7 +213,7 @@ class OlderExpressions(ExpressionGenerator):
             operator, matching = self._operator(), self._on()
             if matching and self.random.random() < 0.4:
                 matching += f"group_{self.random.choice(('left', 'right'))} ({self.random.choice(('', 'extra'))}) "
-            # What a comparison filters out counts as a match in 3.15, not in 2.42: several of them are an error.
+            # What a comparison filters out counts as a match in 3.15, but not in 2.42: several of them are an error.
             is_single = operator in _COMPARISONS and bool(matching) and "group" not in matching
             operator += " bool" if is_single else self._bool(operator)
             left, right = self.vector(depth), self.vector(depth)
@@ -229,14 +229,14 @@ class OlderExpressions(ExpressionGenerator):
             return f"({sides[0]} {operator}{self._bool(operator)} {sides[1]})"
 
     def _operator(self) -> str:
-        """One whose result is exact where that is asked for."""
+        """An operator whose result is exact if that is required."""
         if self._exact and self.random.random() < 0.5:
             return self.random.choice(_COMPARISONS)
         return self.random.choice(("+", "-", "*", "%", *_COMPARISONS))
 
 
 def older_series(random: Random) -> list[Series]:
-    """Counters with resets, gauges, some with gaps, ends and markers, buckets, and a metric of labels."""
+    """Counters with resets, gauges, some with gaps, ends and staleness markers, buckets, and a metric of labels."""
     found: list[Series] = []
     for job in WORDS.labels["job"]:
         for instance in WORDS.labels["instance"]:
@@ -254,7 +254,7 @@ def older_series(random: Random) -> list[Series]:
                 found[-2][1].append((found[-2][1][-1][0] + 15_000, _STALE))
             times, steps = times_of(random), (7, 15, 20)
             for place, le in enumerate(WORDS.labels["le"]):
-                # In the order of the buckets at each moment.
+                # In the order of the buckets at each time.
                 rows = [
                     (time, float(10**6 * (place + 1) + number * sum(steps[: place + 1])))
                     for number, time in enumerate(times)
@@ -277,7 +277,7 @@ def times_of(random: Random) -> list[int]:
 
 
 def counter(random: Random, times: Sequence[int], most: int) -> list[tuple[int, float]]:
-    """Far above zero, with a reset now and then."""
+    """Far above zero, with occasional resets."""
     value, found = 10**6, []
     for time in times:
         value = 10**6 if random.random() < 0.01 else value + random.randrange(most)

@@ -21,7 +21,7 @@ from support.memory_store import MemoryServer, MemoryStore
 DAY = 24 * HOUR
 
 
-class TellingJobs:
+class FakeJobs:
     """Jobs that a test adds and changes. `trouble` is raised instead of reading them."""
 
     def __init__(self) -> None:

@@ -26,8 +26,8 @@ from strandline.node.workers import Workers
 from strandline.recovery.periods import HOUR
 from strandline.recovery.readiness import BehindPartition, Readiness, Verdict
 from support.fake_queries import FakeQueries
-from support.page_jobs import TellingJobs
-from support.page_shards import PublishedStatus, TellingHours
+from support.page_jobs import FakeJobs
+from support.page_shards import FakeHours, PublishedStatus
 
 Result = TypeVar("Result")
 
@@ -38,8 +38,8 @@ class PageNode:
     def __init__(
         self, queries: FakeQueries, *, settings: HttpSettings | None = None, clock: Clock | None = None
     ) -> None:
-        self.queries, self.status, self.told_hours = queries, PublishedStatus(), TellingHours()
-        self.jobs = TellingJobs()
+        self.queries, self.status, self.told_hours = queries, PublishedStatus(), FakeHours()
+        self.jobs = FakeJobs()
         self._settings, self._clock = settings or HttpSettings(), clock or SystemClock()
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="page node")

@@ -67,7 +67,7 @@ class PublishedStatus:
 
 
 @dataclass(slots=True)
-class TellingHours:
+class FakeHours:
     """All hours except the current one are ready. `trouble` is raised instead, and `told` replaces single hours."""
 
     trouble: StrandlineError | None = None

@@ -14,7 +14,7 @@ from strandline.clock import SystemClock, wait_until
 from strandline.node.stack.ports import LOOPBACK, free_ports
 
 
-class Asked:
+class PrometheusClient:
     """An address with Prometheus' API: a Prometheus, or a node of ours."""
 
     def __init__(self, address: str, *, tls: ssl.SSLContext | None = None, token: str | None = None) -> None:
@@ -77,7 +77,7 @@ class Asked:
 @contextmanager
 def prometheus(
     folder: Path, settings: Callable[[str], dict[str, Any]], *options: str, data: Path | None = None
-) -> Iterator[Asked]:
+) -> Iterator[PrometheusClient]:
     """Debian's Prometheus once it is ready, with the settings for its address. Its samples are in `folder / "data"`, or
     it continues with those in `data`.
     """
@@ -95,7 +95,7 @@ def prometheus(
     ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
-    asked = Asked(f"{LOOPBACK}:{port}")
+    asked = PrometheusClient(f"{LOOPBACK}:{port}")
     try:
         wait_until(lambda: asked.is_ready() or process.poll() is not None, timeout=60, clock=SystemClock())
         assert asked.is_ready(), (folder / "log").read_text()[-2000:]

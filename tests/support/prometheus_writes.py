@@ -7,7 +7,7 @@ from typing import Any
 
 from support.gateway_topics import TopicOfAGateway
 from support.gateways import decoded
-from support.prometheus import Asked
+from support.prometheus import PrometheusClient
 from support.remote_write import WriteRequest
 from support.splitting import partition_of
 
@@ -31,7 +31,7 @@ def writing_to(url: str) -> Callable[[str], dict[str, Any]]:
     }
 
 
-def samples_of(writer: Asked, selector: str) -> dict[Labels, Samples]:
+def samples_of(writer: PrometheusClient, selector: str) -> dict[Labels, Samples]:
     """Its own samples of the last minutes."""
     return {
         frozenset(series["metric"].items()): {round(time * 1000): float(value) for time, value in series["values"]}
@@ -67,7 +67,7 @@ METRICS = (
 )
 
 
-def compare(topic: TopicOfAGateway, told_by: Asked, least: int) -> None:
+def compare(topic: TopicOfAGateway, told_by: PrometheusClient, least: int) -> None:
     """Assert that every sample up to the newest one of its series is in the topic, and that there are enough."""
     written = in_topic(topic)
     for metric in METRICS:

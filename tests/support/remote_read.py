@@ -116,7 +116,7 @@ def crc32c(data: bytes) -> int:
 
 
 def frames_of(body: bytes, *, checked: bool = True) -> Iterator[Any]:
-    """The messages of a stream. Their checksums are looked at unless they would take too long."""
+    """The messages of a stream. Verifies the checksums, unless `checked` is False: it would take too long."""
     at = 0
     while at < len(body):
         length = shift = 0

@@ -12,7 +12,7 @@ from strandline.node.demo.programs import Program
 from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
 from strandline.node.stack.ports import LOOPBACK, free_ports
-from support.prometheus import Asked
+from support.prometheus import PrometheusClient
 
 
 @dataclass
@@ -20,8 +20,8 @@ class Service:
     """A running gateway and node."""
 
     settings: Path
-    node: Asked
-    gateway: Asked
+    node: PrometheusClient
+    gateway: PrometheusClient
     environ: Mapping[str, str]
     node_program: Program = field(init=False)
 
@@ -39,7 +39,7 @@ class Service:
         _wait_until_ready(self.node_program, self.node, timeout)
 
 
-def _wait_until_ready(program: Program, asked: Asked, timeout: float) -> None:
+def _wait_until_ready(program: Program, asked: PrometheusClient, timeout: float) -> None:
     wait_until(lambda: asked.is_ready() or program.exit_code is not None, timeout=timeout, clock=SystemClock())
     assert asked.is_ready(), program.log_text()[-2000:]
 
@@ -50,7 +50,7 @@ def service(
     folder: Path,
     *,
     partitions: int = 2,
-    asked: Callable[[str], Asked] = Asked,
+    asked: Callable[[str], PrometheusClient] = PrometheusClient,
     **sections: Mapping[str, object],
 ) -> Iterator[Service]:
     """Its own dataset with short buckets. `asked` creates the client for an address."""

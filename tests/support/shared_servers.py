@@ -1,9 +1,9 @@
 """One Kafka and one Cassandra for a whole run of pytest, shared by its processes.
 
-The first test process that needs the servers starts a keeper, a process of its own, and the others wait for it. The
-keeper holds the servers until the controller has ended: the pytest that the user started, which is the test process
-itself unless pytest-xdist runs several. It watches the controller's pidfd, so it sees every end, `kill -9` included,
-and the kernel ends the servers with the keeper.
+The first test process that needs the servers starts a keeper in a separate process, and the others wait for it. The
+keeper runs the servers until the controller has ended: the pytest that the user started, which is the test process
+itself unless pytest-xdist runs several. It monitors the controller's pidfd, so it notices every end, `kill -9`
+included, and the kernel kills the servers when the keeper ends.
 """
 
 import fcntl
@@ -28,27 +28,27 @@ from strandline.node.stack.stack import ServerBuilder, kafka_and_cassandra
 from strandline.node.stack.state import StateFolder
 from strandline.setup.installation import Installation
 
-# A home folder may well be called like this.
+# With spaces and a letter that is not ASCII, which home folders may have.
 FOLDER = "stack en été"
-# As shipped, Cassandra 5 lets nothing live beyond January 2038, for the sake of version 4.
+# By default, Cassandra 5 limits expiry to January 2038, for compatibility with Cassandra 4.
 CASSANDRA_YAML = {"storage_compatibility_mode": "NONE"}
-# Tables are made and dropped without being written to disk each time. A killed Cassandra would not know them after its
-# next start; this one has none.
+# Creating and dropping tables does not write to disk each time. A killed Cassandra would lose them at its next start;
+# this one is not restarted.
 CASSANDRA_ARGUMENTS = ("-Dcassandra.test.flush_local_schema_changes=false",)
-# A busy machine is no reason to fence the broker.
+# The broker must not be fenced because the machine is busy.
 KAFKA_PROPERTIES = {"broker.session.timeout.ms": "120000"}
 START_TIMEOUT = 240.0
 
 
 class SharedCassandra(Cassandra):
-    """One that is started once."""
+    """A Cassandra that is started only once."""
 
     def _jvm_arguments(self) -> list[str]:
         return [*super()._jvm_arguments(), *CASSANDRA_ARGUMENTS]
 
 
 def shared_pair(folder: StateFolder, ports: Ports, options: StackOptions, clock: Clock) -> Sequence[Server]:
-    """Kafka as it is everywhere, and the Cassandra above."""
+    """The usual Kafka, and the Cassandra above."""
     kafka, _ = kafka_and_cassandra(folder, ports, options, clock)
     installed = Installation.load()
     program = installed.java_home / "bin" / "java"
@@ -59,28 +59,28 @@ def shared_pair(folder: StateFolder, ports: Ports, options: StackOptions, clock:
 
 
 def state_folder(run_folder: Path) -> StateFolder:
-    """Where the servers of a run have their files; `run_folder` is the same for all of its processes."""
+    """The folder of a run's servers. `run_folder` is the same for all processes of the run."""
     return StateFolder(run_folder / FOLDER / "state")
 
 
 def shared_stack(run_folder: Path, controller: ProcessIdentity) -> Stack:
-    """The run's servers, started if they do not run yet."""
+    """The run's servers, started if they are not running yet."""
     folder = state_folder(run_folder)
     folder.root.mkdir(parents=True, exist_ok=True)
     # Not the folder's own lock, which the keeper holds.
     with (folder.root.parent / "starting").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # A process that was killed while it waited here has left a keeper that goes on starting.
+        # A process that was killed while it waited here has left a keeper that continues to start.
         _wait(lambda: running_stack(folder) is not None or not folder.is_held())
         record = running_stack(folder) or _start_keeper(folder, controller)
     stack = Stack(StackOptions(folder.root), SystemClock(), lambda _: None)
-    # Stack.start would hold the folder's lock; this one belongs to the keeper.
+    # Stack.start would acquire the folder's lock, which belongs to the keeper.
     stack.ports, stack._record = record.ports, record
     return stack
 
 
 def end_shared_stack(run_folder: Path) -> None:
-    """End the servers of this run, if there are any, and remove their data."""
+    """Stop the servers of this run, if there are any, and remove their data."""
     folder = state_folder(run_folder)
     record = running_stack(folder)
     if record is None:
@@ -105,19 +105,19 @@ def _start_keeper(folder: StateFolder, controller: ProcessIdentity) -> StackReco
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            # Ctrl-C reaches the controller, whose end the keeper waits for.
+            # Ctrl-C reaches the controller, for whose end the keeper waits.
             start_new_session=True,
         )
     _wait(lambda: running_stack(folder) is not None or keeper.poll() is not None)
     record = running_stack(folder)
     assert record is not None, f"the shared servers did not start: {said.read_text()}"
-    # It goes on without us. Python complains of a process object that is dropped before it has an exit code.
+    # It runs independently of us. Python warns about a process object that is dropped before it has an exit code.
     keeper.returncode = 0
     return record
 
 
 def _remove_data(folder: StateFolder) -> None:
-    # The logs stay with pytest's other files, to be read after a failure.
+    # The logs stay with pytest's other files, for the analysis of failures.
     for name in ("kafka", "cassandra"):
         shutil.rmtree(folder.data(name), ignore_errors=True)
 
@@ -137,7 +137,7 @@ def keep(options: StackOptions, controller: ProcessIdentity, build: ServerBuilde
         descriptor = os.pidfd_open(controller.pid)
     except ProcessLookupError:
         return
-    # Asked with the descriptor open: the id can't have passed to another process unseen.
+    # Checked after opening the descriptor, so that the pid can't have been reused unnoticed.
     if not controller.alive():
         return
     with Stack.start(options, cancelled=lambda: not controller.alive(), build=build) as stack:

@@ -1,4 +1,4 @@
-"""Clients that ask for a long answer and take it in sips."""
+"""Clients that request a long answer and read it slowly."""
 
 import socket
 import threading
@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 SIP = 1 << 10
-# Above http.min_rate for each client, so that only the time of the query ends it.
+# Above http.min_rate for each client, so that only the query's timeout ends it.
 _PAUSE_S = 0.1
 
 
 @dataclass
 class SlowReader:
-    """One of them: what it has got so far, and whether the server has ended the connection."""
+    """One client: what it has received so far, and whether the server has closed the connection."""
 
     connection: socket.socket
     received: bytearray = field(default_factory=bytearray)
@@ -20,7 +20,7 @@ class SlowReader:
 
     @property
     def status(self) -> int | None:
-        """None before the answer has begun."""
+        """The status; None before the answer has begun."""
         return int(self.received.split(b" ", 2)[1]) if self.received.count(b" ") > 1 else None
 
     def sip(self) -> None:
@@ -35,7 +35,7 @@ class SlowReader:
 
 
 class SlowReaders:
-    """So many clients of one path, for as long as it is entered. One thread drinks for all of them."""
+    """Slow clients of one path, while the context is active. One thread reads for all of them."""
 
     def __init__(self, address: str, target: str, count: int) -> None:
         host, _, port = address.rpartition(":")

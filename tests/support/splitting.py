@@ -1,4 +1,4 @@
-"""What must hold of every split: decoding and the official implementation find the request in its parts."""
+"""What must hold for every split: decoding and the official implementation find the request in its parts."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ def partition_of(labels: bytes, partitions: int) -> int:
 def compare_splits(
     messages: Sequence[bytes], partitions: int, limits: Limits, max_bytes: int = MAX_PART_BYTES
 ) -> dict[int, Split]:
-    """Split messages, assert that each split is what decoding the whole message calls for, and give them by number.
+    """Split messages, assert that each split is what decoding the complete message requires, and return them by number.
 
-    A message that decoding refuses has to be refused in the same words, and gives no split.
+    A message that decoding refuses must be refused with the same error, and has no split.
     """
     whole = decode_batch([compress(message) for message in messages], limits)
     reasons = {fault.record: fault.reason for fault in whole.faults}

@@ -1,4 +1,4 @@
-"""Small substitutes for the stack's servers: real processes, ports and signals, without the start time of a JVM."""
+"""Small substitutes for the stack's servers: real processes, ports and signals, without a JVM's start time."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ from strandline.node.stack.server import Server
 from strandline.node.stack.state import StateFolder
 
 PATIENCE = 90.0
-"""The timeout in seconds for conditions that tests wait for."""
+"""The time after which a condition that a test waits for has failed."""
 
 SCRIPT = """
 import json, signal, socket, sys
@@ -49,8 +49,8 @@ while True:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """How a substitute behaves."""
+class Behaviour:
+    """The behaviour of a substitute."""
 
     answer: str = "healthy"
     exit_code: int | None = None
@@ -63,11 +63,11 @@ class Manners:
 
 
 class StandIn(Server):
-    """A server of a dozen lines."""
+    """A minimal server."""
 
     title: ClassVar[str] = "Stand-in"
 
-    def __init__(self, folder: StateFolder, port: int, clock: Clock, manners: Manners) -> None:
+    def __init__(self, folder: StateFolder, port: int, clock: Clock, manners: Behaviour) -> None:
         super().__init__(folder, port, clock)
         self._manners = manners
         self.was_prepared = False
@@ -109,10 +109,10 @@ class CassandraStandIn(StandIn):
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """Builds a pair of stand-ins, in place of Kafka and Cassandra."""
+    """Builds two substitutes, instead of Kafka and Cassandra."""
 
-    kafka: Manners = Manners()
-    cassandra: Manners = Manners()
+    kafka: Behaviour = Behaviour()
+    cassandra: Behaviour = Behaviour()
 
     def __call__(self, folder: StateFolder, ports: Ports, _options: StackOptions, clock: Clock) -> Sequence[Server]:
         return (
@@ -122,7 +122,7 @@ class StandIns:
 
 
 def options(folder: Path, **changes: object) -> StackOptions:
-    """Options that fit any machine that can run the tests."""
+    """Options that work on any machine that can run the tests."""
     return StackOptions(**{"state_dir": folder, "start_timeout": PATIENCE, "min_free_disk": 0, **changes})
 
 
@@ -132,23 +132,23 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 
 def gone(process: ProcessIdentity | None) -> bool:
-    """Whether the process has ended. None is an error of the test."""
+    """Whether the process has ended. The test must pass a process."""
     assert process is not None
     return not process.alive()
 
 
 def keeper_of_stand_ins(descriptor: int, stand_ins: StandIns) -> list[str]:
-    """A command that is a keeper like the one that `strandline stack up` starts, for stand-ins."""
+    """A command that runs a keeper of substitutes, like the one that `strandline stack up` starts."""
     return [sys.executable, __file__, "detached", str(descriptor), json.dumps(asdict(stand_ins))]
 
 
 def foreground_of_stand_ins(folder: Path, stand_ins: StandIns) -> list[str]:
-    """A command that is like `strandline stack up --foreground`, for stand-ins. It writes a line once it is up."""
+    """A command like `strandline stack up --foreground`, for substitutes. It writes a line once it is up."""
     return [sys.executable, __file__, "foreground", str(folder), json.dumps(asdict(stand_ins))]
 
 
 def main(mode: str, argument: str, told: str) -> int:
-    stand_ins = StandIns(**{name: Manners(**manners) for name, manners in json.loads(told).items()})
+    stand_ins = StandIns(**{name: Behaviour(**manners) for name, manners in json.loads(told).items()})
     clock = SystemClock()
     try:
         if mode == "detached":

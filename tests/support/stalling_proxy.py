@@ -1,4 +1,4 @@
-"""A server that a test can make hang or go away, though others share it: a proxy before it."""
+"""A proxy in front of a shared server, so that a test can make the server hang or disappear for itself."""
 
 import socket
 import threading
@@ -7,11 +7,11 @@ from contextlib import contextmanager, suppress
 
 
 class StallingProxy:
-    """Passes bytes on in both directions between its own port of loopback and another one."""
+    """Forwards bytes in both directions between its own port on loopback and another one."""
 
     def __init__(self, port: int) -> None:
         self._target = port
-        # Bound and never listening: the port stays this proxy's while the server is away.
+        # Bound but never listening: the port stays reserved while the server is unreachable.
         self._held = socket.socket()
         self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._held.bind(("127.0.0.1", 0))
@@ -23,7 +23,7 @@ class StallingProxy:
 
     @contextmanager
     def stalled(self) -> Iterator[None]:
-        """Inside, connections stay, and nothing comes over them."""
+        """A context in which connections stay open, but no bytes are forwarded."""
         self._passes.clear()
         try:
             yield
@@ -32,7 +32,7 @@ class StallingProxy:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Inside, open connections are ended and new ones refused."""
+        """A context in which open connections are closed and new ones refused."""
         self._end_all()
         try:
             yield

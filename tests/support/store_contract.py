@@ -1,4 +1,4 @@
-"""What the contract suite of stores is written with: a store that is open, rows to put into it, and races."""
+"""Helpers of the contract suite of stores: an open store, rows for it, and races."""
 
 import threading
 import uuid
@@ -21,23 +21,22 @@ T = TypeVar("T")
 
 IMPLEMENTATIONS = ("sqlite", "memory", "cassandra")
 
-# What the time is to those who write, whatever the store's own clock says: it takes from them how long a row lives.
+# The writers' time, regardless of the store's clock: only the lifetime of rows follows from it.
 PRESENT = 1_700_000_000_000
 # Long enough to outlast any test, in milliseconds.
 LASTING = 3_600_000
-# Short enough to wait for, long enough to be seen before it is over on a slow machine.
+# Short enough to wait for, and long enough to be observed on a slow machine.
 SHORT = 5_000
-# A store may count lives in whole seconds, and so end one up to a second early.
+# A store may count lifetimes in whole seconds, and therefore expire a row up to a second early.
 RESOLUTION = 1_000
 
 
 @dataclass(frozen=True)
 class OpenedStore:
-    """A store as the suite wants it, whichever it is.
+    """A store for the suite, of any kind.
 
-    `clock` is the one by which its rows expire: to wait on it must make time pass there, `poll_s` at a time.
-    `open_another` gives a second store onto the same data, as another process would have; whoever made this value
-    closes both.
+    `clock` is the one by which its rows expire: waiting on it must make time pass there, `poll_s` at a time.
+    `open_another` opens a second store on the same data, like another process. The creator of this value closes both.
     """
 
     store: Store
@@ -51,7 +50,7 @@ class OpenedStore:
 
 
 def open_sqlite(folder: Path, clock: Clock) -> Iterator[OpenedStore]:
-    """A store in a file of its own; `clock` decides what has expired."""
+    """A store in its own file; `clock` decides what has expired."""
     with ExitStack() as opened:
 
         def open_another() -> Store:
@@ -68,22 +67,22 @@ def open_memory(clock: Clock) -> Iterator[OpenedStore]:
 
 @dataclass(frozen=True)
 class Lives:
-    """How long rows live, by the store's own clock: a server's takes real seconds, one that is moved by hand none."""
+    """How long rows live, by the store's clock: with a server's clock in real time, with a manual clock without."""
 
     store: Store
     clock: Clock
     poll_s: float
 
     def lasting(self) -> Lifetime:
-        """The life of what is written now and outlasts the test."""
+        """The lifetime of rows that outlast the test."""
         return Lifetime.from_present(self.clock.now_ms(), LASTING)
 
     def soon(self) -> Lifetime:
-        """The life of what is written now and the test waits to see gone."""
+        """The lifetime of rows whose expiry the test waits for."""
         return Lifetime.from_present(self.clock.now_ms(), SHORT)
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Let time pass until a condition holds. Something is written meanwhile: a store may need that."""
+        """Let time pass until a condition holds. Writes meanwhile, because a store may expire rows during writes."""
 
         def holds() -> bool:
             self.store.write_result(JobResultOf(fresh_shard(), 0, "tick"), [ResultRow("tick", 0, b"")], self.soon())
@@ -102,7 +101,7 @@ def fresh_owner() -> str:
 
 
 def taken(store: Store, shard: ShardId, *, now: int = 1_000) -> Ownership:
-    """The shard, taken from whoever has it."""
+    """Take the shard, from any owner."""
     ownership = store.take(shard, fresh_owner(), store.state(shard), now=now, topic_id="topic-1")
     assert ownership is not None
     return ownership
@@ -159,7 +158,7 @@ def series_key(metric: int, high: int = 0, low: int = 0) -> bytes:
 
 
 def race(call: Callable[..., T], *columns: Iterable[Any]) -> list[T]:
-    """What `map` would give, with all calls made at the same moment from threads of their own."""
+    """Like `map`, but with all calls made at the same moment from separate threads."""
     calls = list(zip(*columns, strict=False))
     start = threading.Barrier(len(calls))
 

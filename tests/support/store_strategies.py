@@ -1,4 +1,4 @@
-"""Any row that a store has to keep: whatever the domain allows, its bounds included."""
+"""Arbitrary rows for a store: everything that the domain allows, including its bounds."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from support.store_contract import fresh_shard
 _I64 = st.integers(-(2**63), 2**63 - 1)
 _COUNT = st.integers(0, 2**63 - 1)
 _U31 = st.integers(0, 2**31 - 1)
-# Everything that UTF-8 can say.
+# All characters that UTF-8 can encode.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 checksums = st.binary(min_size=16, max_size=16) | st.just(b"")
@@ -19,7 +19,7 @@ buckets = _U31
 
 
 def cut_rows(expires: Sequence[int]) -> st.SearchStrategy[CutRow]:
-    """Any cut row that expires at one of some times."""
+    """Any cut row that expires at one of these times."""
     return st.builds(
         CutRow,
         buckets,
@@ -34,7 +34,7 @@ def cut_rows(expires: Sequence[int]) -> st.SearchStrategy[CutRow]:
 
 
 def _by_hour(counts: tuple[dict[int, int], dict[int, int]]) -> tuple[LateSamples, ...]:
-    """Counts over many hours, and behind them those of single ones."""
+    """Counts over many hours, followed by those of single hours."""
     ranges, hours = counts
     return (
         *(LateSamples(hour, ranges[hour], hours=2**20) for hour in sorted(ranges)),
@@ -43,7 +43,7 @@ def _by_hour(counts: tuple[dict[int, int], dict[int, int]]) -> tuple[LateSamples
 
 
 def group_rows(expires: Sequence[int]) -> st.SearchStrategy[GroupRow]:
-    """Any group row that expires at one of some times."""
+    """Any group row that expires at one of these times."""
     return st.builds(
         GroupRow,
         bucket=buckets,
@@ -69,7 +69,7 @@ def group_rows(expires: Sequence[int]) -> st.SearchStrategy[GroupRow]:
 
 
 def any_jobs(life: int) -> st.SearchStrategy[Job]:
-    """Any job of a shard that nothing else uses."""
+    """Any job of a shard that no other test uses."""
     return st.builds(
         Job,
         shard=st.builds(fresh_shard),

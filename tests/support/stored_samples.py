@@ -1,4 +1,4 @@
-"""A small stored dataset in a twin of the store, and the samples that a reader has to find in it."""
+"""A small stored dataset in a store in memory, and the samples that a reader must find in it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ def series_of(labels: Labels) -> Series:
 
 @dataclass
 class StoredSamples:
-    """Buckets of an hour, written one by one, and a model of what is stored: for each series and time the sample of
+    """Buckets of an hour, written one by one, and a model of what is stored: for each series and time, the sample of
     the later bucket, and of the higher shard.
     """
 
@@ -74,7 +74,7 @@ class StoredSamples:
         return self.load.write(shard, bucket, keys, columns, new=new, attempt=attempt)
 
     def manifests(self) -> dict[int, ManifestRows]:
-        """Those of all shards."""
+        """The manifests of all shards."""
         found = {shard: self.store.manifest(ShardId(self.dataset, shard)) for shard in self._keys}
         return {shard: manifest for shard, manifest in found.items() if manifest is not None}
 
@@ -89,12 +89,12 @@ class StoredSamples:
 
 
 def export_order(series: Series) -> tuple[str, Series]:
-    """Metric first, then the other labels."""
+    """The metric first, then the other labels."""
     return dict(series).get("__name__", ""), tuple(one for one in series if one[0] != "__name__")
 
 
 def rows_of_table(table: pa.Table) -> list[tuple[Series, int, float]]:
-    """Exported rows as the model has them, in their order."""
+    """Exported rows in the model's form, in order."""
     found = []
     for row in table.to_pylist():
         labels = dict(row["labels"]) | ({"__name__": row["metric"]} if row["metric"] else {})

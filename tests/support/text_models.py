@@ -1,4 +1,4 @@
-"""The text formats, read plainly: a line at a time, with regular expressions and Python's own modules."""
+"""Plain readers of the text formats: line by line, with regular expressions and Python's own modules."""
 
 import csv
 import json
@@ -25,12 +25,12 @@ NAN_BITS = int(NORMAL_NAN).to_bytes(8, "little")
 
 @dataclass
 class Expected:
-    """What an input should give."""
+    """The expected result for an input."""
 
     samples: list[FlatSample] = field(default_factory=list)
     records: int = 0
     bad: list[int] = field(default_factory=list)
-    """Where each bad record begins."""
+    """The offset of each bad record."""
     nulls: int = 0
 
 
@@ -44,7 +44,7 @@ def need(condition: object) -> None:
 
 
 def number(text: bytes) -> bytes:
-    """The bits of a number's double."""
+    """The bits of a number as a double."""
     if re.fullmatch(SPECIAL, text):
         return NAN_BITS if text.lstrip(b"+-")[:1].lower() == b"n" else bits(float(text))
     need(re.fullmatch(NUMBER, text))
@@ -54,7 +54,7 @@ def number(text: bytes) -> bytes:
 def millis(text: bytes, shift: int) -> int:
     need(re.fullmatch(NUMBER, text))
     exact = Decimal(text.decode())
-    # Past these no digit of the result depends on the rest.
+    # Beyond these, no digit of the result depends on the rest.
     size = exact.adjusted() + shift
     if not exact or size < -1:
         return 0
@@ -72,7 +72,7 @@ def labels(found: list[tuple[bytes, bytes]], limits: Limits, *, metric: bool = T
 
 
 def records(data: bytes, offset: int, blank: bytes) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not blank, each with its offset and without its end."""
+    """The non-blank lines, each with its offset and without its end."""
     for line in lines_of(data):
         text = line.removesuffix(b"\n").removesuffix(b"\r")
         if text.strip(blank):
@@ -96,7 +96,7 @@ def read_csv(data: bytes, offset: int, options: CsvOptions, limits: Limits) -> E
 
 
 def _row(text: bytes, options: CsvOptions, limits: Limits) -> list[FlatSample]:
-    # The module takes a carriage return for the end of a row.
+    # The csv module takes a carriage return for the end of a row.
     lone = text.decode("latin-1").replace("\r", "\ue000")
     try:
         rows = list(csv.reader([lone], delimiter=options.delimiter, quotechar=options.quote, strict=True))
@@ -112,7 +112,7 @@ def _row(text: bytes, options: CsvOptions, limits: Limits) -> list[FlatSample]:
     for value in options.values:
         if fields[value.column]:
             metric = fields[value.metric] if isinstance(value.metric, int) else value.metric.encode()
-            # Labels in the order of their names, as limits are applied to them.
+            # Labels in the order of their names, in which limits are applied to them.
             found = labels(sorted([(b"__name__", metric), *shared]), limits)
             samples.append((found, time, number(fields[value.column])))
     need(samples)
@@ -229,7 +229,7 @@ def _object(text: bytes, limits: Limits) -> tuple[list[FlatSample], int]:
 
 
 def _utf8(text: str) -> bytes:
-    # Halves of pairs, which bytes that are no UTF-8 have become as well, make bytes that are no UTF-8.
+    # Halves of surrogate pairs, which invalid UTF-8 bytes have also become, make the text invalid UTF-8.
     return text.encode("utf-8", "surrogatepass")
 
 

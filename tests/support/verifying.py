@@ -1,4 +1,4 @@
-"""Verification for tests: that a store is sound, and stores in which just one thing is not."""
+"""Verification in tests: asserts that a store is consistent, and creates stores with exactly one fault."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ from support.shard_world import Name, World
 def verified(
     store: Store, shard: ShardId, groups: int, policy: BucketPolicy, *, clock: Clock, scope: Scope | None = None
 ) -> Verification:
-    """All that there is to say of a shard. Nothing is said of one without a manifest: it has to have one."""
+    """The verification of a shard, which must have a manifest."""
     manifest = store.manifest(shard)
     assert manifest is not None, f"{shard} has no manifest"
     return verify_shard(store, manifest, ShardLayout(shard, groups, policy), clock, scope=scope)
@@ -36,10 +36,10 @@ def verified(
 def assert_sound(
     store: Store, shard: ShardId, groups: int, policy: BucketPolicy, *, clock: Clock, scope: Scope | None = None
 ) -> Verification:
-    """Nothing is wrong with what a shard has stored; `policy` is the one that its owner has today.
+    """Assert that verification finds no fault in a shard's stored data. `policy` is the current one of its owner.
 
-    For simulations and system tests alike: it reads the store and changes nothing, so it may be asked at any moment,
-    also in the middle of a rewind or a replay. With `Scope(scratch=...)` Lucene is looked at too; start the JVM first.
+    For simulations and system tests: it only reads the store, so it can be called at any moment, even during a rewind
+    or a replay. With `Scope(scratch=...)`, Lucene is checked too; start the JVM first.
     """
     found = verified(store, shard, groups, policy, clock=clock, scope=scope)
     assert not found.findings, "\n".join(f"{one.kind}: {one.what}" for one in found.findings)
@@ -53,7 +53,7 @@ def sound_world(world: World, scope: Scope | None = None) -> Verification:
 
 
 def found_in(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
-    """What is wrong with a simulated shard's store."""
+    """The findings in a simulated shard's store."""
     options = world.options
     return verified(
         world.sqlite, options.shard, options.groups, options.policy, clock=world.clock, scope=scope
@@ -61,7 +61,7 @@ def found_in(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
 
 
 def the_only_finding(world: World, kind: FindingKind, scope: Scope | None = None) -> Finding:
-    """Just this is wrong."""
+    """Assert that this is the only finding, and return it."""
     found = found_in(world, scope)
     assert [one.kind for one in found] == [kind], found
     assert found[0].remedy
@@ -69,12 +69,12 @@ def the_only_finding(world: World, kind: FindingKind, scope: Scope | None = None
 
 
 def remarks(verification: Verification) -> set[NoteKind]:
-    """The kinds of notes that there are."""
+    """The kinds of notes."""
     return {note.kind for note in verification.notes}
 
 
 def copy_of(world: World, folder: Path) -> World:
-    """The same world once more, in another folder, as of now: with all that is stored, and without a shard or a log."""
+    """A copy of the world in another folder: with everything that is stored, and without a shard or a log."""
     shutil.copytree(world.options.folder, folder, dirs_exist_ok=True)
     copied = World(folder)
     copied.options = replace(world.options, folder=folder)
@@ -83,14 +83,14 @@ def copy_of(world: World, folder: Path) -> World:
 
 
 class Damage:
-    """Changes one thing in a world's SQLite file, behind the store's back."""
+    """Changes one thing in a world's SQLite file, bypassing the store."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self._file = world.options.folder / "store.sqlite"
 
     def execute(self, statement: str, *values: Any) -> None:
-        """Run one statement, which has to change something."""
+        """Run one statement, which must change something."""
         with closing(sqlite3.connect(self._file)) as connection, connection:
             assert connection.execute(statement, values).rowcount > 0
 
@@ -105,28 +105,28 @@ class Damage:
         )
 
     def late(self, bucket: int, group: int, *late: tuple[int, int]) -> None:
-        """Change what a row says of late samples."""
+        """Change a row's late samples."""
         self.row(bucket, group, late=json.dumps(late))
 
     def segments_of(self, row: GroupRow) -> list[Segment]:
-        """What is stored."""
+        """The stored segments."""
         where = SegmentsOf(self.world.options.shard, row.bucket, row.group, row.attempt)
         return list(self.world.sqlite.segments(where))
 
     def index_bucket(self, bucket: int) -> StoredBucket:
-        """What is stored."""
+        """The stored index bucket."""
         row = self.index_row(bucket)
         assert row.index is not None
         where = IndexBucketOf(self.world.options.shard, bucket, row.index.attempt)
         return decode_bucket(bucket, tuple(self.world.sqlite.index_bucket(where)), row.index.rows, row.index.checksum)
 
     def index_row(self, bucket: int) -> GroupRow:
-        """The row that names an index bucket."""
+        """The row that references an index bucket."""
         (row,) = [row for row in self.world.manifest().groups if row.bucket == bucket and row.index is not None]
         return row
 
     def rewrite_index(self, bucket: int, change: Callable[["Contents"], None]) -> None:
-        """Put an index bucket in its own place, changed, with a row in the manifest that fits."""
+        """Replace an index bucket by a changed one, with a matching row in the manifest."""
         contents = Contents(self.index_bucket(bucket))
         change(contents)
         row = self.index_row(bucket)
@@ -141,7 +141,7 @@ class Damage:
 
 
 class Contents:
-    """An index bucket taken apart, to be changed: records by part id, and who was active with what greatest time."""
+    """A decoded index bucket that can be changed: records by part id, and the active keys with their greatest times."""
 
     def __init__(self, stored: StoredBucket) -> None:
         self.bucket = stored.bucket
@@ -188,12 +188,12 @@ class Record:
 
 
 def with_policy(world: World, **changes: int) -> None:
-    """Let the world's next starts go by another policy."""
+    """Use another policy from the world's next start on."""
     world.options = replace(world.options, policy=replace(world.options.policy, **changes))
 
 
 def scratch(folder: Path) -> Scope:
-    """With a Lucene index in a new folder below this one."""
+    """A scope with a Lucene index in a new folder below this one."""
     made = folder / "scratch"
     made.mkdir()
     return Scope(scratch=made)

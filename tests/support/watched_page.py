@@ -1,4 +1,4 @@
-"""A page in a browser, and all that it complains about."""
+"""A page in a browser, and all errors that it reports."""
 
 import re
 from typing import Any
@@ -15,10 +15,9 @@ document.addEventListener("securitypolicyviolation", event => {
 
 
 class WatchedPage:
-    """Notes errors of the console and of scripts, what the page's policy refused, and requests to other hosts.
+    """Records errors of the console and of scripts, violations of the page's policy, and requests to other hosts.
 
-    `expected` are patterns of complaints that a test brings about by itself. `sizes` has the bytes of each answer of
-    the API by its path.
+    `expected` are patterns of errors that a test causes. `sizes` has the bytes of each answer of the API by its path.
     """
 
     def __init__(self, browser: Browser, **options: Any) -> None:
@@ -37,14 +36,14 @@ class WatchedPage:
         self.page.on("response", self._measure)
 
     def open(self, url: str, view: str = "") -> Page:
-        """Go there, and wait until the shards are shown."""
+        """Open the page, and wait until the shards are shown."""
         self._host = urlsplit(url).netloc
         self.page.goto(f"{url}/{view}")
         self.page.locator("#shards > li").first.wait_for()
         return self.page
 
     def complaints(self) -> list[str]:
-        """What was not expected."""
+        """The errors that were not expected."""
         elsewhere = [
             f"asked another host: {request.url}"
             for request in self._requests
@@ -55,11 +54,11 @@ class WatchedPage:
         return [*elsewhere, *refused, *noted]
 
     def requests_to(self, path: str) -> list[Request]:
-        """In their order."""
+        """The requests to a path, in order."""
         return [request for request in self._requests if urlsplit(request.url).path == path]
 
     def close(self) -> None:
-        """And all that belongs to it."""
+        """Close the page and its context."""
         self._context.close()
 
     def _console(self, message: ConsoleMessage) -> None:

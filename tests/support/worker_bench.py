@@ -1,4 +1,4 @@
-"""A store with replay jobs, workers on it, and runners that do as a test wants."""
+"""A store with replay jobs, workers, and runners that a test controls."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ def job(shard: int, bucket: int) -> Job:
 
 
 class Bench:
-    """A store with jobs, and workers on it."""
+    """A store with jobs, and workers."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = ManualClock()
@@ -64,7 +64,7 @@ class Bench:
 
 
 class Runs:
-    """A runner that notes what it was asked for, and does something meanwhile."""
+    """A runner that records its jobs, and runs a test's action meanwhile."""
 
     def __init__(
         self, meanwhile: Callable[[Sequence[Job], OnProgress], None] = lambda _jobs, _on_progress: None
@@ -73,7 +73,7 @@ class Runs:
         self._meanwhile = meanwhile
 
     def check(self, job: Job) -> None:
-        """It takes any."""
+        """Accepts any job."""
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> Mapping[Job, JobResult]:
         self.runs.append([(one.shard.shard, one.bucket) for one in jobs])
@@ -82,7 +82,7 @@ class Runs:
 
 
 class BadRecord(Fatal):
-    """What no second try makes good."""
+    """An error that a retry does not fix."""
 
 
 def fails_with(error: Exception, *buckets: int) -> Runs:

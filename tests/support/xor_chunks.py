@@ -1,4 +1,4 @@
-"""A reader of Prometheus' XOR chunks, bit by bit, written from the description of the format alone: to compare with."""
+"""A reader of Prometheus' XOR chunks, bit by bit, written only from the description of the format, for comparisons."""
 
 import struct
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class _Bits:
                 return number
 
     def ones(self, most: int) -> int:
-        """How many ones come before a zero, which is taken, too; no more than `most` are looked at."""
+        """The number of ones before a zero, which is consumed as well; at most `most` bits are read."""
         count = 0
         while count < most and self.take(1):
             count += 1
@@ -44,8 +44,8 @@ def signed(word: int) -> int:
 
 
 def read_chunk(data: bytes) -> list[Sample]:
-    """The samples of a chunk. What is left behind them must be zeros, and no more than one byte of them: Prometheus
-    begins the next byte where a last one is full.
+    """The samples of a chunk. The rest after them must be zeros, and at most one byte: Prometheus begins the next byte
+    if the last one is full.
     """
     (count,) = struct.unpack_from(">H", data)
     bits = _Bits(data[2:])
@@ -76,5 +76,5 @@ def _step_change(bits: _Bits) -> int:
         return signed(bits.take(64))
     width = (0, 14, 17, 20)[prefix]
     change = bits.take(width) if width else 0
-    # One more above zero than below it: the middle is positive.
+    # There is one more positive value than negative ones: the middle is positive.
     return change - (1 << width) if width and change > 1 << (width - 1) else change

@@ -1,4 +1,4 @@
-"""The partitions that the suite is run against."""
+"""The partitions with which the suite is run."""
 
 from collections.abc import Iterator
 from contextlib import closing

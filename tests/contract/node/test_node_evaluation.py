@@ -1,5 +1,5 @@
-"""PromQL over the shards of a node gives what it gives over all samples in one place: whatever the number of shards,
-wherever the samples are, and in whichever partition a series came.
+"""PromQL over the shards of a node has the same result as over all samples in one place: for any number of shards, any
+place of the samples, and any partition of a series.
 """
 
 import random
@@ -68,7 +68,7 @@ QUERIES = (
     scope="module", params=[(1, False), (2, True), (5, False)], ids=["1 shard", "2 linked shards", "5 shards"]
 )
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeWorld]:
-    """Series in whichever shard, some of them in several; stored, closed and in memory."""
+    """Series in any shard, some in several; stored, closed and in memory."""
     shards, linked = request.param
     draw = random.Random(shards)  # noqa: S311 - the same each time
     with node_world(tmp_path_factory.mktemp("node"), shards=shards, linked=linked) as made:
@@ -94,7 +94,7 @@ def _value(draw: random.Random) -> float:
 
 @pytest.fixture(scope="module")
 def whole(node: NodeWorld) -> LocalEngine:
-    """The same samples, each series whole."""
+    """The same samples, with complete series."""
     return in_one_place(node)
 
 
@@ -163,7 +163,7 @@ def test_however_many_ask_at_once_few_blocks_are_in_memory(monkeypatch: pytest.M
             with lock:
                 inside += 1
                 most = max(most, inside)
-            # The first ones go on when all others wait, or have been let in as well.
+            # The first ones continue when all others wait, or have been admitted as well.
             assert wait_until(all_have_asked, timeout=WAIT_S, clock=CLOCK)
             with lock:
                 inside -= 1
@@ -202,7 +202,7 @@ def test_limits_name_themselves(node: NodeWorld) -> None:
 
 
 def test_the_limit_of_samples_bounds_memory_and_not_what_an_aggregation_reads(tmp_path: Path) -> None:
-    """An aggregation holds a block of its samples at a time; raw samples are held as a whole."""
+    """An aggregation keeps one block of its samples at a time; raw samples are kept completely."""
     with node_world(tmp_path, shards=1, linked=False) as node:
         (world,) = node.worlds
         start = world.clock.now_ms()

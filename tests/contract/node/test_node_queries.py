@@ -1,4 +1,4 @@
-"""Queries to a node give the same answers in this process and through the link."""
+"""What holds for requests to a node, with its shards in this process or through the link."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,7 +45,7 @@ EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
 
 @pytest.fixture(params=["in this process", "through the link", "through the link and beside it"])
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeWorld]:
-    """Beside the link the JVMs of the shards answer look-ups, once they are let."""
+    """With the link, the JVMs of the shards answer lookups once this is enabled."""
     linked, publishes = request.param != "in this process", "beside" in request.param
     with node_world(tmp_path, shards=2, linked=linked, publishes=publishes) as made:
         yield made
@@ -202,7 +202,7 @@ def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
 
 
 def test_samples_are_estimated_by_what_is_known_of_groups_and_buffers(filled: NodeWorld) -> None:
-    """Stored, closed and in memory. A sample that two shards have counts twice, as both would read it."""
+    """Stored, closed and in memory. A sample in two shards counts twice, as both would read it."""
     opened, an_hour = filled.worlds[0].running.bucket, 2 * 9
 
     def estimated(within: TimeRange | None, *metric: str) -> int | None:
@@ -213,14 +213,14 @@ def test_samples_are_estimated_by_what_is_known_of_groups_and_buffers(filled: No
     assert estimated(TimeRange(0, 1)) == 0
     assert estimated(TimeRange(opened * HOUR, (opened + 1) * HOUR)) == an_hour
     assert estimated(None, "none") == 0
-    # Two series of two shards have two samples an hour. In their groups are others that have one.
+    # Two series of two shards have two samples an hour. Others in their groups have one.
     one = estimated(None, "m2")
     assert one is not None
     assert 8 <= one <= 12
 
 
 def test_a_node_with_little_memory_estimates_and_says_so(filled: NodeWorld) -> None:
-    """An eighth of 500 bytes has no room for the hashes of five series of each shard, nor for all values."""
+    """An eighth of 500 bytes is too small for the hashes of five series of each shard, and for all values."""
     assert filled.count_series(()) == SeriesCount(6)
     assert filled.count_series((selector("m1"),)) == SeriesCount(2)
     filled.memory.limit = 500
@@ -340,7 +340,7 @@ def test_a_question_whose_time_is_over_is_not_asked(filled: NodeWorld) -> None:
 
 
 def test_a_look_up_is_answered_the_same_by_whomever(filled: NodeWorld) -> None:
-    """Each is asked before the JVMs may answer, if there are any that may at all, and then again."""
+    """Each is sent before the JVMs may answer, if they may at all, and then again."""
     now = filled.worlds[0].clock.now_ms()
     some, many, gone = (selector('{name="only-1"}'),), (selector('{name=~"both|only-0"}'),), (selector("nobody"),)
     asks = [
@@ -364,14 +364,14 @@ def test_a_look_up_is_answered_the_same_by_whomever(filled: NodeWorld) -> None:
         return all(link.answered for link in links)
 
     if filled.publishes:
-        # One that did not listen yet is tried again in a while.
+        # A connection to one that did not listen yet is retried after a while.
         assert wait_until(all_have_answered, timeout=30, clock=CLOCK)
     assert [told(filled.ask(ask)) for ask in asks] == before
     assert all(link.answered > len(asks) / 2 if filled.publishes else not link.answered for link in links)
 
 
 def told(answer: Any) -> object:
-    """All that an answer to a look-up says."""
+    """The content of an answer to a lookup."""
     if isinstance(answer, SeriesAnswer):
         return labels_of(answer.keys), answer.more, answer.warnings
     return answer.terms(), answer.counts.tolist(), answer.more, answer.of_all, answer.warnings

@@ -1,4 +1,4 @@
-"""What every `PartitionLog` does: a real partition of Kafka, and its twin in memory."""
+"""What holds for every `PartitionLog`: Kafka's, and the one in memory."""
 
 import pytest
 
@@ -215,7 +215,7 @@ class TestTransactions:
     def test_the_position_passes_aborted_records_that_end_at_an_open_transaction(
         self, partition: Partition, log: PartitionLog
     ) -> None:
-        """No marker lies between the two, for it is behind the open one's records."""
+        """There is no marker between the two, because it is after the records of the open transaction."""
         aborted, opened = partition.begin(), partition.begin()
         aborted.append(b"never", NOON)
         opened.append(b"later", NOON)
@@ -322,7 +322,7 @@ class TestTimes:
         assert log.offset_at(NOON + 100) == 1
 
     def test_an_aborted_record_is_found_though_nobody_sees_it(self, partition: Partition, log: PartitionLog) -> None:
-        """The first visible record with such a time comes behind it, with no other in between."""
+        """The first visible record with such a time is after it, with no other in between."""
         fill(partition, 1)
         transaction = partition.begin()
         transaction.append(b"never", NOON + 100)
@@ -346,7 +346,7 @@ class TestTheTopic:
         assert log.topic_id() != before
 
     def test_one_that_was_made_again_is_not_read_on_in(self, partition: Partition, log: PartitionLog) -> None:
-        """Not even if it has enough records that the position is among them."""
+        """Not even if it has so many records that the position exists."""
         fill(partition, 2)
         log.topic_id()
         log.seek(0)

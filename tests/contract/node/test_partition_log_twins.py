@@ -1,4 +1,4 @@
-"""Whatever producers do, a reader of Kafka and a reader of its twin see the same."""
+"""For any operations of producers, a reader of Kafka and a reader of the log in memory see the same."""
 
 from contextlib import closing
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.contract
 NOON = 1_700_000_000_000
 PRODUCERS = 2
 
-# A plain record, a record of a transaction (which it begins), the end of one, or a reader's turn.
+# A plain record, a record of a transaction (which it begins), the end of a transaction, or a read.
 steps = st.one_of(
     st.tuples(st.just("plain"), st.just(0)),
     st.tuples(st.sampled_from(["append", "commit", "abort"]), st.integers(0, PRODUCERS - 1)),
@@ -32,7 +32,7 @@ steps = st.one_of(
 
 
 def seen(partition: Partition, script: list[tuple[str, int]]) -> list[object]:
-    """What a reader sees at each of its turns: records, its position, and the ends of the log."""
+    """What a reader sees at each read: records, its position, and the ends of the log."""
     log = partition.log
     turns: list[object] = []
     opened: dict[int, Transaction] = {}

@@ -1,4 +1,4 @@
-"""Random expressions have the same answer over a node's buffers and segments, whatever lies where, as over the same
+"""Random expressions have the same result over a node's buffers and segments, in any distribution, as over the same
 samples in one place.
 """
 
@@ -31,7 +31,7 @@ ROUNDS, SAMPLES = 6, 300
 
 @pytest.fixture(scope="module", params=range(3))
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeWorld]:
-    """Shards whose samples come in any order, hours late some of them, and are stored or not."""
+    """Shards whose samples arrive in any order, some hours late, and are stored or not."""
     seed: int = request.param
     draw = random.Random(seed)  # noqa: S311 - the same each time
     with node_world(tmp_path_factory.mktemp("node"), shards=seed + 1, linked=seed == 1) as made:
@@ -40,7 +40,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         for _ in range(ROUNDS):
             for world in made.worlds:
                 _produce(world, start, values, draw)
-                # What was closed is stored by some shards, and waits in others.
+                # Closed buckets are stored in some shards, and not yet in others.
                 world.pass_time(HOUR // 2)
                 if draw.random() < 0.7:
                     world.settle()
@@ -48,16 +48,16 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
                     world.read_all()
         for world in made.worlds:
             _produce(world, start, values, draw)
-            # These stay in the buffer.
+            # These samples stay in the buffer.
             world.read_all()
-            # The lag is looked at again after a while.
+            # The lag is updated after a while.
             world.pass_time(MINUTE)
             world.read_all()
         yield made
 
 
 def _produce(world: LuceneWorld, start: int, values: dict[tuple[str, str, int], float], draw: random.Random) -> None:
-    """A sample that comes again has the value that it had: which of two stays is not the question here."""
+    """A repeated sample has the same value: which of two is used is not tested here."""
     now = world.clock.now_ms()
     for _ in range(SAMPLES // 10):
         drawn = (
@@ -68,18 +68,18 @@ def _produce(world: LuceneWorld, start: int, values: dict[tuple[str, str, int], 
 
 
 def _value(draw: random.Random) -> float:
-    """Whole numbers, of which sums are exact in any order; also a NaN with the bits of "no sample"."""
+    """Whole numbers, whose sums are exact in any order; also a NaN with the bits of "no sample"."""
     return draw.choice([STALE, NO_SAMPLE, float("nan"), *(float(draw.randrange(-20, 100)) for _ in range(30))])
 
 
 @pytest.fixture(scope="module")
 def whole(node: NodeWorld) -> LocalEngine:
-    """The same samples, each series whole."""
+    """The same samples, with complete series."""
     return in_one_place(node)
 
 
 def test_samples_lie_in_segments_and_in_buffers(node: NodeWorld) -> None:
-    """Otherwise the next test would prove little."""
+    """Otherwise the next test would not test much."""
     assert any(world.manifest().groups for world in node.worlds)
     assert any(world.running.buffer.status().samples for world in node.worlds)
 

@@ -1,4 +1,4 @@
-"""What every `RecordProducer` does: Kafka's, and its twin in memory."""
+"""What holds for every `RecordProducer`: Kafka's, and the one in memory."""
 
 import threading
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ HOUR = 3_600_000
 
 
 class SetClock(SystemClock):
-    """One that was set wrong by so many milliseconds."""
+    """A clock that is wrong by this many milliseconds."""
 
     wrong_by = 0
 
@@ -34,7 +34,7 @@ class SetClock(SystemClock):
 
 
 class World(Protocol):
-    """A producer and the topic behind it."""
+    """A producer and its topic."""
 
     producer: RecordProducer
     clock: "SetClock"

@@ -1,4 +1,4 @@
-"""What has to hold of answers, at any time and at the end."""
+"""The properties of answers that must hold at any time and at the end."""
 
 from collections import defaultdict
 
@@ -24,18 +24,18 @@ from support.seeded.simulation import Simulation
 from support.seeded.violations import Violation
 from support.shard_samples import samples_in
 
-# An answer without a warning has everything that had reached the log so long ago, in milliseconds.
+# An answer without a warning has everything that had reached the log this many milliseconds ago.
 _COMPLETE_AFTER = 16_000
-# How old the times are at most that are asked about: as old as late samples, and some more.
+# The maximum age of queried times: that of late samples, and some more.
 _ASKED_BACK = 2 * HOUR
 
 
 def check_answer(simulation: Simulation, one: ShardProcess) -> None:
-    """An answer holds nothing that was never written, and says if it may lack something."""
+    """Check that an answer has nothing that was never written, and a warning if it may lack something."""
     shard, phase = one.shard, one.status.phase
     if shard is None or phase not in (Phase.REPLAYING, Phase.CATCHING_UP, Phase.ACTIVE) or one.is_busy:
         return
-    # As of when it was asked for: it may take hours where the process stalls.
+    # As of the time of the request: the answer may take hours if the process stalls.
     before = simulation.time.now_ms - _COMPLETE_AFTER
     first, last = sorted(simulation.time.now_ms - simulation.random.randint(0, _ASKED_BACK) for _ in range(2))
     within = simulation.random.choice((ALL_TIMES, TimeRange(first, last)))
@@ -46,7 +46,7 @@ def check_answer(simulation: Simulation, one: ShardProcess) -> None:
 
 
 def check_hours(simulation: Simulation, host: str) -> None:
-    """No hour is ready before it is over, nor while something that reached the log in it is not stored."""
+    """Check that no hour is ready before its end, or while something that reached the log in it is not stored."""
     store, clock, options = MemoryStore(simulation.server), simulation.clocks[host], simulation.options
     present = Present(clock, store.server_time)
     present.poll_store_clock()
@@ -59,7 +59,7 @@ def check_hours(simulation: Simulation, host: str) -> None:
         now - options.row_lifetime,
         now,
     )
-    # Also of hours to come: a clock that is ahead may take them for past.
+    # Also future hours: a clock that is ahead may take them for past ones.
     true_hour = simulation.time.now_ms // HOUR
     for hour in {now // HOUR - 1, now // HOUR, true_hour - 2, true_hour - 1, true_hour, true_hour + 7}:
         if readiness(stored, Period(hour)).verdict is not Verdict.READY:
@@ -70,14 +70,14 @@ def check_hours(simulation: Simulation, host: str) -> None:
             raise Violation(f"hour {hour} is ready {end - simulation.time.now_ms} ms before its end")
         behind = simulation.stored_up_to()
         for record in simulation.ledger.records:
-            # Of records that no shard read when they came, only the brokers' clock knows when that was.
+            # For records that no shard read when they arrived, only the brokers' clock knows that time.
             is_of_hour = record.seen_at is not None and max(record.seen_at, record.time) < end
             if is_of_hour and record.offset >= behind:
                 raise Violation(f"hour {hour} is ready, and offset {record.offset} of it is not stored")
 
 
 def check_settled(simulation: Simulation, one: ShardProcess) -> None:
-    """A shard that is active and has read everything knows just what it should."""
+    """Check that the state of an active shard that has read everything is exactly right."""
     shard = one.shard
     assert shard is not None
     logged = {sample for record in simulation.ledger.records for sample in simulation.ledger.taken(record)}
@@ -100,9 +100,8 @@ def _check_samples(
     must_have: int | None,
     within: TimeRange = ALL_TIMES,
 ) -> None:
-    """Samples of the times asked for that reached the log up to `must_have` have to be there, unless they are older
-    than the retention. Where a sample was written more than once, a newer value counts as well if it came later than
-    that.
+    """Check that all samples in the requested times that reached the log below `must_have` are there, unless they are
+    older than the retention. If a sample was written more than once, a newer value from after that is also accepted.
     """
     ledger, model = simulation.ledger, simulation.model
     retained = simulation.time.now_ms - POLICY.retention
@@ -144,8 +143,8 @@ def _check_keys(simulation: Simulation, shard: Shard) -> None:
         raise Violation("a key has two part ids")
     wanted = {name: (key.start, key.last, key.end) for name, key in expected.items()}
     if simulation.model.was_rewound:
-        # Index buckets that a rewind has superseded still name keys: one that had gone and come back may keep the start
-        # that it had before.
+        # Index buckets that a rewind has superseded still have keys: a key that had been purged and came back may keep
+        # its old start.
         found = {
             name: (max(start, wanted[name][0]), last, end)
             for name, (start, last, end) in found.items()
@@ -158,7 +157,7 @@ def _check_keys(simulation: Simulation, shard: Shard) -> None:
 
 
 def _names(simulation: Simulation, shard: Shard) -> dict[int, Name]:
-    """The key of each part id, which must be the one that it always had."""
+    """The key of each part id, which must never change."""
     rows = shard.index.columns.rows
     batch = shard.index._documents.fetch(to_bitmap(rows.part_id[rows.present()]))
     names: dict[int, Name] = {}
@@ -172,8 +171,8 @@ def _names(simulation: Simulation, shard: Shard) -> dict[int, Name]:
 
 
 def _found(shard: Shard, within: TimeRange = ALL_TIMES) -> dict[Name, dict[int, float]]:
-    """All samples of a time, of all keys that the index has, as a query finds them."""
+    """All samples in a time range, of all keys in the index, as a query finds them."""
     reader = ShardReader(shard)
-    # Without threads: the same history has to run the same way each time.
+    # Without threads, because the same history must always run in the same way.
     reader.close()
     return samples_in(shard, reader, within)

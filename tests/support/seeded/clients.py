@@ -1,4 +1,4 @@
-"""A client that writes through the real gateway, and the twin of the producer behind it."""
+"""A client that writes through the real gateway, and a fake of the producer behind it."""
 
 import asyncio
 from collections import deque
@@ -28,7 +28,7 @@ _EMPTY_LENGTH = len(body_of(()))
 
 
 class _NothingToSelect(SelectSelector):
-    """For a loop in which nothing waits for a socket, nor for time: the producer answers at once."""
+    """For a loop in which no task waits for a socket or for time: the producer answers at once."""
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
         assert timeout == 0, "a request waits for something that never comes"
@@ -36,22 +36,22 @@ class _NothingToSelect(SelectSelector):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """A loop that makes no system call: all that concerns it happens in its own thread."""
+    """A loop without system calls: all its events are in its own thread."""
 
     call_soon_threadsafe = asyncio.SelectorEventLoop.call_soon
 
 
-# One loop for all simulations of a process: to make one takes longer than a history's writes.
+# One loop for all simulations of a process: creating one takes longer than a history's writes.
 _LOOP = _Loop(_NothingToSelect())
 
 
 class _Producer:
-    """Appends to the log, unless the brokers are away. An acknowledgement may be lost behind the append."""
+    """Appends to the log, unless the brokers are unreachable. The acknowledgement of an append may be lost."""
 
     def __init__(self, ledger: Ledger, compared: BrokerClock) -> None:
         self._ledger, self._compared = ledger, compared
         self.samples: Sequence[Sample] = ()
-        """What a record holds that is sent now."""
+        """The samples of the record that is sent now."""
         self.away = self.loses_answer = False
 
     def send(self, records: Sequence[Record], on_done: OnDone) -> None:
@@ -60,7 +60,7 @@ class _Producer:
             on_done(NotDelivered("the brokers are away"))
             return
         for record in records:
-            # A request without a series only brings the broker's time back.
+            # A request without series only returns the broker's time.
             samples = self.samples if len(record.value) > _EMPTY_LENGTH else ()
             time = self._ledger.append(record.value, samples, times_checked=True)
             if not self.loses_answer:
@@ -68,16 +68,16 @@ class _Producer:
         on_done(NotDelivered("the answer was lost") if self.loses_answer else None)
 
     def await_partitions(self, partitions: int) -> None:
-        """There is one."""
+        """Does nothing."""
 
     def renew(self) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
     def counts(self) -> ProducerCounts:
         return ProducerCounts()
 
     def close(self, timeout: float) -> None:
-        """Nothing is under way."""
+        """Does nothing."""
 
 
 @dataclass
@@ -98,12 +98,12 @@ class Client:
         self._pending: deque[_Pending] = deque()
 
     def write(self, samples: Sequence[Sample], random: Random) -> None:
-        """Send a request, and those again that were put off before."""
+        """Send a request, and resend those that failed before."""
         self._pending.append(_Pending(tuple(samples)))
         self.send_again(random)
 
     def send_again(self, random: Random) -> None:
-        """Try each request that waits once."""
+        """Retry each failed request once."""
         for _ in range(len(self._pending)):
             one = self._pending.popleft()
             one.tries += 1
@@ -119,7 +119,7 @@ class Client:
                 self._pending.append(one)
 
     def _send(self, samples: Sequence[Sample], kept: Sequence[Sample]) -> int:
-        """The status of the answer. Samples that are not in `kept` are out of time by the gateway's clock."""
+        """The status of the answer. Samples that are not in `kept` are too old or too new by the gateway's clock."""
         self.producer.samples = kept
         data = body_of(samples)
         body = Body(1 << 20, lambda: None)
@@ -129,7 +129,7 @@ class Client:
         return _LOOP.run_until_complete(self._gateway.write(request)).status
 
     def _check_refusal(self, refused: Sequence[Sample]) -> None:
-        """Only what is out of time by a right clock may be refused for good."""
+        """Only samples that are too old or too new by a correct clock may be refused for good."""
         times = self._limits.times_in(self._time.now_ms)
         for one in refused:
             if times.first + _TOLERANCE <= one.time <= times.last - _TOLERANCE:

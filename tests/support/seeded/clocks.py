@@ -1,10 +1,10 @@
-"""True time, and the clocks of machines, of which one may be wrong in any way."""
+"""The true time, and the clocks of machines, of which one may be wrong in any way."""
 
 from collections.abc import Callable
 
 
 class TrueTime:
-    """What a right clock shows, in milliseconds."""
+    """The time of a correct clock, in milliseconds."""
 
     def __init__(self, start_ms: int) -> None:
         self.start_ms = self.now_ms = start_ms
@@ -14,7 +14,7 @@ class TrueTime:
 
 
 class MachineClock:
-    """The clock of a machine. Its wall time may leap, drift and stop; its monotonic time is right.
+    """The clock of a machine. Its wall time may jump, drift and stop; its monotonic time is right.
 
     A process that sleeps on it makes time pass for all, and `on_sleep` lets the others run meanwhile.
     """
@@ -35,9 +35,9 @@ class MachineClock:
             self._on_sleep()
 
     def be_wrong(self, offset_ms: int, rate: float = 1.0) -> None:
-        """Be off by so much from now on, and run at this rate; a rate of 0 is a clock that stands still."""
+        """Be wrong by this offset from now on, and run at this rate; a rate of 0 stops the clock."""
         self._since, self._offset, self._rate = self._time.now_ms, offset_ms, rate
 
     def be_right(self) -> None:
-        """Show the true time from now on."""
+        """Be correct from now on."""
         self.be_wrong(0)

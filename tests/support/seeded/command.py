@@ -1,4 +1,4 @@
-"""`strandline-sim`: run many seeds of the simulation, on all cores, and show the smallest history that fails."""
+"""`strandline-sim`: runs many seeds of the simulation on all cores, and shows the smallest failing history."""
 
 import multiprocessing
 import os
@@ -17,20 +17,20 @@ from support.seeded_jobs.running import JOBS
 
 SUITES: dict[str, Suite[Any]] = {"shards": SHARDS, "jobs": JOBS}
 
-# Seeds that one process runs before it reports.
+# The number of seeds that one process runs before it reports.
 _BATCH = 50
 _REPORT_S = 30.0
 
 
 def run_batch(name: str, first: int, count: int) -> tuple[int, list[int]]:
-    """Run seeds in this process; how many, and which of them failed."""
+    """Run seeds in this process. Returns their number, and the seeds that failed."""
     suite = SUITES[name]
     with suite.simulations() as folder:
         return count, [seed for seed, failure in suite.failures(first, count, folder) if failure is not None]
 
 
 def show(suite: Suite[Any], seed: int) -> bool:
-    """Run one seed; if it fails, show the smallest history that fails like it. Whether it fails."""
+    """Run one seed. If it fails, show the smallest history that fails in the same way. Returns whether it fails."""
     with suite.simulations() as folder:
         failure = suite.failure_of(suite.history_of(seed), folder, None)
         if failure is None:

@@ -1,4 +1,4 @@
-"""The dataset of a simulation: short lives, so that purge, expiry and roll-over come in every history."""
+"""The dataset of a simulation: short lifetimes, so that purge, expiry and rollover occur in every history."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ SHARD = ShardId("metrics", 0)
 
 
 def options_of(folder: Path, *, groups: int, seal_rows: int) -> ShardOptions:
-    """The options of its one shard, but for what belongs to a host."""
+    """The options of its only shard, without those of a host."""
     return ShardOptions(
         shard=SHARD,
         policy=POLICY,

@@ -1,4 +1,4 @@
-"""Histories: what happens, step by step, as a seed has it."""
+"""Histories: the steps that a seed determines."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from support.seeded.violations import Crash
 
 _METRICS = ("m0", "m1", "m2", "m3", "m4")
 _HOSTS = ("node-a", "node-b")
-# How far a clock is wrong: from just past the tolerance to half a year.
+# The offset of a wrong clock: from just above the tolerance to half a year.
 _ERRORS = (2 * MINUTE, 20 * MINUTE, HOUR, 8 * HOUR, 24 * 30 * HOUR, 24 * 200 * HOUR)
 
 
 @dataclass(frozen=True)
 class History:
-    """What a seed gives. At most one machine's clock is ever wrong: `liar`."""
+    """The history of a seed. At most one machine's clock is ever wrong: `liar`."""
 
     seed: int
     groups: int
@@ -42,7 +42,7 @@ class History:
 
 
 def history_of(seed: int) -> History:
-    """The history that goes by a number."""
+    """The history of a seed."""
     random = Random(seed)  # noqa: S311
     names, weights = zip(*((name, weight) for name, (_, weight) in STEPS.items()), strict=True)
     steps = [Step(name, random.getrandbits(32)) for name in random.choices(names, weights, k=random.randint(12, 28))]
@@ -57,7 +57,7 @@ def history_of(seed: int) -> History:
 
 
 def run(history: History, simulation: Simulation, watch: Callable[[Step], None] = lambda _step: None) -> None:
-    """Let it happen, and check what has to hold. Raises `Violation`, or whatever the code under test raises."""
+    """Run a history, and check the properties. Raises `Violation`, or any error of the code under test."""
     for step in history.steps:
         watch(step)
         simulation.random = Random(step.seed)  # noqa: S311
@@ -66,23 +66,23 @@ def run(history: History, simulation: Simulation, watch: Callable[[Step], None] 
 
 
 def settle(simulation: Simulation) -> None:
-    """In the end all is well for a while: then all has to be there."""
+    """At the end, without faults for a while, everything must be there."""
     simulation.random = Random(0)  # noqa: S311
     simulation.repair()
     simulation.client.send_again(simulation.random)
     one = next(one for one in simulation.live if one.status.phase is Phase.ACTIVE)
-    # What has come meanwhile is read now.
+    # Read what has arrived meanwhile.
     simulation.turn(one, most_reads=1000)
     while one.shard is not None and one.shard.step():
         pass
     check_settled(simulation, one)
 
 
-# Steps.
+# The steps.
 
 
 def _samples(simulation: Simulation) -> list[Sample]:
-    """Some samples: most of them of now, some late."""
+    """Some samples, most of them current, some late."""
     random, now = simulation.random, simulation.time.now_ms
     found = []
     for _ in range(random.randint(1, 6)):
@@ -99,7 +99,7 @@ def _write(simulation: Simulation, _history: History) -> None:
 
 
 def _write_without_gateway(simulation: Simulation, _history: History) -> None:
-    """A foreign producer: perhaps in a transaction, or with a record that has no time."""
+    """A producer without a gateway: possibly in a transaction, or with a record without a time."""
     random, samples = simulation.random, _samples(simulation)
     if simulation.is_log_away:
         return
@@ -117,7 +117,7 @@ def _pass_minutes(simulation: Simulation, _history: History) -> None:
 
 
 def _pass_hours(simulation: Simulation, _history: History) -> None:
-    """Hours pass, with writes now and then."""
+    """Let hours pass, with occasional writes."""
 
     def between() -> None:
         if simulation.random.random() < 0.3:
@@ -137,7 +137,7 @@ def _start(simulation: Simulation, _history: History) -> None:
 
 
 def _recover_run(simulation: Simulation, _history: History) -> None:
-    """`recover run`: catch up and leave."""
+    """`recover run`: catch up and stop."""
     simulation.start(simulation.random.choice(_HOSTS), mode=ReplayMode.SPARK, reads_tail=False)
 
 
@@ -157,7 +157,7 @@ def _restart(simulation: Simulation, history: History) -> None:
 
 
 def _down(simulation: Simulation, history: History) -> None:
-    """Nothing runs for hours, while clients write; then it starts again."""
+    """Nothing runs for hours, while clients write; then everything starts again."""
     _crash(simulation, history)
     for _ in range(simulation.random.randint(1, 4)):
         simulation.client.write(_samples(simulation), simulation.random)
@@ -167,7 +167,7 @@ def _down(simulation: Simulation, history: History) -> None:
 
 
 def _arm_fault(simulation: Simulation, _history: History) -> None:
-    """One of the next calls to the store is the one in which something happens."""
+    """Arm a fault for one of the next calls to the store."""
     if simulation.live:
         fault = Fault(simulation.random.choice(list(Kind)), simulation.random.randint(1, 15))
         simulation.random.choice(simulation.live).store.fault = fault
@@ -180,7 +180,7 @@ def _work(simulation: Simulation, _history: History) -> None:
 
 
 def _rewind(simulation: Simulation, history: History) -> None:
-    """Stop, rewind and start again; the rewind may crash half way."""
+    """Stop, rewind and restart; the rewind may crash in the middle."""
     random = simulation.random
     _stop(simulation, history)
     kinds = (Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.LOSE_ANSWER, Kind.STALL)
@@ -202,13 +202,13 @@ def _log_away(simulation: Simulation, _history: History) -> None:
 
 
 def _wrong_clock(simulation: Simulation, history: History) -> None:
-    """The liar's clock leaps, drifts, stops, or is right again."""
+    """The liar's clock jumps, drifts, stops, or becomes correct."""
     if history.liar is None:
         return
     random, clock = simulation.random, simulation.clocks[history.liar]
     error = random.choice(_ERRORS) * random.choice((-1, 1))
     if not simulation.model.cuts:
-        # A first start by a clock that is months behind makes thousands of empty buckets: right, and slow.
+        # A first start by a clock that is months behind creates thousands of empty buckets, which is right but slow.
         error = max(error, -8 * HOUR)
     kind = random.random()
     if kind < 0.3:
@@ -228,7 +228,7 @@ def _ask(simulation: Simulation, _history: History) -> None:
         except Crash:
             simulation.kill(one)
         except Retryable:
-            pass  # It says that it can't answer.
+            pass  # An error is a permitted answer.
 
 
 def _delete(simulation: Simulation, _history: History) -> None:
@@ -260,10 +260,10 @@ STEPS: dict[str, tuple[Callable[[Simulation, History], None], float]] = {
     "delete": (_delete, 2),
     "lose copy": (_lose_copy, 0.7),
 }
-"""What may happen, and how often it does."""
+"""The possible steps, with their weights."""
 
 
 def without(history: History, places: Sequence[int]) -> History:
-    """The same without some of its steps."""
+    """The history without some of its steps."""
     left = tuple(step for place, step in enumerate(history.steps) if place not in places)
     return History(history.seed, history.groups, history.seal_rows, history.loses, history.liar, left)

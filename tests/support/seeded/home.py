@@ -1,4 +1,4 @@
-"""The twin of a host's local copy of an index: documents and columns as of a bucket, kept across processes."""
+"""An in-memory local copy of an index on a host: documents and columns as of a bucket, kept across processes."""
 
 from collections.abc import Sequence
 
@@ -11,31 +11,31 @@ from strandline.store.rows import GroupRow
 
 
 class _Documents(DictDocuments):
-    """Documents that can be committed, as Lucene's can."""
+    """Documents that can be committed, like Lucene's."""
 
     def committed(self) -> dict[int, tuple[tuple[int, int], bytes]]:
         return dict(self._keys)
 
     def restore(self, keys: dict[int, tuple[tuple[int, int], bytes]], next_part_id: int) -> None:
-        """Those of a commit, without ids that were given after the cut that the copy belongs to."""
+        """Restore the documents of a commit, without part ids that were assigned after the cut of the copy."""
         self._keys = {part_id: key for part_id, key in keys.items() if part_id < next_part_id}
 
 
 class LocalCopy:
-    """What lies in the folder of a host."""
+    """The content of a host's folder."""
 
     def __init__(self) -> None:
         self._saved: tuple[str, str, bytes, dict[int, tuple[tuple[int, int], bytes]]] | None = None
 
     def discard(self) -> None:
-        """The folder is lost."""
+        """Remove the content."""
         self._saved = None
 
     def save(self, topic_id: str, attempt: str, snapshot: CutSnapshot, documents: _Documents) -> None:
         self._saved = topic_id, attempt, encode_snapshot(snapshot), documents.committed()
 
     def load(self, topic_id: str, index_rows: Sequence[GroupRow], documents: _Documents) -> CutSnapshot | None:
-        """The columns, if the manifest names their bucket with their attempt; the documents get their part."""
+        """Load the columns if the manifest references their bucket with their attempt, and restore the documents."""
         if self._saved is None:
             return None
         of_topic, attempt, columns, keys = self._saved
@@ -49,7 +49,7 @@ class LocalCopy:
 
 
 class CopyHome:
-    """A `IndexStorage` over the copy of its host."""
+    """An `IndexStorage` with the copy of its host."""
 
     def __init__(self, copy: LocalCopy) -> None:
         self._copy, self._documents = copy, _Documents()
@@ -62,10 +62,10 @@ class CopyHome:
         self._copy.save(topic_id, attempt, snapshot, self._documents)
 
     def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
-        """Searches see everything at once."""
+        """Does nothing: searches see all changes at once."""
 
     def refresh_now(self) -> None:
-        """Searches see everything at once."""
+        """Does nothing: searches see all changes at once."""
 
     def refresh_lag(self) -> float:
         return 0.0
@@ -74,4 +74,4 @@ class CopyHome:
         return 0
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing."""

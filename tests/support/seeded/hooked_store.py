@@ -1,4 +1,4 @@
-"""A store as one process sees it: each call may be the one in which the process dies, stalls, or loses an answer."""
+"""A store as one process sees it: at any call, the process may die, stall, or lose the answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from support.seeded.violations import Crash
 
 
 class Kind(StrEnum):
-    """What happens at a call."""
+    """The kinds of faults."""
 
     CRASH_BEFORE = "crash before"
     CRASH_AFTER = "crash after"
@@ -21,14 +21,14 @@ class Kind(StrEnum):
 
 @dataclass
 class Fault:
-    """It happens at the call that `calls_left` counts down to."""
+    """A fault at the call at which `calls_left` has counted down."""
 
     kind: Kind
     calls_left: int
 
 
 class HookedStore:
-    """Passes calls on. A dead process makes none."""
+    """Forwards calls. A dead process makes none."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class HookedStore:
         stall: Callable[[], None],
         called: Callable[[str, tuple[Any, ...]], None],
     ) -> None:
-        """`stall` is called where the process stalls, and returns when it wakes. `called` sees each call that was
-        carried out.
+        """`stall` is called when the process stalls, and returns when it continues. `called` is called after each
+        executed call.
         """
         self._store, self._is_away, self._stall, self._called = store, is_away, stall, called
         self.fault: Fault | None = None

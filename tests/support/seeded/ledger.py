@@ -1,4 +1,4 @@
-"""What was put into the log, by whom and when, and what was acknowledged: everything is compared with this."""
+"""What was written to the log, by which client and when, and what was acknowledged: the basis of all comparisons."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ class Sample(NamedTuple):
 
 @dataclass
 class LogRecord:
-    """A record in the log. `appended` is the true time, `time` what the broker's clock showed. It is seen once its
-    transaction, if it is in one, was committed at `seen_at`.
+    """A record in the log. `appended` is the true time, `time` that of the broker's clock. A record of a transaction is
+    visible once it was committed at `seen_at`.
     """
 
     offset: int
@@ -50,7 +50,7 @@ class OpenTransaction:
 
 
 class Ledger:
-    """The log with all that was ever appended to it."""
+    """The log, and everything that was ever appended to it."""
 
     def __init__(self, time: TrueTime, broker: MachineClock, limits: SampleLimits) -> None:
         self.log = MemoryLog()
@@ -60,7 +60,7 @@ class Ledger:
         self._time, self._broker, self._limits = time, broker, limits
 
     def append(self, value: bytes, samples: Sequence[Sample], *, times_checked: bool, timed: bool = True) -> int:
-        """One record, now, as a broker takes it; returns the time that the broker gave to it."""
+        """Append one record now. Returns the time that the broker assigns to it."""
         time = self._broker.now_ms() if timed else NO_TIME
         offset = self.log.append(value, time, times_checked=times_checked)
         now = self._time.now_ms
@@ -68,7 +68,7 @@ class Ledger:
         return time
 
     def begin(self, samples: Sequence[Sample]) -> None:
-        """A producer without a gateway opens a transaction with one record in it."""
+        """A producer without a gateway begins a transaction with one record."""
         if self.open is not None:
             return
         self.open = OpenTransaction(self.log.begin())
@@ -77,7 +77,7 @@ class Ledger:
         self.open.records.append(LogRecord(offset, self._time.now_ms, time, tuple(samples), False, None))
 
     def end(self, *, commit: bool) -> None:
-        """It ends its transaction."""
+        """This producer ends its transaction."""
         opened, self.open = self.open, None
         if opened is None:
             return
@@ -90,9 +90,9 @@ class Ledger:
             opened.transaction.abort()
 
     def delete_older_than(self, age_ms: int, *, keep_from: int | None = None) -> None:
-        """What retention deletes; nothing from `keep_from` on. What aborted transactions have left in front of the
-        first record that is kept goes whatever its age, as by a limit on the log's size: so a loss may end in the open
-        bucket.
+        """Apply the retention, but keep everything from `keep_from` on. What aborted transactions have left before the
+        first kept record is deleted regardless of its age, as by a limit of the log's size, so that a loss may end in
+        the open bucket.
         """
         before = self._time.now_ms - age_ms
         kept = [record.offset for record in self.records if record.appended >= before]
@@ -101,7 +101,7 @@ class Ledger:
         self.log.delete_before(first if keep_from is None else min(first, keep_from))
 
     def taken(self, record: LogRecord) -> Iterator[Sample]:
-        """The samples of a record that a shard takes, in order."""
+        """The samples of a record that a shard accepts, in order."""
         limits = self._limits
         is_compared = not record.times_checked and record.time != NO_TIME
         for one in record.samples:

@@ -1,4 +1,4 @@
-"""What a shard has to know, by plain loops over the records of the log and the cuts that were committed."""
+"""The expected state of a shard, by plain loops over the records of the log and the committed cuts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from support.seeded.violations import Violation
 
 @dataclass
 class Key:
-    """A key as DESIGN section 4 has it; `end` is None while it is live."""
+    """A key; `end` is None while it is live."""
 
     start: int
     last: int
@@ -21,7 +21,7 @@ class Key:
 
 @dataclass
 class _Loss:
-    """Offsets `[first, behind)` were given up, but for the groups in `kept`, which were stored by then."""
+    """Offsets `[first, behind)` were accepted as lost, except for the groups in `kept`, which were already stored."""
 
     first: int
     behind: int
@@ -30,7 +30,7 @@ class _Loss:
 
 @dataclass
 class Model:
-    """Follows what is committed."""
+    """Follows the commits."""
 
     ledger: Ledger
     policy: BucketPolicy
@@ -44,7 +44,7 @@ class Model:
     _losses: list[_Loss] = field(default_factory=list)
 
     def committed(self, write: ManifestWrite) -> None:
-        """Rows are in the manifest now. Raises `Violation` if they can't be right."""
+        """Apply a commit. Raises `Violation` if its rows can't be right."""
         for cut in sorted(write.cuts, key=lambda row: row.bucket):
             self._cut(cut)
         for row in write.groups:
@@ -93,30 +93,30 @@ class Model:
             raise Violation(f"group {row.group} of bucket {row.bucket} is stored before that of bucket {oldest}")
 
     def is_stored(self, bucket: int, group: int) -> bool:
-        """Whether the manifest names what a group has in a bucket."""
+        """Whether the manifest has a row of a group in a bucket."""
         row = self.rows.get((bucket, group))
         return row is not None and not row.superseded
 
     @property
     def knows_keys(self) -> bool:
-        """Whether `keys` is right. Behind a rewind a loss takes samples away, but not all of their keys: index buckets
-        that are superseded still name those.
+        """Whether `keys` is exact. After a rewind, a loss removes samples, but not all of their keys: superseded index
+        buckets still have those.
         """
         return not (self.was_rewound and self._losses)
 
     def readable(self, start: int, end: int, group: int) -> Iterator[LogRecord]:
-        """The records of a range that a reader sees, without those that a group lost."""
+        """The visible records of a range, without those that a group has lost."""
         for record in self.ledger.records:
             if start <= record.offset < end and not self.is_lost(record.offset, group):
                 yield record
 
     def is_lost(self, offset: int, group: int) -> bool:
-        """Whether a person has given up this offset for a group."""
+        """Whether the loss of this offset was accepted for a group."""
         return any(one.first <= offset < one.behind and group not in one.kept for one in self._losses)
 
     def keys(self, position: int) -> dict[Name, Key]:
-        """The keys once all records below a position count. What the first buckets held may have expired meanwhile,
-        but not from the index: so this follows all of them.
+        """The keys once all records below a position are processed. The oldest buckets may have expired meanwhile, but
+        their keys are still in the index, so this follows all buckets.
         """
         keys: dict[Name, Key] = {}
         newest = None

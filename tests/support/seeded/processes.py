@@ -1,4 +1,4 @@
-"""Processes of a simulation: which others of their host they know to be dead, and what runs in them."""
+"""The processes of a simulation, and which other processes of their host they know to be dead."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ from support.seeded.hooked_store import HookedStore
 
 
 class Process:
-    """One process of a host: it knows which others of its host are dead. `died` has the true time of each death."""
+    """One process of a host, which knows which others of its host are dead. `died` has the true time of each death."""
 
     def __init__(self, host: str, number: int, died: dict[str, int], time: TrueTime) -> None:
         self.host, self._name, self._died, self._time = host, f"{host}/boot/namespace/{number}/0", died, time
@@ -31,7 +31,7 @@ class Process:
 
 @dataclass(eq=False)
 class ShardProcess:
-    """A process that runs the shard, or tries to. `is_busy` while one of its calls is on the stack."""
+    """A process that runs or starts the shard. `is_busy` while one of its calls is on the stack."""
 
     process: Process
     store: HookedStore
@@ -44,10 +44,10 @@ class ShardProcess:
 
 
 class NoReplayService:
-    """A `ReplayService` whose workers are the simulation's own."""
+    """A `ReplayService` whose workers are run by the simulation."""
 
     def ensure_worker(self) -> None:
-        """They are at work anyway."""
+        """Does nothing."""
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing."""

@@ -18,7 +18,7 @@ from support.seeded.violations import Crash
 
 
 def rewind_shard(simulation: Simulation, host: str, buckets: int, fault: Fault | None = None) -> None:
-    """`offsets rewind`, to some buckets before the newest one."""
+    """Run `offsets rewind`, to some buckets before the newest one."""
     process, store = simulation.process_on(host)
     store.fault = fault
     clock, log, as_store = simulation.clocks[host], simulation.reader(), cast("Store", store)

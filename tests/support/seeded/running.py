@@ -1,4 +1,4 @@
-"""Running the histories of shards, and telling how one failed."""
+"""Runs the histories of shards, and describes how one failed."""
 
 import shutil
 import tempfile
@@ -19,10 +19,10 @@ _MEMORY = Path("/dev/shm")
 
 @contextmanager
 def simulations() -> Iterator[Path]:
-    """A folder to run histories in. Meanwhile nothing is logged, ids are seeded, and no thread renews leases."""
+    """A folder to run histories in. In this context, nothing is logged, ids are seeded, and no thread renews leases."""
     folder = Path(tempfile.mkdtemp(prefix="strandline-", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
-        # A stalled worker renews nothing, and any other is done within one moment of simulated time.
+        # A stalled worker does not renew, and any other worker finishes within one moment of simulated time.
         with without_logs(), patch.object(LeaseKeeper, "keeping", lambda _keeper: nullcontext()):
             yield folder
     finally:
@@ -30,7 +30,7 @@ def simulations() -> Iterator[Path]:
 
 
 def failure_of(history: History, folder: Path, events: Counter[str] | None = None) -> Failure[History] | None:
-    """How a history fails; None if it does not. What happens in it is counted in `events`."""
+    """How a history fails; None if it does not. Its events are counted in `events`."""
     ids = Random(history.seed)  # noqa: S311
     home = folder / "run"
     shutil.rmtree(home, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The world of a simulation: machines, processes on them, the log and the store between them, and time."""
+"""The environment of a simulation: machines, processes, the log, the store, and time."""
 
 import itertools
 from collections import Counter
@@ -52,12 +52,12 @@ from support.seeded.processes import NoReplayService, Process, ShardProcess
 from support.seeded.violations import Crash, Violation
 
 MACHINES = ("node-a", "node-b", "worker", "gateway", "broker", "store")
-# Long enough for any owner to count as gone, and for a lease to run out.
+# Long enough for any owner to count as gone, and for any lease to expire.
 STALL_MS = 150_000
-# Nothing may go unstored for longer than Kafka keeps it: within this time operators see to whatever is wrong. Where
-# something may be lost they are late, but not by so much that the index expires.
+# Nothing may stay unstored for longer than Kafka keeps it: within this time, operators fix all problems. Where
+# something may be lost they are late, but not so late that the index expires.
 _LONGEST_UNSTORED, _LONGEST_WITH_LOSS = 3 * HOUR, 5 * HOUR
-# Kafka's brokers allow no longer transactions than this.
+# Kafka's brokers allow no longer transactions.
 _LONGEST_TRANSACTION = 15 * MINUTE
 _TICKS = (1 * MINUTE, 7 * MINUTE, 20 * MINUTE)
 
@@ -68,10 +68,10 @@ def _metric_hash(metric: str) -> int:
 
 
 class Simulation:
-    """All of it. `random` gives the numbers of the step that runs now."""
+    """The complete environment. `random` gives the numbers of the current step."""
 
     def __init__(self, folder: Path, *, groups: int, seal_rows: int, loses: bool) -> None:
-        """Unless it `loses`, Kafka keeps whatever is not stored."""
+        """Unless it `loses`, Kafka keeps everything that is not stored."""
         self.time, self.random, self._folder = TrueTime(START), Random(0), folder  # noqa: S311
         self.clocks = {name: MachineClock(self.time, self._beat_all) for name in MACHINES}
         self.ledger = Ledger(self.time, self.clocks["broker"], LIMITS)
@@ -91,7 +91,7 @@ class Simulation:
             lambda: self.time.now_ms,
         )
         self.events: Counter[str] = Counter()
-        """What has happened, to show that the histories reach what they are for."""
+        """The numbers of events, to show that the histories reach the intended situations."""
         self.named: dict[int, tuple[str, str]] = {}
         """The key of every part id that was ever seen."""
         self._numbers, self._died = itertools.count(1), dict[str, int]()
@@ -103,7 +103,7 @@ class Simulation:
     def start(
         self, host: str, *, mode: ReplayMode = ReplayMode.DIRECT, reads_tail: bool = True, fault: Fault | None = None
     ) -> ShardProcess | None:
-        """Start the shard on a host, which runs no other one; None if it could not be started now."""
+        """Start the shard on a host, which must not run another one. None if it could not be started."""
         if any(one.process.host == host for one in self.live):
             return None
         process, store = self.process_on(host)
@@ -113,7 +113,7 @@ class Simulation:
             self.options, folder=self._folder / host, replay=ReplayOptions(mode, threshold=0), owner_name=host
         )
         clock = self.clocks[host]
-        # Workers run whenever there are jobs, so nothing has to be asked of anybody.
+        # Workers run whenever there are jobs, so the service has nothing to do.
         parts = ShardParts(
             options,
             log,
@@ -151,7 +151,7 @@ class Simulation:
                 begins = self.ledger.log.ends().start
                 if accepted.loss_to is not None and accepted.loss_to >= begins:
                     raise Violation("a loss was accepted, and the start is refused again") from error
-                # A person accepts it; once more if Kafka has deleted more while the start waited for an owner.
+                # An operator accepts it; again if Kafka has deleted more while the start waited for an owner.
                 self.events["loss accepted"] += 1
                 accepted = Accepted(loss_to=begins)
                 continue
@@ -162,21 +162,21 @@ class Simulation:
             return True
 
     def kill(self, one: ShardProcess) -> None:
-        """Without a word."""
+        """Kill the process."""
         one.store.is_dead = True
         one.process.kill()
         if one in self.live:
             self.live.remove(one)
 
     def stop(self, one: ShardProcess) -> None:
-        """As by SIGTERM."""
+        """Stop the process, as by SIGTERM."""
         with suppress(Crash, Fenced), self._busy(one):
             if one.shard is not None:
                 one.shard.close()
         self.kill(one)
 
     def work(self, waves: int, fault: Fault | None = None) -> None:
-        """Let a worker do some waves of jobs, and end it."""
+        """Let a worker run some waves of jobs, and end it."""
         with self._worker(fault) as worker:
             self._waves(worker, waves)
 
@@ -213,7 +213,7 @@ class Simulation:
     # Time.
 
     def pass_time(self, milliseconds: int, *, between: Callable[[], None] = lambda: None) -> None:
-        """Let time pass, with everything at work. `between` is called now and then."""
+        """Let time pass, with everything running. `between` is called now and then."""
         end = self.time.now_ms + milliseconds
         while self.time.now_ms < end:
             self.time.advance(min(end - self.time.now_ms, self.random.choice(_TICKS)))
@@ -222,7 +222,7 @@ class Simulation:
             self.operate()
 
     def turn_all(self) -> None:
-        """Let each process do what it has to do."""
+        """Let each process run."""
         for one in list(self.live):
             if one in self.live and not one.is_busy:
                 self.turn(one)
@@ -255,13 +255,13 @@ class Simulation:
             one.status.enter(Phase.FENCED, self.time.now_ms)
             self.kill(one)
         except (OffsetGone, PlanStopped) as error:
-            # The next start names what is lost.
+            # The next start reports what is lost.
             if not self.loses:
                 raise Violation(f"reading ended for good: {error}") from error
             self.kill(one)
 
     def operate(self) -> None:
-        """What brokers and operators see to: transactions that last too long, and trouble that does."""
+        """What brokers and operators handle: transactions that take too long, and persistent problems."""
         opened, longest = self.ledger.open, _LONGEST_WITH_LOSS if self.loses else _LONGEST_UNSTORED
         if opened is not None and self.time.now_ms - opened.records[0].appended > _LONGEST_TRANSACTION:
             self.ledger.end(commit=False)
@@ -273,7 +273,7 @@ class Simulation:
             self.repair()
 
     def repair(self) -> None:
-        """Put everything right, and let the shard store what is due. Raises `Violation` if it does not."""
+        """Fix everything, and let the shard store what is due. Raises `Violation` if it does not."""
         for clock in self.clocks.values():
             clock.be_right()
         self.is_store_away = False
@@ -281,9 +281,9 @@ class Simulation:
         self.ledger.end(commit=True)
         for one in self.live:
             one.store.fault = None
-        # A clock that was wrong is not believed again for ten minutes, and a bucket that no record closes waits for
-        # twice its grace. One worker throughout: only one that has watched a job for a whole lease takes it back from
-        # a worker that stalls.
+        # A clock that was wrong is not trusted again for ten minutes, and a bucket that no record closes waits for
+        # twice its grace. One worker throughout: only one that has observed a job for a whole lease takes it over from
+        # a stalled worker.
         with self._worker() as worker:
             for _ in range(30):
                 if not any(one.reads_tail and not one.is_busy for one in self.live):
@@ -299,19 +299,19 @@ class Simulation:
         raise Violation(f"half an hour after all is right the shard is not active, or something is not stored: {state}")
 
     def is_stored(self) -> bool:
-        """Whether every bucket is closed and stored that should be by now."""
+        """Whether every bucket that should be closed by now is closed and stored."""
         cuts = self.model.cuts
         due = (self.time.now_ms - 3 * GRACE) // POLICY.flush_interval - 1
         return bool(cuts) and max(cuts) >= due and self.stored_up_to() == cuts[max(cuts)].end
 
     def set_log_away(self, *, away: bool) -> None:
-        """The brokers are out of reach, for all, or are there again."""
+        """Make the brokers unreachable for all, or available again."""
         self.is_log_away = self.client.producer.away = away
         for one in self.live:
             one.log.reachable = not away
 
     def delete_old_records(self) -> None:
-        """Kafka's retention. Unless something may be lost it waits for what is not stored."""
+        """Apply Kafka's retention. Unless something may be lost, it waits for what is not stored."""
         keep_from = None
         if not self.loses:
             store = MemoryStore(self.server)
@@ -331,7 +331,7 @@ class Simulation:
             reached = cut.end
         return reached
 
-    # Within.
+    # Internals.
 
     def process_on(self, host: str) -> tuple[Process, HookedStore]:
         """A new process, and the store as it sees it."""
@@ -358,7 +358,7 @@ class Simulation:
             self.model.committed(write)
 
     def _stall(self) -> None:
-        """The process that makes a call stands still in it. Meanwhile the others live on, and another takes over."""
+        """The process stalls during a call. Meanwhile the others run, and another process takes over."""
         if self._is_stalled:
             return
         self._is_stalled = True
@@ -393,7 +393,7 @@ class Simulation:
         return state.owner.rpartition("/")[0] if state is not None else ""
 
     def _had_owner_lately(self) -> bool:
-        """Whether the owner lives, or died so short a time ago that nobody on another host can know."""
+        """Whether the owner is alive, or died so recently that other hosts can't know."""
         died = self._died.get(self._owner())
         return died is None or self.time.now_ms - died < OWNER_TIMEOUT_S * 1000
 

@@ -1,4 +1,4 @@
-"""A suite of seeded histories: how a seed becomes a history, how one fails, and how a failure is made smaller."""
+"""A suite of seeded histories: how a seed becomes a history, how a history fails, and how a failure is minimized."""
 
 import logging
 import traceback
@@ -14,14 +14,14 @@ import structlog
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens; `seed` decides all about it that is random."""
+    """One step of a history; `seed` determines everything random in it."""
 
     name: str
     seed: int
 
 
 class AnyHistory(Protocol):
-    """What a seed gives."""
+    """The history of a seed."""
 
     @property
     def title(self) -> str: ...
@@ -35,7 +35,7 @@ H = TypeVar("H", bound=AnyHistory)
 
 @dataclass(frozen=True)
 class Failure(Generic[H]):
-    """How a history failed. `kind` tells failures apart without their numbers."""
+    """How a history failed. `kind` identifies failures regardless of their numbers."""
 
     history: H
     kind: str
@@ -48,7 +48,7 @@ class Failure(Generic[H]):
 
 @dataclass(frozen=True)
 class Suite(Generic[H]):
-    """`simulations` opens a folder to run histories in; `failure_of` counts what happens, if it is given a counter."""
+    """`simulations` creates a folder to run histories in. `failure_of` counts events, if it gets a counter."""
 
     simulations: Callable[[], AbstractContextManager[Path]]
     history_of: Callable[[int], H]
@@ -63,7 +63,7 @@ class Suite(Generic[H]):
             yield seed, self.failure_of(self.history_of(seed), folder, events)
 
     def smallest(self, failure: Failure[H], folder: Path, tries: int = 400) -> Failure[H]:
-        """The same failure with as few steps as are found to be enough."""
+        """The same failure with as few steps as found."""
         size = max(1, len(failure.history.steps) // 2)
         while size and tries:
             place = 1
@@ -81,7 +81,7 @@ class Suite(Generic[H]):
 
 @contextmanager
 def without_logs() -> Iterator[None]:
-    """Meanwhile nothing is logged."""
+    """A context in which nothing is logged."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:
@@ -91,7 +91,7 @@ def without_logs() -> Iterator[None]:
 
 
 def failure_in(history: H, run: Callable[[Callable[[Step], None]], None]) -> Failure[H] | None:
-    """How a history fails; None if it does not. `run` runs it, and tells of each step before it."""
+    """How a history fails; None if it does not. `run` runs it, and calls its argument before each step."""
     at: list[Step] = []
     try:
         run(at.append)

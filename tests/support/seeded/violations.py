@@ -1,9 +1,9 @@
-"""What a simulation raises."""
+"""The exceptions of a simulation."""
 
 
 class Violation(AssertionError):  # noqa: N818 - a property is violated; the simulation itself works
-    """Something happened that may never happen."""
+    """A guarantee was violated."""
 
 
 class Crash(BaseException):
-    """The process is gone, as of now."""
+    """The process has crashed."""

@@ -20,7 +20,7 @@ from strandline.node.query.shard_requests import SeriesRequest
 from strandline.node.settings.http_sections import HttpSettings, QuerySettings
 from strandline.node.workers import Workers
 from strandline.wire.encoding import Series, encode_request
-from support.prometheus import Asked, prometheus
+from support.prometheus import PrometheusClient, prometheus
 from support.read_queries import ReadQueries
 from support.remote_read import LabelMatcher, Labels, Query, Samples, bits_of, frames_of, labels_of, packed_request
 from support.xor_chunks import read_chunk
@@ -95,14 +95,14 @@ def queries() -> ReadQueries:
 
 
 @pytest.fixture(scope="module")
-def reading(queries: ReadQueries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+def reading(queries: ReadQueries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusClient]:
     """A Prometheus with no data of its own that reads ours."""
     home = tmp_path_factory.mktemp("reading") / "home"
     with serving(queries) as url, prometheus(home, reads(f"{url}/api/v1/read")) as started:
         yield started
 
 
-def test_selectors_find_the_values_of_their_time(reading: Asked) -> None:
+def test_selectors_find_the_values_of_their_time(reading: PrometheusClient) -> None:
     half = TIMES[100]
     assert reading.query("requests_total", half) == {
         named("requests_total", job="a"): 2.0 * 1500,
@@ -116,13 +116,13 @@ def test_selectors_find_the_values_of_their_time(reading: Asked) -> None:
     assert reading.query("none", half) == {}
 
 
-def test_a_series_ends_at_its_staleness_marker_and_else_with_the_lookback(reading: Asked) -> None:
+def test_a_series_ends_at_its_staleness_marker_and_else_with_the_lookback(reading: PrometheusClient) -> None:
     assert reading.query("up", TIMES[120] - 1).keys() == {named("up", job="a"), named("up", job="b")}
     assert reading.query("up", TIMES[120]).keys() == {named("up", job="b")}
     assert reading.query("up", TIMES[119] + 300_001) == {}
 
 
-def test_functions_over_ranges_give_what_follows_from_the_data(reading: Asked) -> None:
+def test_functions_over_ranges_give_what_follows_from_the_data(reading: PrometheusClient) -> None:
     assert reading.query("rate(requests_total[10m])", END) == {(("job", "a"),): 2.0, (("job", "b"),): 3.0}
     assert reading.query("sum(increase(requests_total[30m]))", END) == {(): 5.0 * 1800}
     # Both ends of the range count: 41 samples in ten minutes.
@@ -131,13 +131,13 @@ def test_functions_over_ranges_give_what_follows_from_the_data(reading: Asked) -
     assert reading.query('count_over_time(up{job="a"}[1h])', END) == {(("job", "a"),): 120.0}
 
 
-def test_odd_values_stay_what_they_are(reading: Asked) -> None:
+def test_odd_values_stay_what_they_are(reading: PrometheusClient) -> None:
     found = {dict(labels)["kind"]: value for labels, value in reading.query("odd", END).items()}
     assert math.isnan(found.pop("nan"))
     assert found == {"infinite": math.inf, "tiny": -5e-324, "größe": -0.5}
 
 
-def test_a_range_query_gives_every_point(reading: Asked) -> None:
+def test_a_range_query_gives_every_point(reading: PrometheusClient) -> None:
     found = reading.data(
         "/api/v1/query_range",
         query='requests_total{job="a"}',
@@ -149,14 +149,14 @@ def test_a_range_query_gives_every_point(reading: Asked) -> None:
     assert series["values"] == [[time / 1000, f"{2 * (time - START) // 1000}"] for time in TIMES]
 
 
-def test_an_answer_of_many_series_arrives_whole(reading: Asked) -> None:
+def test_an_answer_of_many_series_arrives_whole(reading: PrometheusClient) -> None:
     """It is several parts long."""
     assert reading.query("count(many)", TIMES[10]) == {(): float(MANY)}
     assert reading.query("sum(many)", TIMES[10]) == {(): MANY * (MANY - 1) / 2}
     assert reading.query("sum(count_over_time(many[1h]))", TIMES[30]) == {(): 20.0 * MANY}
 
 
-def test_series_are_listed_without_reading_their_samples(reading: Asked, queries: ReadQueries) -> None:
+def test_series_are_listed_without_reading_their_samples(reading: PrometheusClient, queries: ReadQueries) -> None:
     before = len(queries.asks)
     found = reading.data("/api/v1/series", match="up", start=START / 1000, end=END / 1000)
     assert [tuple(sorted(one.items())) for one in found] == [named("up", job="a"), named("up", job="b")]

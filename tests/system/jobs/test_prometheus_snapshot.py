@@ -15,7 +15,7 @@ from strandline.clock import SystemClock
 from strandline.jobs.bad_records import BadRecords
 from strandline.jobs.formats.prometheus_blocks import find_blocks, plan_ranges, read_range
 from strandline.jobs.sample_block import SampleBlock
-from support.prometheus import Asked, prometheus
+from support.prometheus import PrometheusClient, prometheus
 from support.prometheus_blocks import STALE, uvarint
 from support.remote_write import WriteRequest
 from support.sample_blocks import Labels, TimedBits, samples_of
@@ -61,7 +61,7 @@ def known_samples(start: int) -> Written:
     return written
 
 
-def write(receiver: Asked, written: Written) -> None:
+def write(receiver: PrometheusClient, written: Written) -> None:
     for begin in range(0, SAMPLES, 350):
         request = WriteRequest()
         for labels, samples in written.items():
@@ -73,7 +73,7 @@ def write(receiver: Asked, written: Written) -> None:
         receiver.post("/api/v1/write", bytes(cramjam.snappy.compress_raw(request.SerializeToString())))
 
 
-def write_histograms(receiver: Asked, start: int) -> None:
+def write_histograms(receiver: PrometheusClient, start: int) -> None:
     """A series of native histograms, each with one observation of zero."""
     request = WriteRequest()
     series = request.timeseries.add()
@@ -86,7 +86,7 @@ def write_histograms(receiver: Asked, start: int) -> None:
     receiver.post("/api/v1/write", bytes(cramjam.snappy.compress_raw(request.SerializeToString())))
 
 
-def snapshot(asked: Asked, data: Path) -> Path:
+def snapshot(asked: PrometheusClient, data: Path) -> Path:
     status, body = asked.ask("/api/v1/admin/tsdb/snapshot", method="POST")
     assert status == 200, body
     (folder,) = (data / "snapshots").iterdir()

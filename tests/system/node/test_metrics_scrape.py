@@ -17,9 +17,9 @@ from strandline.node.metrics.metric import Kind, Metric
 from strandline.node.metrics.node_families import node_families
 from strandline.node.metrics.routes import Collect, metrics_routes
 from strandline.node.settings.http_sections import HttpSettings
-from support.prometheus import Asked, prometheus
+from support.full_figures import NOW, PROCESS, full_front, full_gateway, full_jobs, full_readiness, full_state
+from support.prometheus import PrometheusClient, prometheus
 from support.promql import alert_rules
-from support.told_figures import NOW, PROCESS, full_front, full_gateway, full_jobs, full_readiness, full_state
 
 pytestmark = pytest.mark.system
 
@@ -44,7 +44,7 @@ def exposing(collect: Collect) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def scraping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+def scraping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusClient]:
     """A Prometheus that has scraped both."""
 
     def node() -> Any:
@@ -72,7 +72,7 @@ def scraping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
             yield asked
 
 
-def value(asked: Asked, query: str) -> str | None:
+def value(asked: PrometheusClient, query: str) -> str | None:
     """The one value that a query has."""
     found = asked.data("/api/v1/query", query=query)["result"]
     return found[0]["value"][1] if found else None
@@ -82,7 +82,7 @@ def series_of(metric: Metric) -> str:
     return metric.name + ("_bucket" if metric.kind is Kind.HISTOGRAM else "")
 
 
-def test_both_are_up_and_every_metric_of_the_catalogue_is_there(scraping: Asked) -> None:
+def test_both_are_up_and_every_metric_of_the_catalogue_is_there(scraping: PrometheusClient) -> None:
     assert value(scraping, "sum(up)") == "2"
     assert value(scraping, 'strandline_keys{shard="1"}') == "134"
     assert value(scraping, "strandline_gateway_samples_total") == "302"
@@ -101,7 +101,7 @@ def test_both_are_up_and_every_metric_of_the_catalogue_is_there(scraping: Asked)
 @pytest.mark.parametrize(
     ("job", "metrics"), [("strandline", NODE_METRICS), ("strandline-gateway", GATEWAY_METRICS)], ids=["node", "gateway"]
 )
-def test_prometheus_knows_types_and_meanings(scraping: Asked, job: str, metrics: tuple[Metric, ...]) -> None:
+def test_prometheus_knows_types_and_meanings(scraping: PrometheusClient, job: str, metrics: tuple[Metric, ...]) -> None:
     told = scraping.data("/api/v1/targets/metadata")
     found = {(one["metric"], one["help"]) for one in told if one["target"]["job"] == job}
     # In OpenMetrics, which Prometheus asks for, a family's name is without the suffix of its kind.
@@ -109,7 +109,7 @@ def test_prometheus_knows_types_and_meanings(scraping: Asked, job: str, metrics:
     assert found == {(one.name.removesuffix(suffix.get(one.kind, "")), one.meaning) for one in metrics}
 
 
-def test_the_rules_are_healthy_and_find_what_is_wrong(scraping: Asked) -> None:
+def test_the_rules_are_healthy_and_find_what_is_wrong(scraping: PrometheusClient) -> None:
     def rules() -> list[dict[str, Any]]:
         groups = scraping.data("/api/v1/rules")["groups"]
         return [rule for group in groups for rule in group["rules"]]

@@ -25,7 +25,7 @@ from strandline.node.stack.ports import LOOPBACK, free_ports
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.deployment import Deployment
-from support.prometheus import Asked
+from support.prometheus import PrometheusClient
 from support.service import Service, eventually, service
 from support.stalling_proxy import StallingProxy
 
@@ -52,19 +52,19 @@ def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield made
 
 
-def process(node: Asked, name: str) -> dict[str, Any]:
+def process(node: PrometheusClient, name: str) -> dict[str, Any]:
     (found,) = [one for one in node.data(NODE)["processes"] if one["name"] == name]
     return dict(found)
 
 
-def shard_pids(node: Asked) -> list[int]:
+def shard_pids(node: PrometheusClient) -> list[int]:
     return [shard["pid"] for shard in node.data(NODE)["shards"]]
 
 
 class Writer:
     """Writes one series after the other through the gateway, until it is left."""
 
-    def __init__(self, gateway: Asked, name: str) -> None:
+    def __init__(self, gateway: PrometheusClient, name: str) -> None:
         self.written, self.failures = 0, list[str]()
         self._gateway, self._name, self._leave = gateway, name, threading.Event()
         self._thread = threading.Thread(target=self._write)
@@ -114,7 +114,7 @@ def test_a_front_that_is_killed_under_load_is_back_and_ingestion_does_not_notice
     assert f'strandline_process_restarts_total{{process="front"}} {again["restarts"]}' in metrics(node)
 
 
-def metrics(node: Asked) -> str:
+def metrics(node: PrometheusClient) -> str:
     return node.ask("/metrics")[1].decode()
 
 
@@ -130,7 +130,7 @@ def test_a_front_that_stands_still_is_replaced(running: Service) -> None:
     assert shard_pids(node) == shards
 
 
-def answers(node: Asked) -> bool:
+def answers(node: PrometheusClient) -> bool:
     try:
         return node.ask("/-/healthy")[0] == 200
     except (OSError, AssertionError):
@@ -181,11 +181,11 @@ def test_an_address_that_another_process_has_is_told_at_once() -> None:
 
 
 @contextmanager
-def node_of(deployment: Deployment, address: str) -> Iterator[tuple[Program, Asked]]:
+def node_of(deployment: Deployment, address: str) -> Iterator[tuple[Program, PrometheusClient]]:
     program = Program(["node", "--config", str(deployment.settings)], deployment.folder / "node.log")
     try:
         program.wait_for_answer(address, "/-/healthy", CLOCK, timeout=60)
-        yield program, Asked(address)
+        yield program, PrometheusClient(address)
     finally:
         program.end()
 
@@ -195,7 +195,7 @@ def address() -> str:
     return f"{LOOPBACK}:{free_ports(1)[0]}"
 
 
-def replayed(node: Asked, shard: int) -> float:
+def replayed(node: PrometheusClient, shard: int) -> float:
     """How much of a shard's replay is done."""
     found = node.data(NODE)["shards"][shard]
     return 1.0 if found["phase"] in ("catching-up", "active") else (found["progress"] or 0.0)

@@ -23,7 +23,7 @@ from strandline.store.rows import ShardId
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.cassandra_store import connection_to
-from support.prometheus import Asked
+from support.prometheus import PrometheusClient
 from support.service import Service, eventually, service
 from support.slow_readers import SlowReaders
 from support.stalling_proxy import StallingProxy
@@ -224,7 +224,7 @@ class Watch:
     seconds.
     """
 
-    def __init__(self, store: Store, shards: list[ShardId], node: Asked) -> None:
+    def __init__(self, store: Store, shards: list[ShardId], node: PrometheusClient) -> None:
         self._store, self._shards, self._node, self._leave = store, shards, node, threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.failures = list[str]()

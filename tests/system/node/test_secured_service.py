@@ -17,7 +17,7 @@ import pytest
 
 from strandline.node.stack import Stack
 from support.certificates import Certificates, make_certificates
-from support.prometheus import Asked, prometheus
+from support.prometheus import PrometheusClient, prometheus
 from support.service import Service, eventually, service
 
 pytestmark = pytest.mark.system
@@ -33,8 +33,8 @@ class Secured:
     folder: Path
     shown: Certificates
 
-    def asked(self, address: str, token: str | None) -> Asked:
-        return Asked(address, tls=ssl.create_default_context(cafile=str(self.shown.ca)), token=token)
+    def asked(self, address: str, token: str | None) -> PrometheusClient:
+        return PrometheusClient(address, tls=ssl.create_default_context(cafile=str(self.shown.ca)), token=token)
 
     @property
     def node(self) -> str:
@@ -76,7 +76,9 @@ def secured(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "admin_token_file": token_file(folder, "admin", ADMIN),
     }
     context = ssl.create_default_context(cafile=str(certificates.ca))
-    with service(stack, folder / "service", http=http, asked=lambda address: Asked(address, tls=context)) as running:
+    with service(
+        stack, folder / "service", http=http, asked=lambda address: PrometheusClient(address, tls=context)
+    ) as running:
         yield Secured(running, folder, certificates)
 
 
@@ -172,7 +174,7 @@ def test_a_renewed_certificate_is_shown_and_a_new_token_taken_after_a_reload(sec
     assert secured.asked(secured.node, READ).ask("/api/v1/labels")[0] == 401
 
 
-def answers(asked: Asked) -> bool:
+def answers(asked: PrometheusClient) -> bool:
     try:
         return asked.ask("/api/v1/labels")[0] == 200
     except ssl.SSLError:

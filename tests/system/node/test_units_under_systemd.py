@@ -13,7 +13,7 @@ from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.deployment import Deployment
 from support.installed_units import GATEWAY, LEFT_OUT, NODE, Units, installed_units
-from support.prometheus import Asked
+from support.prometheus import PrometheusClient
 
 pytestmark = pytest.mark.system
 
@@ -66,7 +66,7 @@ def is_active_again(units: Units, restarts: int) -> bool:
 def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
     units: Units, deployment: Deployment, addresses: list[str]
 ) -> None:
-    node, gateway = map(Asked, addresses)
+    node, gateway = map(PrometheusClient, addresses)
     deployment.produce_hours(2, records=5, series=50)
     # It returns when both have said that they are ready: the replay on Spark is over by then.
     units.done("start", THE_GATEWAY, THE_NODE)

@@ -20,7 +20,7 @@ from strandline.node.demo.programs import Program
 from strandline.node.stack import Stack
 from strandline.wire.record_headers import JOB_HEADER
 from support.committed_topic import CommittedTopic
-from support.prometheus import Asked, prometheus
+from support.prometheus import PrometheusClient, prometheus
 from support.service import Service, eventually, service
 
 pytestmark = pytest.mark.system
@@ -53,9 +53,9 @@ EXPRESSIONS = (
 class Compared:
     """A Prometheus that ingested everything itself, one that reads from the node, and the node."""
 
-    own: Asked
-    through: Asked
-    node: Asked
+    own: PrometheusClient
+    through: PrometheusClient
+    node: PrometheusClient
     at: float
     """A moment up to which the node has all that the first Prometheus has."""
 
@@ -164,7 +164,7 @@ def test_the_node_s_own_answers_are_those_of_prometheus(compared: Compared, expr
 def test_series_labels_and_values_are_those_of_prometheus(compared: Compared) -> None:
     match = f'{{instance="{compared.own.address}"}}'
 
-    def series(asked: Asked) -> list[str]:
+    def series(asked: PrometheusClient) -> list[str]:
         return sorted(json.dumps(labels, sort_keys=True) for labels in asked.data("/api/v1/series", match=match))
 
     # It goes on scraping, and each question that it is asked gives it new series of its own.
@@ -184,11 +184,11 @@ def test_metrics_are_exposed_as_promtool_likes_them(compared: Compared) -> None:
         assert checked.returncode == 0, checked.stderr
 
 
-def running_gateway(compared: Compared) -> Asked:
+def running_gateway(compared: Compared) -> PrometheusClient:
     """The gateway that the first Prometheus writes to."""
     config = compared.own.data("/api/v1/status/config")["yaml"]
     (line,) = [line for line in config.splitlines() if "/api/v1/write" in line]
-    return Asked(line.split("http://")[1].split("/")[0])
+    return PrometheusClient(line.split("http://")[1].split("/")[0])
 
 
 def test_the_node_says_which_hours_are_ready(compared: Compared) -> None:

@@ -18,7 +18,7 @@ from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.value_types import ValueType
 from strandline.wire.encoding import Series, encode_request
 from support.older_expressions import MINUTE, NOW, WORDS, OlderExpressions, older_series
-from support.prometheus import Asked, prometheus
+from support.prometheus import PrometheusClient, prometheus
 
 pytestmark = pytest.mark.system
 
@@ -38,7 +38,7 @@ RELATIVE, ABSOLUTE = 1e-7, 1e-7
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Asked, LocalEngine]]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrometheusClient, LocalEngine]]:
     """A Prometheus and our engine, over two shards, with the same samples."""
     series = older_series(Random(DATA_SEED))  # noqa: S311 - the same each time
     body = encode_request(Series(tuple(sorted(labels.items())), samples) for labels, samples in series)
@@ -48,7 +48,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Asked, Loca
         yield real, LocalEngine(split(series, 2))
 
 
-def answer_of(real: Asked, text: str, times: QueryTimes) -> tuple[str, Any]:
+def answer_of(real: PrometheusClient, text: str, times: QueryTimes) -> tuple[str, Any]:
     """What Prometheus gives: the type of an error, or the type of a value and its points."""
     if times.is_instant:
         _, body = real.ask("/api/v1/query", query=text, time=times.start / 1000)
@@ -117,7 +117,7 @@ def is_close(one: float, other: float) -> bool:
     return abs(one - other) <= max(ABSOLUTE, RELATIVE * max(abs(one), abs(other)))
 
 
-def test_random_expressions_have_the_answers_of_prometheus(both: tuple[Asked, LocalEngine]) -> None:
+def test_random_expressions_have_the_answers_of_prometheus(both: tuple[PrometheusClient, LocalEngine]) -> None:
     """Each expression has a seed, which a difference names."""
     real, engine = both
     differences, answered = [], 0

@@ -16,8 +16,8 @@ from strandline.node.bulk.reports import JobSummary
 from strandline.node.steps import Step
 from strandline.store.bulk_jobs import BulkJob, BulkJobState
 from strandline.store.jobs import JobState
+from support.full_figures import NOW, bulk_job, job_parts
 from support.memory_store import MemoryServer, MemoryStore
-from support.told_figures import NOW, bulk_job, job_parts
 
 pytestmark = pytest.mark.unit
 

@@ -11,8 +11,8 @@ from strandline.node.bulk.stopping import stop_job
 from strandline.node.settings.sections import Settings
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
+from support.full_figures import NOW, bulk_job, job_parts
 from support.memory_store import MemoryServer, MemoryStore
-from support.told_figures import NOW, bulk_job, job_parts
 
 pytestmark = pytest.mark.unit
 

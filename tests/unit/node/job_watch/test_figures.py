@@ -9,7 +9,7 @@ from strandline.node.bulk.reports import JobSummary
 from strandline.node.job_watch.figures import HISTORY_MS, JobsFigures, updated_figures
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.told_figures import bulk_job, job_parts, summary
+from support.full_figures import bulk_job, job_parts, summary
 
 pytestmark = pytest.mark.unit
 

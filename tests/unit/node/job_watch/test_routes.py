@@ -24,9 +24,9 @@ from strandline.node.settings.http_sections import HttpSettings
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.jobs import JobState
 from strandline.store.protocol import StoreUnavailable
+from support.full_figures import NOW, bulk_job, job_parts
 from support.http_servers import Reply, in_loop, secret_file, served
 from support.memory_store import MemoryServer, MemoryStore
-from support.told_figures import NOW, bulk_job, job_parts
 
 pytestmark = pytest.mark.unit
 

@@ -17,9 +17,9 @@ from strandline.node.job_watch.watch import JobsWatch
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart, Wanted
 from strandline.store.jobs import JobState
 from strandline.store.protocol import StoreUnavailable
+from support.full_figures import NOW, bulk_job, job_parts
 from support.http_servers import eventually, in_loop
 from support.memory_store import MemoryServer, MemoryStore
-from support.told_figures import NOW, bulk_job, job_parts
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,7 @@ from strandline.node.metrics.metric import Kind, Metric
 from strandline.node.metrics.node_families import node_families
 from strandline.node.metrics.page import metrics_page
 from strandline.node.settings import Settings
-from support.told_figures import NOW, PROCESS, full_front, full_gateway, full_jobs, full_readiness, full_state
+from support.full_figures import NOW, PROCESS, full_front, full_gateway, full_jobs, full_readiness, full_state
 
 pytestmark = pytest.mark.unit
 

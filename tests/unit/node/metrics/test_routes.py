@@ -26,10 +26,10 @@ from strandline.node.settings.units import Duration
 from strandline.node.workers import Workers
 from strandline.recovery.periods import parse_period
 from strandline.store.protocol import StoreUnavailable
+from support.full_figures import NOW, full_front, full_readiness, full_shard_status, full_state
 from support.http_servers import Reply, in_loop, served
 from support.offsets_commands import MemoryTopic
 from support.shard_world import World, produce_everywhere
-from support.told_figures import NOW, full_front, full_readiness, full_shard_status, full_state
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from strandline.node.shard.phases import lag_seconds, phase_seconds
 from strandline.node.shard.report import ShardReport
 from strandline.node.shard.status import Counters, Phase, Status
 from strandline.node.status.processes import ProcessState, ShardProcessStatus
-from support.told_figures import (
+from support.full_figures import (
     HOUR,
     NOW,
     PROCESS,

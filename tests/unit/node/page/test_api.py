@@ -22,7 +22,7 @@ from strandline.recovery.periods import HOUR
 from strandline.time_range import TimeRange
 from support.fake_queries import FakeQueries
 from support.http_servers import Reply, in_loop, served
-from support.page_shards import PublishedStatus, TellingHours, active, recovering
+from support.page_shards import FakeHours, PublishedStatus, active, recovering
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +34,7 @@ class Asking:
 
     def __init__(self, queries: FakeQueries | None = None) -> None:
         self.queries = queries or FakeQueries(SERIES)
-        self.status, self.hours, self.clock = PublishedStatus(), TellingHours(), ManualClock()
+        self.status, self.hours, self.clock = PublishedStatus(), FakeHours(), ManualClock()
         self.workers = Workers(2)
         self.routes = page_routes(
             self.status, self.queries, self.workers, self.hours, settings=Settings(), clock=self.clock

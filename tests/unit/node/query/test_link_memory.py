@@ -17,7 +17,7 @@ from strandline.node.query.answers import Answer, TermsAnswer
 from strandline.node.query.frames import MAX_BODY, PREFIX, Message, encode_joined
 from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.queries import QueryUnavailable
-from support.links import REQUEST_FRAME, Linked, Loop, Service, answering, scripted, sending, spoken
+from support.links import REQUEST_FRAME, Linked, Loop, Service, answer_frame, answering, scripted, sending
 
 pytestmark = pytest.mark.unit
 
@@ -104,7 +104,7 @@ def test_a_long_answer_is_decoded_in_a_thread_and_a_short_one_in_the_event_loop(
 
 
 def changed(place: int, data: bytes) -> bytes:
-    frame = bytearray(spoken("word"))
+    frame = bytearray(answer_frame("word"))
     frame[place : place + len(data)] = data
     return bytes(frame)
 
@@ -117,11 +117,11 @@ def changed(place: int, data: bytes) -> bytes:
         pytest.param(PREFIX.pack(b"SLQ1", 64, MAX_BODY + 1), id="a length beyond all bounds"),
         pytest.param(PREFIX.pack(b"SLQ1", 2**32 - 1, 0), id="a header beyond all bounds"),
         pytest.param(changed(PREFIX.size, b"!"), id="no JSON"),
-        pytest.param(spoken("word").replace(b'"version":3', b'"version":2'), id="another version"),
-        pytest.param(spoken("word").replace(b'"kind"', b'"dink"'), id="no kind"),
+        pytest.param(answer_frame("word").replace(b'"version":3', b'"version":2'), id="another version"),
+        pytest.param(answer_frame("word").replace(b'"kind"', b'"dink"'), id="no kind"),
         pytest.param(encode_joined(Message("what", {"warnings": []})), id="no answer"),
-        pytest.param(spoken("word") + b"\0", id="a byte behind it"),
-        pytest.param(spoken("word") + spoken("other"), id="two at once"),
+        pytest.param(answer_frame("word") + b"\0", id="a byte behind it"),
+        pytest.param(answer_frame("word") + answer_frame("other"), id="two at once"),
         pytest.param(
             encode_joined(Message("series", {"warnings": [], "more": False}, (np.array([0, 9]), np.zeros(1, "u1")))),
             id="columns that do not fit together",

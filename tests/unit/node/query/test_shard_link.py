@@ -35,11 +35,11 @@ from support.links import (
     Linked,
     Loop,
     Service,
+    answer_frame,
     answering,
-    nobody_waits,
+    no_connection_waits,
     scripted,
     sending,
-    spoken,
 )
 from support.query_worlds import FixedShards
 
@@ -124,7 +124,7 @@ def test_a_received_answer_is_not_overwritten_by_the_next_one(service: Service, 
 
 @pytest.mark.parametrize("piece", [1, 15, 16, 40])
 def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: Linked, piece: int) -> None:
-    frame = spoken("word")
+    frame = answer_frame("word")
     pieces = [frame[first : first + piece] for first in range(0, len(frame), piece)]
 
     async def fed() -> Answer:
@@ -221,10 +221,10 @@ def test_a_request_is_sent_again_only_once(path: Path, linked: Linked) -> None:
         assert linked.ask().warnings == ("first",)
         with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
             linked.ask()
-        assert nobody_waits(listener)
+        assert no_connection_waits(listener)
 
 
-FRAME = spoken("a word that makes it longer")
+FRAME = answer_frame("a word that makes it longer")
 
 
 @pytest.mark.parametrize("sent", [0, 1, 15, 16, 40, len(FRAME) - 1], ids=lambda sent: f"{sent} bytes")
@@ -246,7 +246,7 @@ def test_a_request_is_not_sent_again_after_its_answer_has_begun(path: Path, link
         assert linked.ask().warnings == ("first",)
         with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
             linked.ask()
-        assert nobody_waits(listener)
+        assert no_connection_waits(listener)
 
 
 def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked) -> None:
@@ -255,9 +255,9 @@ def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked
 
     def unasked(connection: object) -> None:
         assert connection.recv(1 << 16)
-        connection.sendall(spoken("first"))
+        connection.sendall(answer_frame("first"))
         is_kept.wait(WAIT_S)
-        connection.sendall(spoken("unasked"))
+        connection.sendall(answer_frame("unasked"))
         assert connection.recv(1 << 16) == b""
 
     is_kept = threading.Event()

@@ -14,7 +14,7 @@ from strandline.node.query.answers import Answer
 from strandline.node.query.frames import Message, encode_joined
 from strandline.node.query.lookup_frames import lookup_frame, lookups_path
 from strandline.node.query.shard_requests import SeriesRequest
-from support.links import CLOCK, WAIT_S, Linked, answering, nobody_waits, scripted, sending, spoken
+from support.links import CLOCK, WAIT_S, Linked, answer_frame, answering, no_connection_waits, scripted, sending
 
 pytestmark = pytest.mark.unit
 
@@ -90,7 +90,7 @@ def test_a_jvm_that_does_not_listen_gets_no_lookups_for_a_second(jvm: Path, link
         listener.bind(str(jvm))
         listener.listen()
         assert linked.look_up(FRAME) is None
-        assert nobody_waits(listener)
+        assert no_connection_waits(listener)
     jvm.unlink()
     with scripted(jvm, answering("one")):
         assert is_answered_again(linked)
@@ -132,14 +132,14 @@ def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: Listen
             asking = [asyncio.ensure_future(linked.looked_up(FRAME)) for _ in range(MOST)]
             connections = [taken.enter_context(await listener.next()) for _ in range(MOST)]
             assert await linked.looked_up(FRAME) is None, "one too many"
-            assert nobody_waits(listener.listener)
-            connections[3].sendall(spoken("early"))
+            assert no_connection_waits(listener.listener)
+            connections[3].sendall(answer_frame("early"))
             done, _ = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
             # As soon as one has its answer, there is room for another one.
             one_more = asyncio.ensure_future(linked.looked_up(FRAME))
             assert await asyncio.to_thread(connections[3].recv, 1 << 16) == FRAME
             for connection in connections:
-                connection.sendall(spoken("late"))
+                connection.sendall(answer_frame("late"))
             assert [task.result().warnings for task in done] == [("early",)]
             return [await one_more, *await asyncio.gather(*asking)]
 
@@ -175,10 +175,10 @@ def test_lookups_do_not_wait_for_each_other(listener: Listener, linked: Linked) 
         with await listener.next() as held:
             second = asyncio.ensure_future(linked.looked_up(FRAME))
             with await listener.next() as other:
-                other.sendall(spoken("second"))
+                other.sendall(answer_frame("second"))
                 later = await second
                 assert not first.done()
-                held.sendall(spoken("first"))
+                held.sendall(answer_frame("first"))
                 return await first, later
 
     answers = linked.loop.run(two())

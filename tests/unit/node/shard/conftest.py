@@ -1,4 +1,4 @@
-"""What several tests of the shard begin with."""
+"""Fixtures that several tests of the shard share."""
 
 from collections.abc import Iterator
 from contextlib import closing

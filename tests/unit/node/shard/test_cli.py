@@ -1,4 +1,4 @@
-"""`strandline shard`, where no server is needed."""
+"""`strandline shard`, without servers."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No settings of this machine, and its logs and signals as they were afterwards."""
+    """Isolate from this machine's settings, and restore logging and signals afterwards."""
     monkeypatch.setattr(load, "DEFAULT_FILE", tmp_path / "none.toml")
     for name in [name for name in os.environ if name.startswith("STRANDLINE_")]:
         monkeypatch.delenv(name)
@@ -47,7 +47,7 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
 
 
 class SignalledHome(MemoryStorage):
-    """Sends this process a signal as soon as the shard reads; without one nothing happens."""
+    """Sends this process a signal as soon as the shard reads, if one is set."""
 
     number: signal.Signals | None = None
 
@@ -59,7 +59,7 @@ class SignalledHome(MemoryStorage):
 
 
 class Assembled:
-    """Parts in memory, in the place of real ones."""
+    """Parts in memory instead of the real ones."""
 
     def __init__(self, world: World) -> None:
         self.world, self.index_storage = world, SignalledHome()
@@ -195,7 +195,7 @@ def test_a_shard_that_another_has_taken_ends_with_a_code_of_its_own(
 
 
 def lose_records(world: World) -> None:
-    """Two records that were not stored, of which Kafka has deleted the first."""
+    """Two records that were not stored, the first of which Kafka has deleted."""
     world.start()
     world.crash()
     produce_everywhere(world, "1")

@@ -1,4 +1,4 @@
-"""Settings as the options of a shard, and what the topic's own retention has to say in them."""
+"""Settings as the options of a shard, and the effect of the topic's retention."""
 
 import math
 from contextlib import nullcontext
@@ -81,7 +81,7 @@ def test_a_retention_below_the_topic_s_own_is_refused() -> None:
 
 
 def test_a_retention_above_the_topic_s_own_is_the_one_that_counts() -> None:
-    """So that the topic's can be raised next."""
+    """So that the topic's retention can be raised afterwards."""
     assert bucket_policy(DatasetSettings(kafka_retention="10d"), 7 * DAY).margin == 10 * DAY + 2 * HOUR
 
 

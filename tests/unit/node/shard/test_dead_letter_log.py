@@ -21,7 +21,7 @@ def test_a_sender_of_garbage_leaves_one_line_a_minute_with_the_newest_reason_and
             log.log_if_due(SHARD, clock)
             clock.sleep(1.0)
         clock.sleep(60.0)
-        # Nothing new, and those since the last line are not left out.
+        # Nothing new, and the dead letters since the last line are logged.
         log.log_if_due(SHARD, clock)
         clock.sleep(3600.0)
         log.log_if_due(SHARD, clock)

@@ -1,4 +1,4 @@
-"""What is told of a shard's documents: how long searches are behind, and the disk that they take; and their merging."""
+"""The figures of a shard's documents (the age of invisible changes, and the size on disk), and their merging."""
 
 import shutil
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def home(tmp_path: Path, clock: ManualClock) -> Iterator[LuceneStorage]:
-    """One that is not open yet."""
+    """A storage that is not open yet."""
     start_vm()
     with closing(LuceneStorage(SHARD, tmp_path / "index", POLICY.retention, 16, BOUND_S, clock)) as made:
         yield made
@@ -69,7 +69,7 @@ def test_the_disk_is_that_of_lucenes_files_some_seconds_ago(home: LuceneStorage,
 
 @pytest.fixture
 def in_segments(home: LuceneStorage) -> PartKeyIndex:
-    """The index of a home, in some more segments than are left as they are."""
+    """The index of a storage, with more segments than are left unmerged."""
     home.open("topic-1", [])
     assert home.index is not None
     for number in range(MERGE_ABOVE_SEGMENTS + 1):

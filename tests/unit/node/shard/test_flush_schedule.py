@@ -18,7 +18,7 @@ def schedule(first_group: int = 0, *, groups: int = 4, spread: int = SPREAD) -> 
 
 
 def taken(flushes: FlushSchedule, below: int | None = None) -> list[tuple[int, int, int]]:
-    """All that waits, in the order in which it is stored."""
+    """The complete schedule, in the order in which it is stored."""
     order = []
     while (upcoming := flushes.next_due(below)) is not None:
         order.append(upcoming)

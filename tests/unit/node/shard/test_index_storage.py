@@ -1,4 +1,4 @@
-"""Where a shard's documents live, and when its local copy is used."""
+"""Opening a shard's documents, and when the local copy is used."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -41,7 +41,7 @@ def index_row(bucket: int = FIRST, *, superseded: bool = False) -> GroupRow:
 
 
 def under(attempt: str) -> GroupRow:
-    """A row whose index bucket was written under this attempt."""
+    """A row whose index bucket was written with this attempt."""
     found = index_row()
     assert found.index is not None
     return replace(found, index=replace(found.index, attempt=attempt))
@@ -56,7 +56,7 @@ def take(opened: OpenedDocuments, *names: str) -> ShardIndex:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder of a copy of the first bucket, with two keys, which nobody has open."""
+    """The folder of a copy of the first bucket, with two keys, which is not open."""
     start_vm()
     with closing(home_in(tmp_path / "index")) as home:
         index = take(home.open(TOPIC, []), *KEYS.values())
@@ -79,7 +79,7 @@ def names(home: LuceneStorage) -> dict[int, str]:
 
 
 def why_loaded(home: LuceneStorage, topic_id: str, rows: list[GroupRow]) -> str:
-    """Why the copy was not used; nothing of it may be left."""
+    """Why the copy was not used. Checks that the copy was removed."""
     with capture_logs() as lines:
         opened = home.open(topic_id, rows)
     assert opened.copy is None
@@ -169,7 +169,7 @@ def test_a_damaged_copy_is_not_used(folder: Path, which: str, is_prepared: bool)
     content[len(content) // 2] ^= 0x01
     path.write_bytes(content)
     with closing(home_in(folder)) as home:
-        # Not before the damage: a thread reads the copy from now on.
+        # Not before the damage: from now on, a thread reads the copy.
         if is_prepared:
             home.prepare()
         why_loaded(home, TOPIC, [index_row()])

@@ -1,4 +1,4 @@
-"""From records to the buffer, however large they are."""
+"""From records of any size to the buffer."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Offsets, asked of a client that goes on using what it knew of a partition's leader."""
+"""Requests for offsets with a client that uses stale metadata of a partition's leader."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -21,7 +21,7 @@ STALE = [KafkaError._NOENT, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_L
 
 
 class Client:
-    """Answers from metadata of an outage, until they are refreshed after it."""
+    """Answers from the metadata of an outage, until they are refreshed."""
 
     def __init__(self, code: int) -> None:
         self.code, self.is_over, self.is_stale = code, True, True

@@ -1,4 +1,4 @@
-"""Dead letters while nobody takes them."""
+"""Dead letters while no broker accepts them."""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def letters() -> Iterator[KafkaDeadLetters]:
-    """No broker answers, and there is room for five letters."""
+    """No broker answers, and the queue has space for five letters."""
     letters = KafkaDeadLetters({"bootstrap.servers": nobody(), "queue.buffering.max.messages": 5}, "metrics")
     yield letters
     letters.close(0)
@@ -62,7 +62,7 @@ def test_letters_past_what_the_queue_holds_in_bytes_are_lost(letters: KafkaDeadL
 
 
 class FatalProducer:
-    """Raises an error that is final for the client from whatever serves its queue, as the library does."""
+    """Raises an error that is fatal for the client when its queue is served, as the library does."""
 
     def poll(self, _timeout: float) -> int:
         raise KafkaException(KafkaError(KafkaError._FATAL, "no right to write", fatal=True))

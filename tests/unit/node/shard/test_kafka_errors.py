@@ -1,4 +1,4 @@
-"""What Kafka's errors are taken for."""
+"""Which errors of ours result from Kafka's."""
 
 import pytest
 from confluent_kafka import KafkaError
@@ -73,7 +73,7 @@ def test_an_unknown_error_of_the_library_is_not_tried_again() -> None:
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        # As the library says it of a broker that hangs, and of one that answers.
+        # The library's texts for a broker that hangs, and for one that answers.
         (
             "SASL PLAIN mechanism handshake failed: Local: Timed out: broker's supported mechanisms: (n/a)",
             LogUnreachable,

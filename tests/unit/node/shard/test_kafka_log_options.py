@@ -1,4 +1,4 @@
-"""What a reader asks of Kafka's client, whatever the settings say."""
+"""The options of Kafka's client that no setting can change."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 
 
 def test_no_setting_lets_a_reader_see_aborted_records_or_lose_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Live reading and a replay must see the same records, and where to read from is the manifest's to say."""
+    """Live reading and a replay must see the same records, and the manifest decides where to read from."""
     made: list[dict[str, object]] = []
     monkeypatch.setattr(kafka_log, "create_client", lambda _kind, options: made.append(options))
     monkeypatch.setattr(kafka_log, "KafkaAdmin", lambda _options, topic: SimpleNamespace(topic=topic))

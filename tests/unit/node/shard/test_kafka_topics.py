@@ -1,4 +1,4 @@
-"""Which topics are fit to be read."""
+"""Which topics are suitable."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_producers_times_are_fit_if_they_are_at_most_a_flush_interval_ahead(limi
         {"message.timestamp.after.max.ms": str(HOUR + 1)},
         {"message.timestamp.after.max.ms": NO_LIMIT},
         {"message.timestamp.difference.max.ms": NO_LIMIT},
-        # Up to Kafka 3.9 both are there, and the newer one counts.
+        # Up to Kafka 3.9 both exist, and the newer one takes precedence.
         {"message.timestamp.after.max.ms": str(2 * HOUR), "message.timestamp.difference.max.ms": str(HOUR)},
     ],
 )

@@ -1,4 +1,4 @@
-"""What is known about brokers while a partition is read."""
+"""Monitoring of the topic and the brokers while a partition is read."""
 
 import logging
 from concurrent.futures import Future
@@ -62,7 +62,7 @@ def watch(brokers: Brokers, clock: ManualClock) -> TopicWatch:
 
 
 def hear(watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicIdentity | StrandlineError) -> None:
-    """Let the time pass until brokers are asked, and let them answer."""
+    """Let the time pass until a request is sent, and answer it."""
     clock.sleep(REQUEST_INTERVAL_S)
     watch.check()
     brokers.answer(answer)
@@ -115,7 +115,7 @@ def test_an_answer_to_a_question_from_before_the_expectation_does_not_count(
 def missing_for(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock, seconds: int, answer: TopicIdentity | StrandlineError
 ) -> None:
-    """The first answer of this kind, and one a second up to so many seconds later. Each is told as out of reach."""
+    """Give this answer once, and then every second for this many seconds. Each results in an unreachable log."""
     hear(watch, brokers, clock, answer)
     for _ in range(seconds):
         clock.sleep(1)
@@ -129,7 +129,7 @@ def missing_for(
 def test_two_answers_a_second_apart_that_know_no_topic_end_nothing(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    """A broker that has only just started knows none: the open bucket would be closed for good."""
+    """A broker that has just started knows no topics: the open bucket would be closed for good."""
     missing_for(watch, brokers, clock, 1, no_such_topic("metrics"))
     hear(watch, brokers, clock, SAME)
     watch.received()
@@ -151,7 +151,7 @@ def test_a_topic_is_gone_once_nobody_has_known_it_for_a_minute(
 def test_the_minute_begins_anew_with_any_other_sign(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock, between: object
 ) -> None:
-    """That of a broker that knows it, and of brokers that answer nothing at all."""
+    """A broker that knows the topic, or brokers that don't answer at all."""
     missing_for(watch, brokers, clock, 50, no_such_topic("metrics"))
     if isinstance(between, KafkaError):
         watch.report_error(between)
@@ -168,7 +168,7 @@ def test_the_minute_begins_anew_with_any_other_sign(
 def test_a_partition_that_nobody_knows_is_gone_after_a_minute_too(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    """A broker that lags behind its controller may not know one that was only just added."""
+    """A broker that lags behind its controller may not know a newly added partition."""
     fewer = TopicIdentity("metrics", "id-1", 2)
     missing_for(watch, brokers, clock, 59, fewer)
     with pytest.raises(TopicUnfit, match="has no partition 3: it has 2"):
@@ -214,7 +214,7 @@ def test_brokers_that_are_away_are_asked_again_soon_and_read_from_anew_once_they
 def test_a_reader_that_hears_nothing_after_an_outage_fetches_anew_after_longer_and_longer_pauses(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    """Over a slow network one answer takes minutes: it must be able to come."""
+    """Over a slow network, an answer takes minutes, and must have the chance to arrive."""
     watch.report_error(ALL_DOWN)
     hear(watch, brokers, clock, SAME)
     begun: list[float] = []

@@ -29,7 +29,7 @@ def places(rows: list[GroupRow]) -> list[tuple[int, int]]:
 
 @pytest.fixture
 def stored() -> ManifestView:
-    """Buckets 10 and 11 of two groups, of which 11 lacks the second."""
+    """Buckets 10 and 11 of two groups; the second group of bucket 11 is missing."""
     return view([beginning(9, 0), cut(10, 0, 100), cut(11, 100, 200)], [*rows_of(10, [0, 1]), row(11, 0)])
 
 
@@ -97,7 +97,7 @@ Computed = list[ManifestRows]
 
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> Computed:
-    """The rows of which progress was made out, one entry each time."""
+    """The rows for which the progress was computed, one entry for each computation."""
     seen: Computed = []
     make_out = manifest_view.progress
 
@@ -207,7 +207,7 @@ def test_rows_are_left_out_from_the_moment_at_which_they_expire() -> None:
 def test_rows_are_found_by_the_times_of_their_samples_ends_included(
     first: int, last: int, found: list[tuple[int, int]]
 ) -> None:
-    # By bucket number the second would come first: sample times decide, and not buckets.
+    # By bucket number, the second would come first: sample times decide, not buckets.
     manifest_of = view([], [timed(11, 0, 300, 400), timed(10, 0, 100, 200), timed(10, 1, None, None)])
     assert places(manifest_of.overlapping(first, last, 0)) == found
 

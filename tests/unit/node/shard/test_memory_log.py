@@ -1,4 +1,4 @@
-"""What the twin does beyond what Kafka does; the rest is in the contract."""
+"""What the log in memory does in addition to Kafka's; the rest is in the contract."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who may take a shard, and what becomes of two who want it."""
+"""Which process may take a shard, and what happens if two want it."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -35,7 +35,7 @@ def known(name: str, *dead: str) -> FakeProcess:
 
 
 class Elsewhere(FakeProcess):
-    """A process of a machine that knows nothing of others."""
+    """A process on another machine, which knows nothing of others."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name}/boot/namespace/7/0", set())
@@ -114,7 +114,7 @@ def test_an_owner_elsewhere_is_watched_for_a_term_whatever_its_clock_shows(
 
 
 def test_an_owner_elsewhere_that_counts_on_is_left_alone(store: SqliteStore, clock: ManualClock) -> None:
-    """Though its clock stands still."""
+    """Although its clock stands still."""
     owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
     store.touch(owner, NOW, 1)
 
@@ -154,7 +154,7 @@ def test_an_owner_that_leaves_while_it_is_watched_is_followed(store: SqliteStore
 def test_an_owner_that_came_and_went_while_a_start_stood_still_is_followed(
     store: SqliteStore, clock: ManualClock, call: int, *, is_answered: bool
 ) -> None:
-    """It wrote between two looks of the start, but that may be longer ago than an owner's term."""
+    """It wrote between two observations of the start, but possibly longer ago than the timeout."""
     take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
     stalling = Stalling(store, clock, call, is_answered=is_answered)
     taken = take_shard(stalling, SHARD, "topic-1", clock, Elsewhere("b"))
@@ -165,12 +165,14 @@ def test_an_owner_that_came_and_went_while_a_start_stood_still_is_followed(
 def test_a_live_owner_keeps_its_shard_from_a_start_that_stood_still_with_an_old_answer(
     store: SqliteStore, clock: ManualClock
 ) -> None:
-    """By the start's clock a term has passed since it first saw the sign, but nobody looked after that."""
+    """By the start's clock, the timeout has passed since its first observation, but there was no observation after
+    that.
+    """
     owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
     beats = 0
 
     class Stalls:
-        """Stands still behind the third answer, while the owner lives."""
+        """Is suspended after the third answer, while the owner is alive."""
 
         calls, take = 0, store.take
 
@@ -221,12 +223,12 @@ def test_attempts_are_named_by_what_no_other_owner_has(store: SqliteStore, clock
     second = take_shard(store, SHARD, "topic-1", clock, known("1"))
     assert attempt_prefix(first) != attempt_prefix(second)
     assert "/" not in attempt_prefix(first)
-    # Epochs are counted from one again where a keyspace was restored or made anew.
+    # Epochs start from one again if a keyspace was restored or recreated.
     assert attempt_prefix(first) != attempt_prefix(replace(second, epoch=first.epoch))
 
 
 class Stalling:
-    """A store as a process sees it that stands still for an hour in one of its calls, before or after that is answered.
+    """A store as seen by a process that is suspended for an hour in one of its calls, before or after the answer.
     Meanwhile a third process takes the shard.
     """
 
@@ -249,7 +251,7 @@ class Stalling:
 
 
 class Contested:
-    """A store in which others are faster, so many times. Each has left again when we look."""
+    """A store in which other processes are faster this many times. Each has left again by the next observation."""
 
     def __init__(self, store: SqliteStore, times: int, *, others_stay: bool = False) -> None:
         self.store, self.times, self.others_stay = store, times, others_stay
@@ -258,7 +260,7 @@ class Contested:
         self.beats = 0
 
     def beat(self, _reason: str) -> None:
-        """The other one lives."""
+        """The other owner is alive."""
         assert self.other is not None
         self.beats += 1
         self.store.touch(self.other, NOW, self.beats)

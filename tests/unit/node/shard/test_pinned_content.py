@@ -1,4 +1,4 @@
-"""What a moment of a shard tells of the samples of a later one."""
+"""What the content of a shard at one moment tells about its samples at a later one."""
 
 import pytest
 
@@ -39,12 +39,12 @@ def buffer(number: int = 7, bucket: int = 1, *, is_closed: bool = False) -> Buff
         ((buffer(),), (row(), buffer()), BEHIND),
         ((buffer(),), (row(), buffer(is_closed=True)), BEHIND),
         ((buffer(is_closed=True),), (row(),), BEHIND),
-        # What it took until it was closed is not known.
+        # What it took until it was closed is unknown.
         ((buffer(),), (row(),), 150),
         ((buffer(),), (row(), buffer(number=8)), 150),
         ((buffer(is_closed=True),), (row(), row(bucket=2, least=180)), 180),
         ((buffer(), buffer(number=8, is_closed=True)), (row(),), 150),
-        # A row in the place of another one stores something else.
+        # A row with another attempt stores something else.
         ((buffer(), row()), (row(attempt="b"), buffer()), 150),
         ((buffer(), row()), (buffer(),), 150),
     ],

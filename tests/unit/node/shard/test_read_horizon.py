@@ -1,4 +1,4 @@
-"""Up to which time a log is read."""
+"""The time up to which a log is read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an owner takes from the jobs of its replay."""
+"""How an owner processes the jobs of its replay."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -29,10 +29,10 @@ DONE = replace(WANTED, plan="another plan", state=JobState.DONE, epoch=1)
 
 class NobodyWorks:
     def ensure_worker(self) -> None:
-        """There is a worker elsewhere."""
+        """Does nothing: the worker is elsewhere."""
 
     def close(self) -> None:
-        """There is none."""
+        """Does nothing."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def leave(store: Store, job: Job) -> None:
-    """Put a job into the store that is done, with its result."""
+    """Put a done job into the store, with its result."""
     store.add_job(job)
     where = JobResultOf(job.shard, job.bucket, attempt_of(job))
     result = JobResult((), RecordCounts(), data_expires=10**15)
@@ -72,7 +72,7 @@ def test_a_done_job_that_serves_the_plan_is_taken_whosever_plan_it_was_done_for(
     ids=["shorter", "longer", "fewer groups", "no keys"],
 )
 def test_a_done_job_that_does_not_serve_the_plan_is_left_alone(store: Store, job: Job) -> None:
-    """It is another owner's, which has planned anew: this one hears of that with its next write."""
+    """It belongs to another owner, which has made a new plan. This owner will be fenced at its next write."""
     leave(store, job)
     assert replay_of(store).next_done() is None
     assert store.jobs(SHARD) == [job]

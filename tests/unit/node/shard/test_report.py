@@ -1,4 +1,4 @@
-"""What a shard tells about itself, as a value that crosses to another process."""
+"""The report of a shard, as a value that is sent to another process."""
 
 from contextlib import closing
 from dataclasses import fields, is_dataclass
@@ -21,8 +21,8 @@ from strandline.store.selecting import WantedSeries
 from strandline.time_range import ALL_TIMES
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
+from support.full_figures import full_report
 from support.shard_world import GRACE, HOUR, METRICS, World, group_fails, other_group, produce_everywhere
-from support.told_figures import full_report
 
 pytestmark = pytest.mark.unit
 
@@ -149,7 +149,7 @@ def test_segments_that_queries_read_again_are_told(running: RunningShard, world:
     order = np.lexsort((rows.key_low, rows.key_high, rows.metric))
     wanted = WantedSeries(rows.metric[order], rows.key_high[order], rows.key_low[order])
     for _ in range(3):
-        # Each query's own reader: what is held belongs to the shard.
+        # Each query has its own reader: the cache belongs to the shard.
         with closing(ShardReader(world.running)) as reader:
             reader.read(wanted, ALL_TIMES)
         seen.append(report_of(running).segment_cache)
@@ -168,8 +168,8 @@ def test_records_of_keys_are_counted_by_why_they_were_stored(running: RunningSha
         world.produce(("m", "long", world.clock.now_ms(), 1.0))
         world.pass_hours(1)
     counters = report_of(running).status.counters
-    # All begin in the first bucket; in the second those without a sample end; "long" is carried on after N buckets,
-    # and so are the ended ones unless they are gone by then.
+    # All begin in the first bucket. In the second, those without a sample end. "long" is rolled over after N buckets,
+    # and so are the ended ones unless they are purged by then.
     assert counters.ended_keys == len(METRICS)
     assert counters.rolled_over_keys >= 1
     assert counters.index_records == len(METRICS) + 1 + counters.ended_keys + counters.rolled_over_keys

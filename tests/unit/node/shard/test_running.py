@@ -1,4 +1,4 @@
-"""A shard that runs: its two threads, and every way in which it ends."""
+"""A running shard: its two threads, and every way in which it ends."""
 
 import threading
 from collections.abc import Callable
@@ -29,7 +29,7 @@ PATIENCE_S = 60
 
 
 class WatchedHome(MemoryStorage):
-    """Tells of each time that records were read, and of its closing."""
+    """Signals each read of records, and its closing."""
 
     def __init__(self) -> None:
         self.awaited: tuple[Callable[[], bool], threading.Event] = (lambda: True, threading.Event())
@@ -46,7 +46,7 @@ class WatchedHome(MemoryStorage):
 
 
 class Run:
-    """A shard that runs in a thread, as it would in the main one of its process."""
+    """A shard that runs in a thread, instead of the main thread of its process."""
 
     def __init__(self, world: World) -> None:
         self.world, self.home = world, WatchedHome()
@@ -57,19 +57,19 @@ class Run:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin, and return once it reads."""
+        """Start, and return once it reads."""
         self._thread.start()
         self.until(lambda: True)
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Return once a condition has held behind a look at the log."""
-        # An event of its own: the shard's thread may be about to set that of the condition before.
+        """Return once a condition holds after a poll of the log."""
+        # A new event: the shard's thread may be about to set that of the previous condition.
         seen = threading.Event()
         self.home.awaited = (condition, seen)
         assert seen.wait(PATIENCE_S), f"it did not come to that: {self.error!r}"
 
     def end(self) -> BaseException | None:
-        """Wait for its end; what it raised."""
+        """Wait for its end. Returns what it raised."""
         if self._thread.ident is None:
             self._thread.start()
         self._thread.join(PATIENCE_S)
@@ -108,7 +108,7 @@ def taken_by_another(world: World) -> Ownership:
 
 
 def refuses(name: str, message: str = "no such table") -> Callable[[StoreCall], None]:
-    """Let calls of this name fail for good, if they write a group's row or nothing of the manifest."""
+    """Let calls with this name fail for good, if they write a group's row or are not writes of the manifest."""
 
     def hook(call: StoreCall) -> None:
         if call.name == name and (name != "commit" or call.arguments[1].groups):
@@ -122,7 +122,7 @@ def storing_threads() -> list[threading.Thread]:
 
 
 def check_all_let_go(run: Run) -> None:
-    """Nothing runs any more, and the log can be read by another."""
+    """Check that no thread is left, and that the log can be read by another shard."""
     assert storing_threads() == []
     with pytest.raises(RuntimeError, match="poll was called before seek"):
         run.world.log.poll(1, 0)
@@ -335,7 +335,7 @@ def test_a_final_error_in_reading_surfaces_and_ends_storing(world: World, run: R
 
 
 def wait_with_storing(world: World) -> World:
-    """Let what is closed wait for nearly an hour before it is stored."""
+    """Delay the storing of closed buckets by nearly an hour."""
     world.options = replace(world.options, flush=FlushTiming(spread=0.9))
     return world
 
@@ -361,7 +361,7 @@ def test_a_store_that_is_away_does_not_keep_a_shard_that_must_end_for_longer_tha
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "_DRAIN_TIMEOUT_S", 2.0)
-    # Each step of the last work takes half a second, as it does in a shard that waits for its store.
+    # Each of the last steps takes half a second, as in a shard that waits for its store.
     world.options = replace(world.options, poll_timeout_s=0.5)
     run = Run(wait_with_storing(world))
     produce_everywhere(world)
@@ -406,7 +406,7 @@ def test_a_storing_thread_that_hangs_is_reported_and_one_that_waits_for_its_stor
     def stuck_after(milliseconds: int) -> str:
         world.pass_time(milliseconds)
         for _ in range(2):
-            # The thread is looked at behind each step, so it was by the end of the second.
+            # The thread is checked after each step, so it was checked by the end of the second one.
             run.until(lambda: True)
         return run.running.status.stuck
 
@@ -415,7 +415,7 @@ def test_a_storing_thread_that_hangs_is_reported_and_one_that_waits_for_its_stor
     world.pass_time(HEARTBEAT_MS)
     assert hangs.wait(PATIENCE_S)
     for _ in range(10):
-        # A call to the store goes on within its own time-outs: it is tried again and again.
+        # A call to the store continues within its own timeouts: it is retried repeatedly.
         assert stuck_after(40_000) == ""
         answers[0] += 1
         assert stuck_after(0) == ""

@@ -1,4 +1,4 @@
-"""Segments that are read again and again."""
+"""Segments that are read repeatedly."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ KEYS = (b"b", b"d", b"d", b"f", b"h")
 
 
 class CountedStore:
-    """Has segments of some bytes each, and counts how often it was asked."""
+    """Has segments of this many bytes each, and counts its calls."""
 
     def __init__(self, size: int = 10) -> None:
         self.size, self.asked = size, 0
@@ -21,7 +21,7 @@ class CountedStore:
     def segments(
         self, _where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
     ) -> Iterator[Segment]:
-        """As `Store.segments` has it."""
+        """Like `Store.segments`."""
         self.asked += 1
         every = [Segment(key, seq, bytes(self.size)) for seq, key in enumerate(KEYS)]
         if first is None or last is None:
@@ -82,7 +82,7 @@ def test_figures_say_how_often_rows_were_held_and_what_they_take() -> None:
     assert cache.figures() == SegmentCacheFigures(bytes=50, hits=2, misses=3)
     for bucket in (1, 2, 2):
         asked(cache, store, bucket)
-    # Three rows are more than it may hold.
+    # Three rows exceed its size.
     assert cache.figures().bytes == 100
 
 

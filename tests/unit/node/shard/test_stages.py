@@ -14,7 +14,7 @@ Work = Callable[[float], None]
 
 
 class ThreadTime(threading.local):
-    """CPU time that passes only where work is said to be done, in each thread for itself."""
+    """CPU time that passes only where a test simulates work, separately in each thread."""
 
     def __init__(self) -> None:
         self.seconds = 100.0

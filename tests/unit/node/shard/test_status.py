@@ -9,7 +9,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.mark.parametrize("ended", [Phase.FENCED, Phase.FAILED, Phase.STOPPED])
 def test_what_has_ended_does_not_go_on(ended: Phase) -> None:
-    """The storing thread learns that the shard is another's while the reading thread is about to call it active."""
+    """The storing thread finds that the shard is fenced while the reading thread is about to make it active."""
     status = Status(phase=ended)
     status.enter(Phase.ACTIVE, 1)
     assert status.phase is ended

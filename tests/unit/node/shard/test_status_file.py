@@ -1,4 +1,4 @@
-"""What a shard is doing, in a file."""
+"""The status file of a shard."""
 
 import json
 import math
@@ -146,7 +146,7 @@ def test_a_status_that_is_being_read_does_not_change_under_its_reader(running: R
 
 
 class Written:
-    """Counts what is written, and tells of it."""
+    """Counts the writes, and signals them."""
 
     def __init__(self, file: StatusFile, monkeypatch: pytest.MonkeyPatch) -> None:
         self.by: list[str] = []

@@ -1,4 +1,4 @@
-"""Whether a store answers, by the calls that a shard makes anyway."""
+"""Whether a store answers, by the shard's regular calls."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ SHARD = ShardId("metrics", 0)
 
 
 class ModelStore:
-    """A store that fails as it is told, and takes a second of the clock for each call and row."""
+    """A store that fails when told to, and takes a second of the clock for each call and row."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -88,7 +88,7 @@ def test_a_call_that_hangs_counts_while_it_hangs(health: StoreHealth, clock: Man
     with health.call():
         clock.sleep(NOT_ANSWERING_S)
         assert not health.figures().is_answering
-        # Another call is answered meanwhile: it is that one call that hangs, not the store.
+        # Another call is answered meanwhile: only this call hangs, not the store.
         with health.call():
             clock.sleep(1)
         assert health.figures().unanswered_s == 0
@@ -119,7 +119,7 @@ def test_each_row_is_a_call_and_the_time_between_rows_is_the_reader_s(
 
 
 def test_a_read_that_has_begun_is_no_answer(health: StoreHealth, model: ModelStore, clock: ManualClock) -> None:
-    """A query of a store that hangs must not make it look as if it answered."""
+    """A query of a hanging store must not make the store look as if it answered."""
     where = IndexBucketOf(SHARD, 1, "a")
     watched(model, health).index_bucket(where)  # type: ignore[arg-type]
     clock.sleep(100)

@@ -1,4 +1,4 @@
-"""Whether the storing thread gets on."""
+"""Whether the storing thread makes progress."""
 
 import pytest
 

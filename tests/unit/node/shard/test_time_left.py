@@ -1,4 +1,4 @@
-"""How long a phase of a start still takes."""
+"""The estimated remaining time of a start's phase."""
 
 import pytest
 

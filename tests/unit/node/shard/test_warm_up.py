@@ -18,7 +18,7 @@ from strandline.wire.encoding import encode_request
 pytestmark = pytest.mark.unit
 
 SUPPORT = Path(__file__).parents[3]
-# In a process of its own: in this one other tests have called what there is.
+# In a separate process: in this one, other tests may have called the kernels already.
 LIFE = """
 import gc, json, sys
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
     monkeypatch.setattr(f"{warm_up.__module__}._COMPILED", threading.Event())
     with WarmUp(tmp_path / "warm-up") as warming:
         warming.wait()
-    # Where it is logged to depends on the tests that ran before in this process.
+    # The destination of the log depends on the tests that ran before in this process.
     captured = capsys.readouterr()
     logged = captured.out + captured.err + caplog.text
     assert "the shard starts without it" in logged

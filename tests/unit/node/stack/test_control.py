@@ -20,12 +20,12 @@ from strandline.node.stack.record import StackRecord, StackState
 from strandline.node.stack.server import Phase
 from strandline.node.stack.stack import StackStep
 from strandline.node.stack.state import StateFolder
-from support.stack import PATIENCE, Manners, StandIns, eventually, gone, keeper_of_stand_ins, options
+from support.stack import PATIENCE, Behaviour, StandIns, eventually, gone, keeper_of_stand_ins, options
 
 pytestmark = pytest.mark.unit
 
 TESTS = Path(__file__).parents[3]
-SICK = StandIns(kafka=Manners(answer="sick"))
+SICK = StandIns(kafka=Behaviour(answer="sick"))
 
 # What `strandline stack up` does, for stand-ins that never become healthy.
 UP = """
@@ -33,8 +33,8 @@ import sys
 from pathlib import Path
 from strandline.clock import SystemClock
 from strandline.node.stack import control
-from support.stack import Manners, StandIns, keeper_of_stand_ins, options
-control.keeper_command = lambda fd: keeper_of_stand_ins(fd, StandIns(kafka=Manners(answer="sick")))
+from support.stack import Behaviour, StandIns, keeper_of_stand_ins, options
+control.keeper_command = lambda fd: keeper_of_stand_ins(fd, StandIns(kafka=Behaviour(answer="sick")))
 control.start_detached(options(Path(sys.argv[1])), on_step=lambda _: None, clock=SystemClock())
 """
 
@@ -158,7 +158,7 @@ def test_keeper_without_an_answer_stops_everything(folder: StateFolder) -> None:
 
 
 def test_failure_of_the_keeper_is_reported_by_the_start(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, StandIns(cassandra=Manners(exit_code=3, says="java.lang.OutOfMemoryError")))
+    use(monkeypatch, StandIns(cassandra=Behaviour(exit_code=3, says="java.lang.OutOfMemoryError")))
 
     with pytest.raises(KeeperFailed) as caught:
         start(folder)

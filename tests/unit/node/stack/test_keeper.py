@@ -12,7 +12,7 @@ from strandline.node.stack.keeper import stop_on_signals
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.record import StackState
 from strandline.node.stack.state import StateFolder
-from support.stack import PATIENCE, Manners, StandIns, eventually, foreground_of_stand_ins, gone
+from support.stack import PATIENCE, Behaviour, StandIns, eventually, foreground_of_stand_ins, gone
 
 pytestmark = pytest.mark.unit
 
@@ -42,7 +42,7 @@ def test_signal_stops_a_stack_that_is_up_in_order(tmp_path: Path, how: signal.Si
 
 def test_signal_during_the_start_cancels_it(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path)
-    command = foreground_of_stand_ins(tmp_path, StandIns(kafka=Manners(answer="sick")))
+    command = foreground_of_stand_ins(tmp_path, StandIns(kafka=Behaviour(answer="sick")))
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as keeper:
         assert eventually(lambda: len(servers(folder)) == 2)
         running = servers(folder)

@@ -24,7 +24,7 @@ from strandline.node.stack.record import StackState
 from strandline.node.stack.server import Phase, Server
 from strandline.node.stack.stack import Stack, StackStep
 from strandline.node.stack.state import StateFolder
-from support.stack import Manners, StandIns, eventually, gone, options
+from support.stack import Behaviour, StandIns, eventually, gone, options
 
 pytestmark = pytest.mark.unit
 
@@ -92,7 +92,7 @@ def test_exception_in_the_block_stops_the_servers(tmp_path: Path) -> None:
 def test_steps_are_reported_in_order_for_each_server(tmp_path: Path) -> None:
     steps: list[StackStep] = []
 
-    with Stack.start(options(tmp_path), build=StandIns(kafka=Manners(prepares=True)), on_step=steps.append):
+    with Stack.start(options(tmp_path), build=StandIns(kafka=Behaviour(prepares=True)), on_step=steps.append):
         pass
 
     rest = [Phase.STARTING, Phase.CHECKING, Phase.HEALTHY, Phase.STOPPING, Phase.STOPPED]
@@ -108,7 +108,7 @@ def test_addresses_stay_the_same_from_run_to_run(tmp_path: Path) -> None:
 
 
 def test_server_that_ends_early_is_named_with_the_cause_and_the_other_is_stopped(tmp_path: Path) -> None:
-    ends = Manners(exit_code=7, says="java.io.IOException: No space left on device")
+    ends = Behaviour(exit_code=7, says="java.io.IOException: No space left on device")
     watched = Watched(StandIns(cassandra=ends))
 
     with pytest.raises(ServerExited) as caught:
@@ -129,13 +129,13 @@ def test_server_that_ends_early_is_named_with_the_cause_and_the_other_is_stopped
 def test_cause_from_an_earlier_run_is_not_blamed_again(tmp_path: Path) -> None:
     for says in ("java.lang.OutOfMemoryError", "nothing special"):
         with pytest.raises(ServerExited) as caught:
-            Stack.start(options(tmp_path), build=StandIns(kafka=Manners(exit_code=1, says=says)))
+            Stack.start(options(tmp_path), build=StandIns(kafka=Behaviour(exit_code=1, says=says)))
 
     assert "heap" not in caught.value.message
 
 
 def test_server_that_never_becomes_healthy_is_stopped_and_its_failure_reported(tmp_path: Path) -> None:
-    watched = Watched(StandIns(kafka=Manners(answer="sick")))
+    watched = Watched(StandIns(kafka=Behaviour(answer="sick")))
 
     with pytest.raises(StartTimedOut) as caught:
         Stack.start(options(tmp_path, start_timeout=0.8), build=watched, on_step=watched.on_step)
@@ -145,7 +145,7 @@ def test_server_that_never_becomes_healthy_is_stopped_and_its_failure_reported(t
 
 
 def test_cancelled_start_stops_what_was_started(tmp_path: Path) -> None:
-    watched = Watched(StandIns(kafka=Manners(answer="sick")))
+    watched = Watched(StandIns(kafka=Behaviour(answer="sick")))
 
     def cancelled() -> bool:
         return any(server.last_failure for server in watched.built)
@@ -172,7 +172,7 @@ def test_error_in_on_step_stops_what_was_started(tmp_path: Path) -> None:
 
 def test_server_that_does_not_listen_to_reason_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strandline.node.stack.stack._STOP_TIMEOUT", 0.2)
-    watched = Watched(StandIns(kafka=Manners(deaf=True)))
+    watched = Watched(StandIns(kafka=Behaviour(deaf=True)))
 
     with Stack.start(options(tmp_path), build=watched, on_step=watched.on_step):
         pass

@@ -1,4 +1,4 @@
-"""Child processes that are none: a test decides when one reports, hangs and ends."""
+"""Fake child processes: a test decides when one reports, hangs and ends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -28,8 +28,8 @@ Name = int | str
 
 @dataclass(eq=False)
 class FakeChild:
-    """A process. `deaf` ones don't end when asked; `mute` ones don't report; `busy` ones use CPU. A shard reports once
-    it has a phase, others once they `serve`. `jobs` are those of a shard's replay.
+    """A process. `deaf` ones ignore SIGTERM, `mute` ones don't report, `busy` ones use CPU. A shard reports once it has
+    a phase, other processes once they `serve`. `jobs` are those of a shard's replay.
     """
 
     name: Name
@@ -84,8 +84,8 @@ class FakeChild:
 
 
 class World:
-    """The processes of a node on a clock that the test moves. Shards are those that are served; the front and the
-    worker are there from the beginning.
+    """The processes of a node on a manual clock. Shards are those that are served; the front and the worker always
+    exist.
     """
 
     def __init__(self, settings: KeeperSettings = SETTINGS) -> None:
@@ -116,7 +116,7 @@ class World:
         )
 
     def _with_policy(self, name: str) -> Role:
-        """As the real one, with this world's processes behind it."""
+        """The real role, with this world's processes."""
         made = self.role(name)
         if name == FRONT:
             real = roles.front_role(self, Path("/run/x"), self.clock)  # type: ignore[arg-type]
@@ -149,7 +149,7 @@ class World:
         self.processes.check()
 
     def pass_time(self, seconds: float, step: float = 0.5) -> None:
-        """Look again and again for so long; whatever lives turns its loop and works meanwhile."""
+        """Check repeatedly for this time. Live processes iterate their loop and use CPU meanwhile."""
         until = self.clock.monotonic() + seconds
         self.check()
         while self.clock.monotonic() < until:
@@ -161,7 +161,7 @@ class World:
             self.check()
 
     def child(self, name: Name = 0) -> FakeChild:
-        """The newest process of a shard, or of that name."""
+        """The newest process of a shard, or with this name."""
         return [child for child in self.launched if child.name == name][-1]
 
     def starts(self, name: Name = 0) -> list[float]:
@@ -182,7 +182,7 @@ class World:
         return child
 
     def want_worker(self, shard: int = 0, jobs: int = 2) -> FakeChild:
-        """A shard that replays, with so many jobs."""
+        """A replaying shard with this many jobs."""
         child = self.child(shard)
         child.phase, child.jobs = Phase.REPLAYING, jobs
         self.check()

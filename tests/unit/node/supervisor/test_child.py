@@ -1,4 +1,4 @@
-"""A real process as the supervisor's child: its last words, its log, and its tie to the supervisor."""
+"""A real process as the supervisor's child: the reason of its end, its log, and its tie to the supervisor."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def run(code: str) -> ProcessChild:
 
 
 def taken(command: list[str]) -> tuple[dict[str, object], cli.Context]:
-    """What a command of ours makes of a command line."""
+    """The parameters and the context that our command line parses from a command."""
     _, _, *arguments = command
     context = cli.Context({}, sys.stdout, sys.stderr, SystemClock())
     found: click.Command | None = cli.strandline

@@ -1,4 +1,4 @@
-"""The front and the replay worker, kept by the code that keeps shards: what is different for them."""
+"""What is different for the front and the replay worker, which have the same keeper as shards."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def node(world):
-    """Two shards that are active, and a front."""
+    """Two active shards, and a front."""
     world.serve(0, 1)
     world.check()
     for shard in (0, 1):

@@ -1,4 +1,4 @@
-"""One shard's process, kept: what becomes of it when it ends, hangs, or is asked to leave."""
+"""The keeper of one shard's process: what it does when the process ends, hangs, or is to be stopped."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Observation of life, and how long a child process may go without one."""
+"""Heartbeats, and how long a child process may go without one."""
 
 import pytest
 

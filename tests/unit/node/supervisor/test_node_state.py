@@ -1,4 +1,4 @@
-"""The node's state on its way from the supervisor to the front."""
+"""The node's state, as the supervisor sends it to the front."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from strandline.node.shard.report import ProcessFigures
 from strandline.node.status.processes import FRONT, WORKER, ProcessState, ProcessStatus, ShardProcessStatus
 from strandline.node.supervisor.node_state import NodeState
-from support.told_figures import full_report
+from support.full_figures import full_report
 
 pytestmark = pytest.mark.unit
 

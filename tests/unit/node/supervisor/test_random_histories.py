@@ -1,4 +1,4 @@
-"""Long random histories of a node's processes: whatever they do, the rules hold."""
+"""Long random histories of a node's processes, in which the rules always hold."""
 
 from itertools import pairwise
 
@@ -60,7 +60,7 @@ def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(wo
         happen(world, event)
     policy = world.settings.restarting
     for shard in range(SHARDS):
-        # Those after a fencing don't count, and the first start is none again.
+        # Restarts after fencing don't count, and the first start is not a restart.
         children = [child for child in world.launched if child.name == shard]
         counted = [
             child.born

@@ -1,4 +1,4 @@
-"""What a running node takes over from new settings."""
+"""Which new settings a running node applies."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def test_these_are_named_and_not_taken_over(section: str, name: str, value: obje
 
 
 def test_shards_that_still_wait_for_longer_are_not_killed_by_a_shorter_limit() -> None:
-    """They have the new `kafka.request_timeout` once they are started again."""
+    """They get the new `kafka.request_timeout` when they are restarted."""
     read = Settings(node={"hang_after": "10s", "restarts": 9}, kafka={"request_timeout": "5s"})
     outcome = reloaded(Settings(), read)
     assert names(outcome) == {
@@ -98,7 +98,7 @@ def test_a_token_is_not_taken_away_while_the_address_it_guards_is_still_open(tmp
 
 
 def with_certificate(folder: Path) -> Settings:
-    """TLS with what a new authority in a folder has signed."""
+    """TLS with a certificate of a new authority in a folder."""
     made = make_certificates(folder).ca.parent
     return Settings(http={"tls_certificate_file": str(made / "server.pem"), "tls_key_file": str(made / "server.key")})
 

@@ -1,4 +1,4 @@
-"""Asking a child for its report: over a real socket, with children that answer, hang, lie and are replaced."""
+"""Fetching a child's report over a real socket, from children that answer, hang, send garbage and are replaced."""
 
 import socket
 import threading

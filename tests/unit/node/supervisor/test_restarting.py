@@ -1,4 +1,4 @@
-"""Whether, and when, a shard's process is started again."""
+"""Whether and when a shard's process is restarted."""
 
 import signal
 from dataclasses import replace
@@ -147,5 +147,5 @@ def test_no_window_ever_holds_more_restarts_than_allowed(
         now, history = decision.at, decision.history
         starts.append(now)
     for first in starts:
-        # Kept apart from a rounding of the sum by which a start waits for the window.
+        # Not the sum itself, because of the rounding of the sum by which a start waits for the window.
         assert sum(first <= start < first + window - 1e-6 for start in starts) <= restarts

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 
 
 class RecordingLauncher:
-    """Notes how shards are started."""
+    """Records how shards are started."""
 
     def __init__(self) -> None:
         self.takes: list[bool] = []
@@ -22,7 +22,7 @@ class RecordingLauncher:
 
 @pytest.mark.parametrize("take", [False, True])
 def test_only_the_first_start_of_a_shard_takes_it_from_a_live_owner(take: bool) -> None:
-    """Later ones may meet an owner that took it in turn, and would take it back for ever."""
+    """Otherwise later starts would take it back from an owner that took it over in the meantime, forever."""
     launcher = RecordingLauncher()
     role = shard_role(0, launcher, Path("/run/x"), ManualClock(), take=take)  # type: ignore[arg-type]
     for _ in range(3):

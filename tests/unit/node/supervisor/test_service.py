@@ -1,4 +1,4 @@
-"""A node's life in its event loop: signals, reloads, its control socket, and what ends it."""
+"""A node in its event loop: signals, reloads, its control socket, and what ends it."""
 
 import asyncio
 import os
@@ -22,13 +22,13 @@ from strandline.node.supervisor.service import NodeService
 from strandline.node.supervisor.supervisor import Heartbeats, NoSuchShard
 from strandline.node.supervisor.systemd_notices import NodeNotices
 from strandline.node.systemd.notify import NotifySocket
-from support.told_figures import full_report
+from support.full_figures import full_report
 
 pytestmark = pytest.mark.unit
 
 
 class Supervised:
-    """Notes what is asked of it."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.noted: list[str] = []
@@ -45,7 +45,7 @@ class Supervised:
 
     def stop(self) -> None:
         self.noted.append("stops")
-        # Not for ever: a test must be able to fail.
+        # With a timeout, so that the test can fail.
         if self.stops_when_killed:
             wait_until(self.killed.is_set, timeout=10, clock=SystemClock(), poll=0.005)
 
@@ -97,7 +97,7 @@ Act = Callable[[], object]
 
 
 class Node:
-    """A service on a real control socket, and a front's end of that."""
+    """A service on a real control socket, and the front's side of it."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "node.sock"
@@ -118,8 +118,8 @@ class Node:
         return self.read()
 
     def run(self, *acts: Act, front: bool = False) -> None:
-        """Serve, and do these one after the other: each when what the one before waits for holds. With a front there
-        is a client from the beginning.
+        """Serve, and run these actions one after the other, each when the condition of the previous one holds. With a
+        front, there is a client from the beginning.
         """
 
         async def life() -> None:

@@ -1,4 +1,4 @@
-"""The supervisor's process stays small: it loads nothing that its children need for their work."""
+"""The supervisor's process stays small: it does not import what only its children need."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ HEAVY = (
     "pyroaring",
     "pyspark",
 )
-# Of 70 MB most is pydantic, Kafka's client and numpy. The front has three times as much before its first request.
+# Most of the 70 MB are pydantic, Kafka's client and numpy. The front uses three times as much before its first request.
 MOST_RESIDENT_KB = 110_000
 
 

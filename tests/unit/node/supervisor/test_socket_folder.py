@@ -1,4 +1,4 @@
-"""The folder of the shards' sockets: private, alone, and never left over."""
+"""The folder of the shards' sockets: private, used by one node only, and always removed."""
 
 import errno
 import socket
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # Short: the path of a socket may have 107 bytes.
+    # Short, because the path of a socket has at most 107 bytes.
     return tmp_path_factory.mktemp("s")
 
 

@@ -1,4 +1,4 @@
-"""The supervisor's thread: what is asked of it, and what it publishes."""
+"""The supervisor's thread: its calls, and what it publishes."""
 
 import threading
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ NODE = {"stop_timeout": "1s", "hang_after": "31s"}
 
 
 class Kafka:
-    """How many partitions there are, or why nobody knows."""
+    """The number of partitions, or the error of counting them."""
 
     def __init__(self) -> None:
         self.partitions, self.error, self.counted = 2, None, 0
@@ -175,7 +175,7 @@ def test_what_is_wrong_and_found_only_then_ends_it(made: Supervisor, kafka: Kafk
 
 
 def test_partitions_that_are_added_are_served_without_a_reload(running: Supervisor, kafka: Kafka, world) -> None:
-    """Scenario 47: until they are active the node is not ready, and answers name them."""
+    """Scenario 47: until they are active, the node is not ready, and answers name them."""
     kafka.partitions = 4
     soon(lambda: running.partitions() == 4)
     soon(lambda: active(running) == [0, 1, 2, 3])

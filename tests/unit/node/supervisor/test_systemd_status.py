@@ -1,4 +1,4 @@
-"""What systemd is notified about a node, and when."""
+"""What systemd is notified of about a node, and when."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def seen(*shards: ShardProcessStatus, now: float = 0.0, heartbeats: Heartbeats |
 
 
 def lines(notified: Notified, *looks: NodeObservation, watchdog_s: float | None = None) -> list[tuple[str, ...]]:
-    """What is notified at each look, without the status."""
+    """The notifications at each observation, without the status."""
     out = []
     for look in looks:
         said, notified = notifications(notified, look, watchdog_s)

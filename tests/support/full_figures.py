@@ -1,5 +1,5 @@
-"""Figures of a node and a gateway with everything in them: each has a value of its own, so that no two can be mixed up
-unseen.
+"""Figures of a node and a gateway with all fields set. Each has a different value, so that a confusion of two is
+detected.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ PROCESS = ProcessFigures(pid=4711, cpu_seconds=12.5, resident_bytes=201_000, pea
 
 
 def full_status() -> Status:
-    """A shard in the middle of a replay, with a bit of everything."""
+    """The status of a shard in the middle of a replay, with all fields set."""
     return Status(
         phase=Phase.REPLAYING,
         fraction=0.25,
@@ -139,7 +139,7 @@ def full_shard_status(shard: int = 0) -> ShardProcessStatus:
 
 
 def active_shard_status(shard: int = 0) -> ShardProcessStatus:
-    """A shard that has nothing to complain about."""
+    """The status of a healthy shard."""
     status = replace(full_status(), phase=Phase.ACTIVE, fraction=None, lag=0)
     report = replace(
         full_report(),
@@ -154,7 +154,7 @@ def active_shard_status(shard: int = 0) -> ShardProcessStatus:
 
 
 def full_state(shards: Sequence[ShardProcessStatus] | None = None) -> NodeState:
-    """A node with two such shards, or with these, as its supervisor tells."""
+    """The state of a node with two such shards, or with these."""
     return NodeState(
         version=200,
         shards=(full_shard_status(), full_shard_status(1)) if shards is None else tuple(shards),
@@ -170,7 +170,7 @@ def full_state(shards: Sequence[ShardProcessStatus] | None = None) -> NodeState:
 
 
 def full_front() -> FrontFigures:
-    """A front that has answered something of everything."""
+    """The figures of a front that has answered requests of all kinds."""
     memory = AnswerMemory(126)
     memory.lease().hold(125)
     front = FrontFigures(ManualClock(NOW - 50_000), memory)
@@ -184,7 +184,7 @@ def full_front() -> FrontFigures:
 
 
 def full_readiness() -> ReadinessFigures:
-    """Two partitions that were read, and one that was not."""
+    """The readiness of two partitions that were read, and one that was not."""
     hour = NOW // HOUR - 2
     return ReadinessFigures(
         looked_at=NOW - 4_000,
@@ -201,7 +201,7 @@ def full_readiness() -> ReadinessFigures:
 
 
 def full_gateway() -> GatewayFigures:
-    """A gateway that has done something of everything."""
+    """The figures of a gateway with all counters set."""
     return GatewayFigures(
         requests={outcome: place for place, outcome in enumerate(Outcome, 1)},
         series=301,
@@ -236,7 +236,7 @@ def bulk_job(name: str, state: BulkJobState = BulkJobState.RUNNING, *, kind: str
 
 
 def job_parts(job: BulkJob, states: Sequence[JobState], counts: Counts | None = None) -> list[BulkPart]:
-    """Parts in these states, each of which has counted so much."""
+    """Parts in these states, each with these counts."""
     written = AttemptCounts(counts or Counts(), counts or Counts()).to_json()
     return [
         BulkPart("metrics", job.job, place, '{"uri":"a.csv"}', job.life, state, counts=written)
@@ -245,12 +245,12 @@ def job_parts(job: BulkJob, states: Sequence[JobState], counts: Counts | None = 
 
 
 def summary(job: BulkJob, counts: Counts | None = None, states: Sequence[JobState] = ()) -> JobSummary:
-    """A job in a line, with what all its parts together have counted."""
+    """The summary of a job, with the counts of all its parts together."""
     return replace(JobSummary.of_job(job, job_parts(job, states)), counts=counts or Counts())
 
 
 def full_jobs() -> JobsFigures:
-    """A job that runs, and one that is paused: looked at twice, with more counted meanwhile."""
+    """The figures of a running and a paused job, polled twice, with higher counts at the second time."""
     running = bulk_job("a")
     paused = bulk_job("b", BulkJobState.PAUSED, idle_since=NOW, expires_after=9 * HOUR)
     states = [JobState.DONE, JobState.DONE, JobState.DONE, JobState.LEASED, JobState.LEASED, JobState.FAILED]
