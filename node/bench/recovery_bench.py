@@ -54,7 +54,7 @@ _KEPT_MS = 2 * 3_600_000
 _TIMEOUT_S = 1800
 _MEMORY_POLL_S = 1.0
 # The log text of a shard without a local copy.
-_LOADS = "the index is loaded from the store"
+_LOADS = "loading the index from the store"
 
 
 class WrongStart(Fatal):

@@ -95,7 +95,7 @@ def test_a_local_copy_of_what_was_superseded_is_not_used_and_an_older_one_does_n
     stopped(world)
     rewound(world, ToBucket(FIRST + to))
     with capture_logs() as lines, closing(started_with_lucene(world)):
-        assert any("loaded from the store" in line["event"] for line in lines) is not is_used
+        assert any("loading the index from the store" in line["event"] for line in lines) is not is_used
         checked(world)
         assert world.keys().keys() == keys.keys()
         assert superseded(world) == set()

@@ -157,7 +157,7 @@ def test_what_was_stored_after_a_backup_is_read_from_kafka_again_when_cassandra_
         assert status["counters"]["records"] == writer.records - restored.resume_at, "from the backup on, and no more"
     finally:
         again.kill()
-    assert again.log_text().count("loaded from the store") == 2, "the copy on disk is one of the lost store"
+    assert again.log_text().count("loading the index from the store") == 2, "the copy on disk is one of the lost store"
     deployment.check_stored()
     code, report = deployment.command("recover", "verify")
     assert (code, report["sound"]) == (ExitCode.OK, True), report

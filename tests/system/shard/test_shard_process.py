@@ -161,14 +161,14 @@ def test_a_stop_says_that_the_owner_left_and_the_copy_is_used_again(deployment: 
     left = deployment.store.state(deployment.shard)
     assert left is not None
     assert left.seen_at is None
-    assert "loaded from the store" in process.log_text(), "the first start has no copy"
+    assert "loading the index from the store" in process.log_text(), "the first start has no copy"
     again = deployment.start()
     try:
         again.wait_for("it is active", lambda one: one["phase"] == "active")
         assert again.status()["keys"] == SERIES
     finally:
         again.kill()
-    assert again.log_text().count("loaded from the store") == 1
+    assert again.log_text().count("loading the index from the store") == 1
 
 
 def test_a_record_that_is_no_request_goes_to_the_dead_letter_topic(deployment: Deployment) -> None:

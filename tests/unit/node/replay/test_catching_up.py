@@ -30,4 +30,4 @@ def test_a_shard_whose_node_works_in_the_same_folder_is_left_to_it_with_exit_cod
         [outcome] = catching_up.run([Task(3, take, Accepted())], lambda: None)
     assert outcome.exit_code is ExitCode.FENCED
     assert str(folder) in outcome.error
-    assert "Stop that one first" in outcome.remedy
+    assert "Stop that process first" in outcome.remedy
