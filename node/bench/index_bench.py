@@ -75,7 +75,7 @@ class IndexBenchReport:
         )
         yield ""
         yield Table(
-            ("look-up", "found", "p50 ms", "p99 ms"),
+            ("lookup", "found", "p50 ms", "p99 ms"),
             tuple((one.what, f"{one.found:,}", f"{one.p50_ms:.3f}", f"{one.p99_ms:.3f}") for one in self.lookups),
         )
         yield ""
@@ -205,7 +205,7 @@ class IndexBench:
 
     @staticmethod
     def _find(lucene: PartKeyIndex, selector: str) -> int:
-        """A look-up as for a client: from the selector's text to the bitmap."""
+        """A lookup as for a client: from the selector's text to the bitmap."""
         return len(lucene.search(to_query(parse_selector(selector), BUDGET)))
 
     def _memory(self, index: ShardIndex, resident_before: int) -> Memory:

@@ -1,7 +1,7 @@
-"""`strandline bench query`: measures look-ups of series and labels over HTTP, on a real node and on VictoriaMetrics.
+"""`strandline bench query`: measures lookups of series and labels over HTTP, on a real node and on VictoriaMetrics.
 
 Both have the same series, from the same remote-write bytes: the node reads them from Kafka, and the peer receives them
-over HTTP. Each look-up is sent to both alternately, over one connection each, with a short pause before each request,
+over HTTP. Each lookup is sent to both alternately, over one connection each, with a short pause before each request,
 and for the same time range. The run fails if the numbers of results differ.
 """
 
@@ -41,7 +41,7 @@ from strandline.node.steps import Step, Steps
 TOPIC = "bench"
 _HOUR_S = 3600
 _KNOWN_TIMEOUT_S = 1800.0
-# A look-up is measured for this long, but with at most this many times the configured number of requests.
+# A lookup is measured for this long, but with at most this many times the configured number of requests.
 _MEASURED_S = 15.0
 _MAX_REQUEST_FACTOR = 50
 # The pause before each request, so that a server's work after its response does not affect the other one's time.
@@ -53,7 +53,7 @@ class DifferentAnswers(Fatal):
 
 
 class LookupFailed(Fatal):
-    """A server answered a look-up with an error."""
+    """A server answered a lookup with an error."""
 
 
 class BadPeer(Fatal):
@@ -64,7 +64,7 @@ class BadPeer(Fatal):
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """The series, the shards, and the minimum requests of each look-up. Without `peer_url`, a peer is started if it is
+    """The series, the shards, and the minimum requests of each lookup. Without `peer_url`, a peer is started if it is
     installed.
     """
 
@@ -79,7 +79,7 @@ class QueryOptions:
         return self.requests
 
     def request_count(self, seconds: float) -> int:
-        """The number of measured requests, if the warm-up took `seconds`. Quick look-ups get more requests, because
+        """The number of measured requests, if the warm-up took `seconds`. Quick lookups get more requests, because
         their p99 would otherwise mostly show other activity of the machine.
         """
         in_time = int(self.warm_up * _MEASURED_S / max(seconds, 1e-9))
@@ -118,7 +118,7 @@ class QueryBench:
         figures = []
         for lookup in lookups(scope):
             with ExitStack() as connections, self._steps.step(f"Looking up: {lookup.what}") as step:
-                # New connections for each look-up, since some servers close a connection after a while.
+                # New connections for each lookup, since some servers close a connection after a while.
                 links = [connections.enter_context(closing(server.connect())) for server in both]
                 figures.append(self._figures(lookup, both, links, step))
         return QueryReport(
@@ -127,7 +127,7 @@ class QueryBench:
             shards=options.shards,
             machine=Machine.this(),
             peer=peer.name if peer is not None else None,
-            note=PEER_MISSING if peer is None else "" if is_idle else "A server was not idle when the look-ups began.",
+            note=PEER_MISSING if peer is None else "" if is_idle else "A server was not idle when the lookups began.",
             lookups=tuple(figures),
         )
 

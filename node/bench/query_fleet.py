@@ -1,4 +1,4 @@
-"""The fleet for look-ups: its series with two additional labels, one with ten values and one with ten thousand. The
+"""The fleet for lookups: its series with two additional labels, one with ten values and one with ten thousand. The
 bodies are remote-write requests with one sample per series.
 """
 

@@ -1,6 +1,6 @@
-"""The look-ups that are measured, as requests of Prometheus' API.
+"""The lookups that are measured, as requests of Prometheus' API.
 
-A look-up's selector is different in each request, so that caches of answers have no effect. Two look-ups never use the
+A lookup's selector is different in each request, so that caches of answers have no effect. Two lookups never use the
 same selector of one key, since VictoriaMetrics caches the series of a selector across request types. For values that
 10,000 keys share, this is not possible, because there are too few.
 """
@@ -15,7 +15,7 @@ from strandline.node.bench.query_fleet import RACKS, SLOTS, wider_labels_of
 LIMIT = 10_000
 # A large prime: consecutive requests get distant values, and all values differ.
 _STRIDE = 7_919
-# An offset that is larger than the request indices of any other look-up.
+# An offset that is larger than the request indices of any other lookup.
 _OFFSET = 400_000
 
 
@@ -43,14 +43,14 @@ class LookupScope:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A look-up, and its request for each index."""
+    """A lookup, and its request for each index."""
 
     what: str
     request: Callable[[int], str]
 
 
 def lookups(scope: LookupScope) -> list[Lookup]:
-    """The look-ups that are measured, the cheapest first."""
+    """The lookups that are measured, the cheapest first."""
     series, labels = "/api/v1/series", "/api/v1/labels"
 
     def values(label: str) -> str:

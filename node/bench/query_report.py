@@ -32,7 +32,7 @@ class LookupCost:
 
 @dataclass(frozen=True, slots=True)
 class LookupFigures:
-    """One look-up: the number of requests, the number of results, and the cost on the node and on the peer."""
+    """One lookup: the number of requests, the number of results, and the cost on the node and on the peer."""
 
     what: str
     requests: int
@@ -72,7 +72,7 @@ class QueryReport:
         if self.note:
             yield self.note
         yield ""
-        columns: tuple[str, ...] = ("look-up over HTTP", "asked", "found", "p50 ms", "p99 ms", "CPU ms")
+        columns: tuple[str, ...] = ("lookup over HTTP", "asked", "found", "p50 ms", "p99 ms", "CPU ms")
         if self.peer is not None:
             columns += tuple(f"{self.peer} {what} ms" for what in ("p50", "p99", "CPU"))
             columns += ("p50: theirs / ours", "p99: theirs / ours")

@@ -1,4 +1,4 @@
-"""The servers on which look-ups are measured: a node and VictoriaMetrics, each with its data in a folder."""
+"""The servers on which lookups are measured: a node and VictoriaMetrics, each with its data in a folder."""
 
 import os
 import shutil
@@ -97,7 +97,7 @@ def node_launch(settings: Path, port: int, log: Path) -> Launch:
 
 
 def peer_launch(program: str, folder: Path, port: int) -> Launch:
-    """VictoriaMetrics, with limits for queries and connections that the look-ups don't reach."""
+    """VictoriaMetrics, with limits for queries and connections that the lookups don't reach."""
     command = (
         program,
         f"-storageDataPath={folder / 'data'}",

@@ -18,7 +18,7 @@ _WARM_UP_KEYS = 5_000
 class TableGrowth:
     """The longest pause: its wall time and CPU time in milliseconds, and the number of keys after it.
 
-    A pause is the duration of a call that grows the table, including its look-ups and new keys. If `cpu_ms` is much
+    A pause is the duration of a call that grows the table, including its lookups and new keys. If `cpu_ms` is much
     less than `pause_ms`, other processes used the machine.
     """
 

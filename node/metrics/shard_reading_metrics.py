@@ -44,8 +44,8 @@ CPU = counter(
 )
 STAGE_CPU = counter(
     "strandline_shard_stage_cpu_seconds_total",
-    "CPU time by stage: consume, snappy, decode, look-up, append, seal, merge, cut, encode, store.",
-    "Shows where the time goes: look-up grows with new keys, encode and store with flushing.",
+    "CPU time by stage: consume, snappy, decode, lookup, append, seal, merge, cut, encode, store.",
+    "Shows where the time goes: lookup grows with new keys, encode and store with flushing.",
     labels=("shard", "stage"),
 )
 RESIDENT = gauge(

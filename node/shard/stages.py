@@ -13,7 +13,7 @@ class Stage(StrEnum):
     CONSUME = "consume"
     SNAPPY = "snappy"
     DECODE = "decode"
-    LOOK_UP = "look-up"
+    LOOK_UP = "lookup"
     APPEND = "append"
     SEAL = "seal"
     MERGE = "merge"

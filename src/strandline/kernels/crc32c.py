@@ -1,6 +1,6 @@
 """CRC-32C (Castagnoli), computed with the slicing-by-8 algorithm: eight bytes in each step.
 
-Table n has the contribution of a byte that is followed by n more bytes of its step. The eight look-ups of a step are
+Table n has the contribution of a byte that is followed by n more bytes of its step. The eight lookups of a step are
 independent of each other. The tables are computed from the polynomial when this module is loaded.
 """
 

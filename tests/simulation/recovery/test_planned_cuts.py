@@ -50,7 +50,7 @@ def happen(world: World, steps: Sequence[Step]) -> None:
             case "late record":
                 world.produce(("m", "a", now, 1.0), late=70 * MINUTE)
             case "holes":
-                # As compaction leaves them: no reader sees such an offset, and no look-up by time finds it.
+                # As compaction leaves them: no reader sees such an offset, and no lookup by time finds it.
                 transaction = world.log.begin()
                 transaction.append(b"", 0)
                 transaction.abort()

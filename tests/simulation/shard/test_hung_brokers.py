@@ -103,7 +103,7 @@ def test_an_answer_that_is_old_makes_nobody_active(active: World) -> None:
 def test_cuts_that_could_not_be_planned_are_not_looked_up_again_before_the_brokers_answer(
     active: World, monkeypatch: pytest.MonkeyPatch, error: StrandlineError
 ) -> None:
-    """Each look-up waits for its answer, for as long as `kafka.request_timeout`. A broker that does not know the topic
+    """Each lookup waits for its answer, for as long as `kafka.request_timeout`. A broker that does not know the topic
     may have only just started.
     """
     looked_up, ends = 0, active.log.ends

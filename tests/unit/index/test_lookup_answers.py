@@ -1,4 +1,4 @@
-"""What a server of look-ups answers: which keys are meant, and what is told of them."""
+"""What a server of lookups answers: which keys are meant, and what is told of them."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""The socket of a server of look-ups: who may ask, when there are answers, and what ends a connection."""
+"""The socket of a server of lookups: who may ask, when there are answers, and what ends a connection."""
 
 import fcntl
 import socket

@@ -1,4 +1,4 @@
-"""When keys were there, as a server of look-ups reads it in the columns' memory: the rule is the catalogue's."""
+"""When keys were there, as a server of lookups reads it in the columns' memory: the rule is the catalogue's."""
 
 import gc
 import socket

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.unit
 
 
 class Answering(ThreadingHTTPServer):
-    """Answers each look-up with a number of results or an error, and records the requests."""
+    """Answers each lookup with a number of results or an error, and records the requests."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""The fleet, the look-ups, the connection and the report of `strandline bench query`."""
+"""The fleet, the lookups, the connection and the report of `strandline bench query`."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""Look-ups as the front packs them for a shard's JVM: read by somebody who knows the layout only."""
+"""Lookups as the front packs them for a shard's JVM: read by somebody who knows the layout only."""
 
 from pathlib import Path
 

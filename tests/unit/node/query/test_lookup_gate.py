@@ -1,4 +1,4 @@
-"""When look-ups are answered beside the link, and when they are not."""
+"""When lookups are answered beside the link, and when they are not."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -63,7 +63,7 @@ def produce_few(world: LuceneWorld) -> None:
 def test_lookups_of_a_complete_shard_are_answered_before_its_first_request(
     world: LuceneWorld, published: Published
 ) -> None:
-    """The JVM compiles look-ups when it may answer them: before the first query rather than beside it."""
+    """The JVM compiles lookups when it may answer them: before the first query rather than beside it."""
     produce_few(world)
     assert published.few() == FOUND
     assert published.few(within=(START - 2, START - 1)) is None, "they were not there then"

@@ -1,4 +1,4 @@
-"""Look-ups that a link takes to the shard's JVM: those it answers, and when it is left alone."""
+"""Lookups that a link takes to the shard's JVM: those it answers, and when it is left alone."""
 
 import asyncio
 import socket
@@ -37,7 +37,7 @@ class Listener:
         self.listener = listener
 
     async def next(self) -> socket.socket:
-        """The next connection, with a look-up that has come over it."""
+        """The next connection, with a lookup that has come over it."""
         return await asyncio.to_thread(self._next)
 
     def _next(self) -> socket.socket:
