@@ -10,6 +10,7 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+SOURCES = [str(path.relative_to(ROOT)) for path in ROOT.glob("[a-z]*/**/*.*") if "__pycache__" not in path.parts]
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -42,3 +43,9 @@ def test_the_contents_of_the_decisions_list_every_section() -> None:
     contents = text.partition("## Contents")[2].partition("\n## ")[0]
     sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert len(LINK.findall(contents)) == len(sections) - 1, "each once, and not the contents themselves"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_every_source_file_that_a_document_names_exists(document: Path) -> None:
+    named = set(re.findall(r"`([\w.-]+(?:/[\w.-]+)*\.(?:py|java|cql|service))`", document.read_text(encoding="utf-8")))
+    assert {name for name in named if not any(f"/{source}".endswith(f"/{name}") for source in SOURCES)} == set()
