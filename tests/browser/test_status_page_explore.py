@@ -53,7 +53,7 @@ def test_tops_show_metrics_labels_and_pairs_of_all_series(node: PageNode, watche
     expect(page.locator("#top-metrics button")).to_have_text(["cpu3", "up1"])
     expect(page.locator("#top-labels button")).to_have_text(["__name__2", "host2", "mode2"])
     expect(page.locator("#top-pairs button").first).to_have_text("__name__ = cpu3")
-    expect(page.locator("#explore-count")).to_contain_text("4 series there")
+    expect(page.locator("#explore-count")).to_contain_text("4 series in total")
     expect(page.locator("#result-note")).to_contain_text("Write a query")
 
 
