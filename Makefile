@@ -37,11 +37,11 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/pytest --durations=25 $(PARALLEL)
 test: setup-test lint
 	$(PYTEST); ended=$$?; if [ $$ended -le 1 ]; then $(SETUP) --keep-kernels; fi; exit $$ended
 
-# Branch coverage of the Python code over the whole suite, in about twice the time of `make test`. Processes that a test
-# kills with SIGKILL report nothing.
+# Branch coverage of the Python code over the whole suite, in about twice the time of `make test`. It is reported even if
+# a test fails. Processes that a test kills with SIGKILL report nothing.
 coverage: setup-test
 	rm -rf build/coverage && mkdir -p build/coverage
-	PYTHONDONTWRITEBYTECODE= $(VENV)/coverage run -m pytest $(PARALLEL) --timeout 1800 $(TESTS)
+	-PYTHONDONTWRITEBYTECODE= $(VENV)/coverage run -m pytest $(PARALLEL) --timeout 1800 $(TESTS)
 	$(VENV)/coverage combine -q
 	$(VENV)/coverage report --sort=cover > build/coverage/report.txt
 	$(VENV)/coverage html -q -d build/coverage/html

@@ -64,6 +64,21 @@ def said(deployment: Deployment, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
 
 
+def check_plan_of_a_rewind(deployment: Deployment, hours: Hours) -> None:
+    """`recover plan` after the last two hours were rewound."""
+    rewound = deployment.store.manifest(deployment.shard())
+    code, told = deployment.command("recover", "plan")
+    (shard,) = told["shards"]
+    assert (code, shard["problem"], shard["reads_from"], shard["log_end"]) == (ExitCode.OK, "", 2 * RECORDS, ALL)
+    assert [(job["bucket"], job["start"], job["end"]) for job in shard["jobs"]] == [
+        (hours.first + 2, 2 * RECORDS, 3 * RECORDS),
+        (hours.first + 3, 3 * RECORDS, ALL),
+    ]
+    assert (told["records"], shard["tail"], shard["new_cuts"]) == (2 * RECORDS + 1, 0, 0)
+    assert deployment.command("recover", "plan", "--shard", "1")[0] == ExitCode.USAGE
+    assert deployment.store.manifest(deployment.shard()) == rewound, "a plan takes and writes nothing"
+
+
 def test_hours_are_ready_once_stored_taken_back_by_a_rewind_and_ready_again(deployment: Deployment) -> None:
     hours = Hours(deployment)
     rewind = ("offsets", "rewind", "0", "--to-time", hours.name(2))
@@ -104,6 +119,7 @@ def test_hours_are_ready_once_stored_taken_back_by_a_rewind_and_ready_again(depl
     assert [buckets[hours.first + number]["superseded_groups"] for number in range(HOURS)] == [0, 0, GROUPS, GROUPS]
     assert [buckets[hours.first + number]["records"] for number in range(HOURS)] == [RECORDS] * 3 + [RECORDS + 1]
 
+    check_plan_of_a_rewind(deployment, hours)
     again = run_until_stored(deployment)
     try:
         assert again.status()["counters"]["records"] == 2 * RECORDS + 1, "no more than what was rewound is read again"

@@ -203,13 +203,14 @@ def test_a_client_that_takes_too_little_of_an_answer_is_cut_off_and_its_memory_g
 def test_a_client_that_takes_an_answer_slowly_but_steadily_gets_all_of_it() -> None:
     async def test() -> int:
         routes = (streaming(b"x" * 50_000, 20),)
-        async with served(routes, limits=limits(min_rate=1000, rate_window_s=0.05)) as serving:
+        # The answer takes several windows, each long enough for a client on a busy machine.
+        async with served(routes, limits=limits(min_rate=1000, rate_window_s=0.3)) as serving:
             with slow_reader(serving) as client:
                 client.setblocking(False)
                 loop, received = asyncio.get_running_loop(), 0
                 while received < 1_000_000:
                     received += len(await loop.sock_recv(client, 20_000))
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(0.02)
                 return received
 
     assert in_loop(test()) >= 1_000_000
