@@ -46,6 +46,18 @@ def check_agreement(query: str, ours: list[AnswerSeries], theirs: list[AnswerSer
                 raise PromqlDiffers(f"{query}: {dict(labels)} is {value!r} at {time}, and {other[time]!r} from {peer}")
 
 
+def check_ranks(query: str, ours: list[AnswerSeries], theirs: list[AnswerSeries], peer: str) -> None:
+    """Raises `PromqlDiffers` unless both answers have the same values at each time, apart from rounding. Which of
+    several series with the same value has the rank is left to the server.
+    """
+    mine, others = _values_by_time(ours), _values_by_time(theirs)
+    if mine.keys() != others.keys():
+        raise PromqlDiffers(f"{query} has values at {len(mine)} times, and at {len(others)} on {peer}")
+    for time, values in mine.items():
+        if len(values) != len(others[time]) or not all(map(_is_close, values, others[time])):
+            raise PromqlDiffers(f"{query} is {values} at {time}, and {others[time]} on {peer}")
+
+
 def check_count(query: str, ours: int, theirs: int, peer: str) -> None:
     """Raises `PromqlDiffers` unless both answers have the same number of series."""
     if ours != theirs:
@@ -54,6 +66,14 @@ def check_count(query: str, ours: int, theirs: int, peer: str) -> None:
 
 def _is_close(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=_TOLERANCE) or (math.isnan(one) and math.isnan(other))
+
+
+def _values_by_time(series: list[AnswerSeries]) -> dict[float, list[float]]:
+    found: dict[float, list[float]] = {}
+    for one in series:
+        for time, value in one["values"]:
+            found.setdefault(time, []).append(float(value))
+    return {time: sorted(values) for time, values in found.items()}
 
 
 def _matrix(series: list[AnswerSeries]) -> Matrix:

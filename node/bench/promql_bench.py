@@ -19,7 +19,7 @@ from strandline.clock import Clock, SystemClock, wait_until
 from strandline.node.bench.load_report import LoadReport, memory_of, speed_of
 from strandline.node.bench.machine import Machine
 from strandline.node.bench.peer import Peer
-from strandline.node.bench.promql_answers import check_agreement, check_count, series_in
+from strandline.node.bench.promql_answers import check_agreement, check_count, check_ranks, series_in
 from strandline.node.bench.promql_fleet import PromqlScrapes
 from strandline.node.bench.promql_load import KafkaPartition, LoadOptions, LoadTarget, PromqlLoad
 from strandline.node.bench.promql_queries import ALIGNED_S, QUERIES, PromqlQuery, QueryRange, ranges, scaling_queries
@@ -219,12 +219,14 @@ class PromqlBench:
             answer = link.get(target)
             answers.append(series_in(answer.status, answer.body, query.expression, one.name))
         for peer, theirs in zip(servers[1:], answers[1:], strict=True):
+            has_ranks = query.expression.startswith("topk")
             if query.differs_on_victoria_metrics and not peer.is_prometheus:
                 # Ranks may differ, since values differ.
-                if not query.expression.startswith("topk"):
+                if not has_ranks:
                     check_count(query.expression, len(answers[0]), len(theirs), peer.name)
             else:
-                check_agreement(query.expression, answers[0], theirs, peer.name)
+                check = check_ranks if has_ranks else check_agreement
+                check(query.expression, answers[0], theirs, peer.name)
         return len(answers[0])
 
     def _peers(self) -> Iterator[AbstractContextManager[MeasuredServer]]:

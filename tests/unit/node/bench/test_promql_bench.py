@@ -16,7 +16,13 @@ import pytest
 from strandline.clock import SystemClock
 from strandline.node.bench import promql_bench
 from strandline.node.bench.machine import Machine
-from strandline.node.bench.promql_answers import PromqlDiffers, PromqlFailed, check_agreement, series_in
+from strandline.node.bench.promql_answers import (
+    PromqlDiffers,
+    PromqlFailed,
+    check_agreement,
+    check_ranks,
+    series_in,
+)
 from strandline.node.bench.promql_bench import PromqlBench, PromqlOptions
 from strandline.node.bench.promql_fleet import JOBS, PromqlScrapes, labels_of
 from strandline.node.bench.promql_queries import QUERIES, QueryRange, ranges
@@ -154,6 +160,19 @@ def test_answers_agree_but_for_rounding() -> None:
 def test_differences_are_named(theirs: list[dict[str, object]], text: str) -> None:
     with pytest.raises(PromqlDiffers, match=text):
         check_agreement("q", matrix(1.0, job="a"), theirs, "peer")
+
+
+def test_series_of_equal_rank_may_differ_but_not_their_values() -> None:
+    one, other = matrix(2.0, 1.0, job="a"), matrix(2.0, 1.0 + 1e-9, job="b")
+    check_ranks("q", one, other, "peer")
+    with pytest.raises(PromqlDiffers, match="lacks the series"):
+        check_agreement("q", one, other, "peer")
+    with pytest.raises(PromqlDiffers, match=r"is \[1.0\] at 60, and \[1.5\] on peer"):
+        check_ranks("q", one, matrix(2.0, 1.5, job="a"), "peer")
+    with pytest.raises(PromqlDiffers, match=r"is \[2.0\] at 0, and \[2.0, 2.0\] on peer"):
+        check_ranks("q", one, [*one, *other], "peer")
+    with pytest.raises(PromqlDiffers, match="at 2 times, and at 1 on peer"):
+        check_ranks("q", one, matrix(2.0, job="a"), "peer")
 
 
 def test_an_error_of_a_server_is_reported() -> None:
