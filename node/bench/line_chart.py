@@ -171,7 +171,7 @@ class _Drawing:
     def _values(self) -> Iterator[str]:
         points = ((number, point) for number, line in enumerate(self.panel.lines) for point in line.points)
         for number, point in sorted(points, key=lambda one: (one[1].x, -one[1].y)):
-            text = f"{point.y:.3g}{self.panel.unit}"
+            text = f"{point.y:,.0f}{self.panel.unit}" if point.y >= 100 else f"{point.y:.3g}{self.panel.unit}"
             box = self._free_box(self._x(point.x), self._y(point.y), _CHARACTER_WIDTH * len(text))
             self._occupied.append(box)
             x, y = (box.left + box.right) / 2, box.bottom - 4

@@ -105,13 +105,17 @@ class PromqlReport:
 
 
 def picture(report: PromqlReport) -> str:
-    """Time and memory of one query against the number of series and against the range, for the node and each peer."""
+    """Time and memory of one query against the number of series and, if there are several, against the range, for the
+    node and each peer.
+    """
     shortest = min(one.hours for one in report.scaling)
     largest = max(one.series for one in report.scaling)
     by_series = [one for one in report.scaling if one.hours == shortest]
     by_range = [one for one in report.scaling if one.series == largest]
     panels = []
     for chosen, x_label, by in ((by_series, "series", _series), (by_range, "hours", _hours)):
+        if x_label == "hours" and len(by_range) == 1:
+            continue
         for title, unit, figure in (("Time", "ms", _time), ("Memory", "MB", _memory)):
             lines = []
             for number, name in enumerate(("strandline", *report.peers)):

@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
@@ -233,3 +234,10 @@ def test_a_picture_has_time_and_memory_against_series_and_range() -> None:
     for title in ("Time against series", "Memory against series", "Time against hours", "Memory against hours"):
         assert title in drawn
     assert drawn.count("<polyline") == 8
+
+
+def test_a_picture_of_one_range_has_no_panels_of_ranges() -> None:
+    one_range = replace(report(), scaling=tuple(one for one in report().scaling if one.hours == 1))
+    drawn = picture(one_range)
+    assert "against series" in drawn
+    assert "against hours" not in drawn
