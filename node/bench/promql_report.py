@@ -113,9 +113,10 @@ def picture(report: PromqlReport) -> str:
     by_series = [one for one in report.scaling if one.hours == shortest]
     by_range = [one for one in report.scaling if one.series == largest]
     panels = []
-    for chosen, x_label, by in ((by_series, "series", _series), (by_range, "hours", _hours)):
-        if x_label == "hours" and len(by_range) == 1:
-            continue
+    axes = [(by_series, "series", _series)]
+    if len(by_range) > 1:
+        axes.append((by_range, "hours", _hours))
+    for chosen, x_label, by in axes:
         for title, unit, figure in (("Time", "ms", _time), ("Memory", "MB", _memory)):
             lines = []
             for number, name in enumerate(("strandline", *report.peers)):
