@@ -90,22 +90,37 @@ def progress(manifest: ManifestRows, groups: int, shard: ShardId) -> Progress | 
     return Progress(cuts, checkpoints, stored_up_to, missing)
 
 
-def without_expired_cuts(manifest: ManifestRows, present: int) -> ManifestRows:
-    """The manifest without old cuts that newer ones do not continue, if the old ones have expired or are about to. The
-    store removes rows with the same expiry time in any order, within some seconds. A gap before rows that must exist is
+def without_expired_buckets(manifest: ManifestRows, present: int) -> ManifestRows:
+    """The manifest without the remains of its oldest buckets, if their cuts have expired or are about to. The store
+    removes rows that expire at about the same time in any order, within some seconds, or much later if its clock was
+    set in between. So a cut may be gone that older ones need, or the row of a group although newer ones are there: a
+    group's rows are written in the order of their buckets, so that row existed. A gap before rows that must exist is
     kept, so that `progress` reports it.
     """
     cuts = _since_reset(sorted(manifest.cuts, key=lambda cut: cut.bucket))
     gap = max(
-        (position for position, (old, new) in enumerate(pairwise(cuts)) if not _is_contiguous(old, new)), default=None
+        (position for position, (old, new) in enumerate(pairwise(cuts)) if not _is_contiguous(old, new)), default=-1
     )
-    if gap is None or any(cut.expires > present + EXPIRY_SKEW_MS for cut in cuts[: gap + 1]):
+    stored = {(row.bucket, row.group) for row in manifest.groups}
+    newest = {row.group: row.bucket for row in sorted(manifest.groups, key=lambda row: row.bucket)}
+    incomplete = max(
+        (
+            position
+            for position, cut in enumerate(cuts)
+            if cut.expires <= present + EXPIRY_SKEW_MS
+            and not cut.reset
+            and any(bucket > cut.bucket and (cut.bucket, group) not in stored for group, bucket in newest.items())
+        ),
+        default=-1,
+    )
+    last = max(gap, incomplete)
+    if last < 0 or any(cut.expires > present + EXPIRY_SKEW_MS for cut in cuts[: last + 1]):
         return manifest
-    newest = cuts[gap].bucket
+    removed_to = cuts[last].bucket
     return ManifestRows(
         manifest.state,
-        tuple(cut for cut in manifest.cuts if cut.bucket > newest),
-        tuple(row for row in manifest.groups if row.bucket > newest),
+        tuple(cut for cut in manifest.cuts if cut.bucket > removed_to),
+        tuple(row for row in manifest.groups if row.bucket > removed_to),
     )
 
 

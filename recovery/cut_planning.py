@@ -31,9 +31,11 @@ class PlannedCut(NamedTuple):
     end: int
 
     def row(self, expires: int, lost_to: int | None = None) -> CutRow:
-        """The row to commit. Up to `lost_to` the log no longer has records, and an operator has accepted that loss."""
+        """The row to commit. Up to `lost_to` the log no longer has records, and an operator has accepted that loss. The
+        end is unconfirmed, because the records after it have not been read.
+        """
         lost = min(lost_to, self.end) if lost_to is not None and lost_to > self.start else None
-        return CutRow(self.bucket, self.start, self.end, expires, lost_to=lost)
+        return CutRow(self.bucket, self.start, self.end, expires, lost_to=lost, closed_early=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,13 @@ class Cutting:
     flush_interval: int
     grace: int
 
+    def end_of(self, bucket: int) -> int:
+        """The end of a bucket's time."""
+        return (bucket + 1) * self.flush_interval
+
     def deadline(self, bucket: int) -> int:
         """The lowest record time that closes a bucket."""
-        return (bucket + 1) * self.flush_interval + self.grace
+        return self.end_of(bucket) + self.grace
 
     def bucket_of(self, time: int) -> int:
         """The bucket of a record with this time, by its time alone."""

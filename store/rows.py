@@ -97,8 +97,8 @@ class CutRow:
 
     `[start, lost_to)` could not be read, and an operator accepted the loss. `reset` marks the row from which offsets
     are valid again after the topic was recreated. `last` is the last record below `end`, None if it is unknown.
-    `closed_early`: the brokers no longer had the position of a shard that was reading, so the bucket ends before its
-    deadline.
+    `closed_early`: records of the bucket's time may follow its end, because the end is not confirmed (see
+    `recovery.end_confirmation`), or because the brokers no longer had the position of a shard that was reading.
     """
 
     bucket: int

@@ -10,7 +10,7 @@ from strandline.clock import Clock
 from strandline.node.shard.log import PartitionLog
 from strandline.node.shard.log_times import log_times
 from strandline.node.shard.options import ShardOptions
-from strandline.recovery.checkpoints import Progress, designated_group, index_rows, progress, without_expired_cuts
+from strandline.recovery.checkpoints import Progress, designated_group, index_rows, progress, without_expired_buckets
 from strandline.recovery.cut_planning import planned_cuts
 from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.estimates import Estimate, Rates, estimate, sample_offsets
@@ -66,7 +66,7 @@ def find_plan(options: ShardOptions, log: PartitionLog, store: Store, clock: Clo
     shape = store.dataset(options.shard.dataset) or options.shape
     manifest = store.manifest(options.shard) or ManifestRows(_NO_STATE, (), ())
     now = clock.now_ms()
-    manifest = without_expired_cuts(manifest, now)
+    manifest = without_expired_buckets(manifest, now)
     known, topic_id = progress(manifest, options.groups, options.shard), log.topic_id()
     ends = log.ends()
     log_now = LogState(topic_id, ends.start, ends.last_stable, _look_back(options, log, now))

@@ -31,7 +31,7 @@ from strandline.recovery.checkpoints import designated_group
 from strandline.store.batches import batches, row_bytes
 from strandline.store.buffer.frozen_buffer import FrozenBuffer
 from strandline.store.group_write import GroupWrite, StoredGroup, encode_group
-from strandline.store.rows import IndexBucketOf, IndexBucketRows, Lifetime, ManifestWrite, Ownership, SegmentsOf
+from strandline.store.rows import CutRow, IndexBucketOf, IndexBucketRows, Lifetime, ManifestWrite, Ownership, SegmentsOf
 
 HEARTBEAT_MS = 10_000
 _CUTS_PER_COMMIT = 500
@@ -95,6 +95,7 @@ class Flusher:
         self._uncommitted_cuts: deque[ClosedBucket] = deque()
         self._cut_failures = 0
         self._cut_retry_at = 0
+        self._confirmed_end: int | None = None
         self._written: dict[tuple[int, int], GroupWrite] = {}
         self._stored: deque[StoredIndexBucket] = deque()
         self._attempts = 0
@@ -115,6 +116,18 @@ class Flusher:
         """
         with self._lock:
             self._snapshot = snapshot
+
+    def confirm_end(self, bucket: int) -> None:
+        """Note in the bucket's cut row that no record of its time follows its end, once the cut is committed. Any
+        thread may call it.
+        """
+        with self._lock:
+            self._confirmed_end = bucket
+
+    @property
+    def is_confirming(self) -> bool:
+        """Whether a confirmed end is not in the manifest yet."""
+        return self._confirmed_end is not None
 
     def flush_now(self) -> None:
         """Make everything due now, except failed groups that wait for a retry. Any thread may call it."""
@@ -142,7 +155,11 @@ class Flusher:
         if now - self._heartbeat_at >= HEARTBEAT_MS:
             self._write_heartbeat(now)
         if self._uncommitted_cuts and now >= self._cut_retry_at:
-            self._commit_cut(now)
+            self._commit_cuts(now)
+            return 0.0
+        confirmed = self._confirmed_cut() if now >= self._cut_retry_at else None
+        if confirmed is not None:
+            self._commit_confirmed(confirmed, now)
             return 0.0
         # Nothing of a bucket is stored before its cut is committed.
         first_uncommitted = self._uncommitted_cuts[0].bucket if self._uncommitted_cuts else None
@@ -151,7 +168,7 @@ class Flusher:
             self._store_groups(self._closed[upcoming[1]], upcoming[2], now)
             return 0.0
         due = [self._heartbeat_at + HEARTBEAT_MS]
-        due += [self._cut_retry_at] if self._uncommitted_cuts else []
+        due += [self._cut_retry_at] if self._uncommitted_cuts or self._confirmed_cut() is not None else []
         due += [upcoming[0]] if upcoming is not None else []
         return max(0.0, (min(due) - now) / 1000)
 
@@ -189,13 +206,30 @@ class Flusher:
             self._counters.store_retries += 1
             _LOG.warning("heartbeat write failed", shard=str(self._options.shard), error=str(error))
 
-    def _commit_cut(self, now: int) -> None:
+    def _commit_cuts(self, now: int) -> None:
         waiting = next(batches(self._uncommitted_cuts, lambda one: row_bytes(one.cut), max_rows=_CUTS_PER_COMMIT))
         # By the present of the commit, not of the cut: no row may expire before an older one.
         present = self._present.now_ms()
         expires = self._row_expiry(waiting[-1].bucket, present)
         cuts = tuple(replace(closed.cut, expires=expires) for closed in waiting)
-        write = ManifestWrite(cuts=cuts, present=present)
+        if self._commit_cut_rows(ManifestWrite(cuts=cuts, present=present), now):
+            for _ in waiting:
+                self._uncommitted_cuts.popleft()
+
+    def _confirmed_cut(self) -> CutRow | None:
+        """The committed cut whose end was confirmed; None if there is none."""
+        bucket = self._confirmed_end
+        return self._view.cut(bucket) if bucket is not None else None
+
+    def _commit_confirmed(self, cut: CutRow, now: int) -> None:
+        write = ManifestWrite(cuts=(replace(cut, closed_early=False),), present=self._present.now_ms())
+        if not cut.closed_early or self._commit_cut_rows(write, now):
+            with self._lock:
+                if self._confirmed_end == cut.bucket:
+                    self._confirmed_end = None
+
+    def _commit_cut_rows(self, write: ManifestWrite, now: int) -> bool:
+        """Commit cut rows. Returns whether that succeeded; otherwise, it is retried later."""
         try:
             self._store.commit(self._ownership, write)
         except Retryable as error:
@@ -203,11 +237,10 @@ class Flusher:
             wait = self._backoff.after(self._cut_failures)
             self._cut_retry_at = now + wait
             self._log_retry(f"the cut of bucket {write.cuts[0].bucket}", error, wait)
-            return
+            return False
         self._cut_failures = self._cut_retry_at = 0
-        for _ in waiting:
-            self._uncommitted_cuts.popleft()
         self._view.committed(write)
+        return True
 
     def _store_groups(self, closed: ClosedBucket, first: int, now: int) -> None:
         """Store a due group. If only rows are left to commit, also the other due groups of the bucket."""

@@ -76,6 +76,11 @@ class ManifestView:
         """The number of cut rows and group rows."""
         return len(self._cuts) + len(self._rows)
 
+    def cut(self, bucket: int) -> CutRow | None:
+        """The committed cut of a bucket; None if there is none."""
+        with self._lock:
+            return self._cuts.get(bucket)
+
     def committed(self, write: ManifestWrite) -> None:
         """Apply a commit."""
         with self._lock:

@@ -8,11 +8,11 @@ reads the tail meanwhile, and `ReplayMerge` merges the two.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import structlog
 
 from strandline.errors import Retryable
+from strandline.node.shard.bucket_confirmation import BucketConfirmation
 from strandline.node.shard.bucket_ends import BucketEnds
 from strandline.node.shard.checkpoint_publishing import CheckpointPublisher
 from strandline.node.shard.closed_bucket import ClosedBucket, ClosedIndex
@@ -87,6 +87,7 @@ class Shard:
         self.horizon = ReadHorizon(parts.clock)
         self._log_warning = ThrottledWarning("the log is unreachable", str(options.shard), parts.clock)
         self._bucket_ends = BucketEnds(parts, status, plan.known_cuts, self._ends, self._log_warning)
+        self._confirmation = BucketConfirmation(parts, self.flusher, self._ends, self.horizon, self._log_warning)
         self._results_warning = ThrottledWarning("the replay's results can't be read", str(options.shard), parts.clock)
         self._is_copy_due = False
         self._checkpoints = CheckpointPublisher(parts, self.view, status)
@@ -95,6 +96,8 @@ class Shard:
         """Samples before this time were stored when the shard was started, except late ones."""
         self._current = self._open(plan.bucket)
         self._bucket_start = plan.bucket_start
+        if done is not None and not plan.known_cuts:
+            self._confirmation.closed(done.cuts[-1].bucket, done.cuts[-1])
         replays = plan.known_cuts or self.merge is not None
         if replays:
             status.enter(Phase.REPLAYING, parts.clock.now_ms(), 0.0)
@@ -137,8 +140,10 @@ class Shard:
 
     @property
     def is_fully_stored(self) -> bool:
-        """Whether all cut buckets are read and stored."""
-        return not self._bucket_ends.known and self.merge is None and not self.flusher.closed_buckets()
+        """Whether all cut buckets are read and stored; without the tail, also whether the last end is checked."""
+        if self._bucket_ends.known or self.merge is not None or self.flusher.closed_buckets():
+            return False
+        return self._reads_tail or not self._confirmation.is_pending
 
     def step(self) -> int:
         """Poll the log once and process the records. Returns their number.
@@ -171,6 +176,8 @@ class Shard:
                 self.status.counters.log_retries += 1
                 self.status.lag = None
                 self._log_warning.about(error)
+        else:
+            self._confirmation.scan_tail()
         index_stored = self._apply_stored()
         self.parts.index_storage.refresh(
             changed=index_stored or self.status.counters.new_keys > known, may_merge=self._is_active()
@@ -185,6 +192,7 @@ class Shard:
         """
         if not self._bucket_ends.known and self.position > self._bucket_start:
             self._close_bucket(self.position, early=True)
+        self._confirmation.give_up()
         self._bucket_ends.known.clear()
         self._reads_tail = False
         self.status.enter(Phase.CATCHING_UP, self.parts.clock.now_ms())
@@ -256,10 +264,12 @@ class Shard:
             self._take(rest)
         self.position = records.position
         self.horizon.read_to(self.position)
+        self._confirmation.check()
 
     def _take(self, records: Records) -> None:
         """Process records of the open bucket."""
         self._offer_copy()
+        self._confirmation.read(records.times)
         self._current.take(records)
         self._last_record = records.part(len(records) - 1, len(records))
         # After each part of a batch: the next steps may send requests to the brokers and fail.
@@ -278,7 +288,7 @@ class Shard:
         overdue bucket. Returns the lag if a recent answer has just arrived.
         """
         overdue = self._bucket_ends.lacks_end(self.bucket, self.parts.present.now_ms())
-        is_needed = overdue or not self._is_active()
+        is_needed = overdue or self._confirmation.is_pending or not self._is_active()
         self._ends.request(
             self.position, _ENDS_INTERVAL_ACTIVE_S if not is_needed else 0.0 if idle else _ENDS_INTERVAL_S
         )
@@ -290,6 +300,7 @@ class Shard:
         ends = snapshot.ends
         self.status.lag = max(0, ends.last_stable - self.position)
         self.horizon.add(snapshot, self.position)
+        self._confirmation.check()
         if self._bucket_ends.pin(self.bucket, snapshot, self.position):
             self._ingest(Records.none(self.position))
         is_recent = self.parts.clock.monotonic() - snapshot.requested_at <= _ENDS_INTERVAL_ACTIVE_S
@@ -312,8 +323,9 @@ class Shard:
             known = self._bucket_ends.take()
             # The expiry is set when it is committed.
             last = mark_of_last(self._last_record) if len(self._last_record) else None
-            ours = CutRow(bucket, self._bucket_start, end, expires=0, last=last, closed_early=early)
-            cut = known or self._with_loss(ours)
+            is_confirmed = self._confirmation.closed(bucket, known) and not early
+            ours = CutRow(bucket, self._bucket_start, end, expires=0, last=last, closed_early=not is_confirmed)
+            cut = known or self._plan.with_loss(ours)
             buffer = self.buffer.freeze()
             if self.merge is not None and isinstance(numbers, TailNumbers) and not numbers.has_joined:
                 self.merge.defer(TailBucket(cut, buffer, numbers))
@@ -326,19 +338,12 @@ class Shard:
 
     def _hand_over(self, cut: CutRow, buffer: FrozenBuffer, index: ClosedIndex | None, *, cut_committed: bool) -> None:
         """Pass a closed bucket to the flusher."""
-        missing, urgent = self._missing(cut.bucket), not self._is_active()
-        for group in frozenset(range(self.parts.options.groups)) - missing:
+        groups, urgent = self.parts.options.groups, not self._is_active()
+        missing = self._plan.missing_groups(cut.bucket, groups)
+        for group in frozenset(range(groups)) - missing:
             buffer.release(group)
         self.flusher.add(ClosedBucket(cut, buffer, index, missing, cut_committed=cut_committed, urgent=urgent))
         self._is_copy_due = self._is_copy_due or index is not None
-
-    def _with_loss(self, cut: CutRow) -> CutRow:
-        lost_to = self._plan.lost_to
-        return cut if lost_to is None or lost_to <= cut.start else replace(cut, lost_to=min(lost_to, cut.end))
-
-    def _missing(self, bucket: int) -> frozenset[int]:
-        """The groups of a bucket that have no row yet."""
-        return self._plan.missing.get(bucket, frozenset(range(self.parts.options.groups)))
 
     def _open(self, bucket: int) -> Ingest:
         options = self.parts.options
@@ -354,7 +359,7 @@ class Shard:
             ),
             self._numbers_of(bucket),
             self._reading,
-            stored_groups=frozenset(range(options.groups)) - self._missing(bucket),
+            stored_groups=frozenset(range(options.groups)) - self._plan.missing_groups(bucket, options.groups),
         )
 
     def _numbers_of(self, bucket: int) -> SeriesNumbers:

@@ -19,7 +19,7 @@ from strandline.node.shard.log_identity import find_refilled
 from strandline.node.shard.manifest_view import ManifestView
 from strandline.node.shard.parts import ShardParts
 from strandline.node.shard.status import Status
-from strandline.recovery.checkpoints import Progress, designated_group, index_rows, without_expired_cuts
+from strandline.recovery.checkpoints import Progress, designated_group, index_rows, without_expired_buckets
 from strandline.recovery.cutting import NO_TIME, Cutting
 from strandline.recovery.offset_policy import (
     Accepted,
@@ -68,6 +68,15 @@ class ReadingPlan:
     required: int
     lost_to: int | None = None
 
+    def missing_groups(self, bucket: int, groups: int) -> frozenset[int]:
+        """The groups of a bucket that have no row yet."""
+        return self.missing.get(bucket, frozenset(range(groups)))
+
+    def with_loss(self, cut: CutRow) -> CutRow:
+        """A new cut, with the part of the accepted loss that is in its bucket."""
+        lost_to = self.lost_to
+        return cut if lost_to is None or lost_to <= cut.start else replace(cut, lost_to=min(lost_to, cut.end))
+
     def with_cuts(self, done: Progress) -> "ReadingPlan":
         """The same plan with all cuts that are committed by now."""
         return replace(_plan(done, self.lost_to), required=self.required)
@@ -84,7 +93,7 @@ def read_manifest(store: Store, ownership: Ownership, groups: int, present: int)
     rows = store.manifest(ownership.shard)
     if rows is None:
         raise ManifestMissing(f"the manifest of {ownership.shard} is gone, though the shard was just taken")
-    return ManifestView(ownership.shard, groups, without_expired_cuts(rows, present))
+    return ManifestView(ownership.shard, groups, without_expired_buckets(rows, present))
 
 
 def settle_offsets(

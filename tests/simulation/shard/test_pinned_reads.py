@@ -56,7 +56,7 @@ def of_all_kinds(world: World) -> World:
     world.pass_time(HOUR)
     scrape(world, 50.0)
     world.read_all()
-    world.store_due(most=2)
+    world.store_due(most=3)
     late = world.clock.now_ms() - HOUR
     world.produce(("m0", "a", late, -1.0), ("m1", "b", START, -2.0))
     world.read_all()

@@ -15,7 +15,7 @@ from strandline.recovery.checkpoints import (
     designated_group,
     index_rows,
     progress,
-    without_expired_cuts,
+    without_expired_buckets,
 )
 from strandline.recovery.offset_policy import Accepted, FirstStart, LogState, Resume, StartAt, decide
 from strandline.store.rows import CutRow, ManifestRows, ShardId
@@ -287,12 +287,26 @@ def test_remaining_rows_that_expire_together_are_left_out() -> None:
     kept = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=2 * date) for bucket in (4, 5)]
     # Bucket 2 is gone already.
     torn = manifest([*cuts[:1], *kept], [*rows_of(1, (0,)), *rows_of(4, (0,))])
-    assert {one.bucket for one in without_expired_cuts(torn, date).cuts} == {4, 5}
-    assert {one.bucket for one in without_expired_cuts(torn, 1_000).cuts} == {4, 5}
-    assert [row.bucket for row in without_expired_cuts(torn, 1_000).groups] == [4]
-    assert without_expired_cuts(torn, 999) == torn, "its time has not come: the manifest is torn"
+    assert {one.bucket for one in without_expired_buckets(torn, date).cuts} == {4, 5}
+    assert {one.bucket for one in without_expired_buckets(torn, 1_000).cuts} == {4, 5}
+    assert [row.bucket for row in without_expired_buckets(torn, 1_000).groups] == [4]
+    assert without_expired_buckets(torn, 999) == torn, "its time has not come: the manifest is torn"
     whole = manifest([cuts[1], *kept], [])
-    assert without_expired_cuts(whole, 2 * date) == whole
+    assert without_expired_buckets(whole, 2 * date) == whole
+
+
+def test_a_bucket_whose_rows_have_expired_before_its_cut_is_left_out() -> None:
+    """The clock of the store's server was set while the bucket was stored."""
+    oldest = replace(cut(1, 10, 20), expires=1_000)
+    newer = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=10 * EXPIRY_SKEW_MS) for bucket in (2, 3)]
+    # Group 0's row of bucket 1 is gone, and group 1 is stored up to bucket 1.
+    remains = manifest([oldest, *newer], [*rows_of(1, (1,)), *rows_of(2, (0,)), *rows_of(3, (0,))])
+    assert {one.bucket for one in without_expired_buckets(remains, 1_000).cuts} == {2, 3}
+    assert {one.bucket for one in without_expired_buckets(remains, 1_000).groups} == {2, 3}
+    early = 999 - EXPIRY_SKEW_MS
+    assert without_expired_buckets(remains, early) == remains, "a row that must exist is missing"
+    waiting = manifest([oldest, *newer], [*rows_of(1, (0,))])
+    assert without_expired_buckets(waiting, 1_000) == waiting, "group 1 was never stored, and nothing after bucket 1 is"
 
 
 def test_a_gap_after_a_row_that_must_exist_is_kept() -> None:
@@ -301,4 +315,4 @@ def test_a_gap_after_a_row_that_must_exist_is_kept() -> None:
     later = 2_000 + EXPIRY_SKEW_MS
     living = [replace(cut(bucket, 10 * bucket, 10 * bucket + 10), expires=later) for bucket in (2, 4)]
     torn = manifest([expired, *living], [])
-    assert without_expired_cuts(torn, 1_000) == torn
+    assert without_expired_buckets(torn, 1_000) == torn

@@ -1,6 +1,7 @@
 """Which buckets after the newest cut are complete, whatever times the brokers' clocks have given the records."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -236,7 +237,8 @@ def test_one_record_ahead_moves_no_other_record_to_another_bucket_if_it_would_cl
 
 def test_a_planned_cut_becomes_a_row_with_what_is_lost_of_it() -> None:
     planned_cut = PlannedCut(100, 500, 520)
-    assert planned_cut.row(9) == CutRow(100, 500, 520, 9)
-    assert planned_cut.row(9, 510) == CutRow(100, 500, 520, 9, lost_to=510)
-    assert planned_cut.row(9, 530) == CutRow(100, 500, 520, 9, lost_to=520)
-    assert planned_cut.row(9, 500) == CutRow(100, 500, 520, 9)
+    row = CutRow(100, 500, 520, 9, closed_early=True)
+    assert planned_cut.row(9) == row
+    assert planned_cut.row(9, 510) == replace(row, lost_to=510)
+    assert planned_cut.row(9, 530) == replace(row, lost_to=520)
+    assert planned_cut.row(9, 500) == row
