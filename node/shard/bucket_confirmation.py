@@ -33,31 +33,29 @@ class BucketConfirmation:
 
     def closed(self, bucket: int, committed: CutRow | None) -> bool:
         """A bucket was closed, at its committed cut if it has one. Returns whether its end is confirmed."""
+        if committed is not None and not committed.closed_early:
+            return True
         is_confirmed = self._rule.closed(bucket, self._horizon.now().complete_at)
-        if committed is not None:
-            if not committed.closed_early:
-                self._rule.give_up()  # It was confirmed before.
-            elif is_confirmed:
-                self._flusher.confirm_end(bucket)
+        if is_confirmed and committed is not None:
+            self._flusher.confirm_ends([bucket])
         return is_confirmed
 
     def read(self, times: I64s) -> None:
-        """Records after the end of the newest closed bucket were read."""
+        """Records after the ends of the closed buckets were read."""
         self._rule.read(times)
 
     def check(self) -> None:
-        """Confirm the end of the newest closed bucket if enough is read."""
-        bucket = self._rule.confirmed(self._horizon.now().complete_at)
-        if bucket is not None:
-            self._flusher.confirm_end(bucket)
+        """Confirm ends if enough is read."""
+        if self._rule.is_pending and (buckets := self._rule.confirmed(self._horizon.now().complete_at)):
+            self._flusher.confirm_ends(buckets)
 
     def give_up(self) -> None:
-        """Leave the end unconfirmed: its hour waits for the next bucket."""
+        """Leave the remaining ends unconfirmed: their hours wait for the next bucket."""
         self._rule.give_up()
 
     def scan_tail(self) -> None:
         """Read only the times of the next records, if nothing else reads what follows the newest closed bucket. If the
-        end of the log can't be reached, the end stays unconfirmed.
+        end of the log can't be reached, ends stay unconfirmed.
         """
         if not self._rule.is_pending:
             return

@@ -10,7 +10,7 @@ The monotonic clock decides when a step is due. Stored times are wall-clock time
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -95,7 +95,7 @@ class Flusher:
         self._uncommitted_cuts: deque[ClosedBucket] = deque()
         self._cut_failures = 0
         self._cut_retry_at = 0
-        self._confirmed_end: int | None = None
+        self._confirmed_ends: set[int] = set()
         self._written: dict[tuple[int, int], GroupWrite] = {}
         self._stored: deque[StoredIndexBucket] = deque()
         self._attempts = 0
@@ -117,17 +117,17 @@ class Flusher:
         with self._lock:
             self._snapshot = snapshot
 
-    def confirm_end(self, bucket: int) -> None:
-        """Note in the bucket's cut row that no record of its time follows its end, once the cut is committed. Any
-        thread may call it.
+    def confirm_ends(self, buckets: Iterable[int]) -> None:
+        """Note in the buckets' cut rows that no record of their time follows their ends, once the cuts are committed.
+        Any thread may call it.
         """
         with self._lock:
-            self._confirmed_end = bucket
+            self._confirmed_ends.update(buckets)
 
     @property
     def is_confirming(self) -> bool:
         """Whether a confirmed end is not in the manifest yet."""
-        return self._confirmed_end is not None
+        return bool(self._confirmed_ends)
 
     def flush_now(self) -> None:
         """Make everything due now, except failed groups that wait for a retry. Any thread may call it."""
@@ -157,8 +157,7 @@ class Flusher:
         if self._uncommitted_cuts and now >= self._cut_retry_at:
             self._commit_cuts(now)
             return 0.0
-        confirmed = self._confirmed_cut() if now >= self._cut_retry_at else None
-        if confirmed is not None:
+        if now >= self._cut_retry_at and (confirmed := self._confirmed_cuts()):
             self._commit_confirmed(confirmed, now)
             return 0.0
         # Nothing of a bucket is stored before its cut is committed.
@@ -168,7 +167,7 @@ class Flusher:
             self._store_groups(self._closed[upcoming[1]], upcoming[2], now)
             return 0.0
         due = [self._heartbeat_at + HEARTBEAT_MS]
-        due += [self._cut_retry_at] if self._uncommitted_cuts or self._confirmed_cut() is not None else []
+        due += [self._cut_retry_at] if self._uncommitted_cuts or self._confirmed_cuts() else []
         due += [upcoming[0]] if upcoming is not None else []
         return max(0.0, (min(due) - now) / 1000)
 
@@ -216,17 +215,18 @@ class Flusher:
             for _ in waiting:
                 self._uncommitted_cuts.popleft()
 
-    def _confirmed_cut(self) -> CutRow | None:
-        """The committed cut whose end was confirmed; None if there is none."""
-        bucket = self._confirmed_end
-        return self._view.cut(bucket) if bucket is not None else None
+    def _confirmed_cuts(self) -> list[CutRow]:
+        """The committed cuts whose ends are confirmed and not noted yet."""
+        with self._lock:
+            buckets = sorted(self._confirmed_ends)
+        return [cut for bucket in buckets if (cut := self._view.cut(bucket)) is not None]
 
-    def _commit_confirmed(self, cut: CutRow, now: int) -> None:
-        write = ManifestWrite(cuts=(replace(cut, closed_early=False),), present=self._present.now_ms())
-        if not cut.closed_early or self._commit_cut_rows(write, now):
+    def _commit_confirmed(self, cuts: Sequence[CutRow], now: int) -> None:
+        some = next(batches(cuts, row_bytes, max_rows=_CUTS_PER_COMMIT))
+        rows = tuple(replace(cut, closed_early=False) for cut in some)
+        if self._commit_cut_rows(ManifestWrite(cuts=rows, present=self._present.now_ms()), now):
             with self._lock:
-                if self._confirmed_end == cut.bucket:
-                    self._confirmed_end = None
+                self._confirmed_ends.difference_update(cut.bucket for cut in some)
 
     def _commit_cut_rows(self, write: ManifestWrite, now: int) -> bool:
         """Commit cut rows. Returns whether that succeeded; otherwise, it is retried later."""

@@ -19,6 +19,7 @@ from strandline.node.shard.starting import (
     LoadProgress,
     ReadingPlan,
     load_shard_index,
+    observe_brokers_clock,
     read_manifest,
     settle_offsets,
 )
@@ -64,6 +65,7 @@ def recover(
     )
     status.reason = ""
     with released_on_failure(parts.store, ownership):
+        observe_brokers_clock(parts)
         while True:
             view = read_manifest(parts.store, ownership, options.groups, parts.present.now_ms())
             parts.present.observe_manifest(view.newest_written)

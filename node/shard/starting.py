@@ -40,6 +40,8 @@ from strandline.store.rows import CutRow, GroupRow, IndexBucketOf, ManifestWrite
 _LOG = structlog.get_logger(__name__)
 _HEARTBEAT_S = 10.0
 _READ_TIMEOUT_S, _READ_ATTEMPTS = 5.0, 12
+# The newest records, of which one is enough: some of the last offsets may be those of transactions' markers.
+_NEWEST_RECORDS, _NEWEST_TIMEOUT_S = 20, 1.0
 _MAX_CONSECUTIVE_EXPIRED = 3
 
 
@@ -86,6 +88,20 @@ class ReadingPlan:
         last = done.cuts[-1]
         position = max(last.end, self.lost_to or 0)
         return ReadingPlan(last.bucket + 1, last.end, position, (), {}, last.bucket, self.lost_to)
+
+
+def observe_brokers_clock(parts: ShardParts) -> None:
+    """Read the newest records for their times, so that the present does not depend on the clocks of the node and the
+    store alone: if one of them is behind, rows that have expired would count as missing.
+    """
+    ends = parts.log.ends()
+    first = max(ends.start, ends.last_stable - _NEWEST_RECORDS)
+    if first >= ends.last_stable:
+        return
+    parts.log.seek(first)
+    records = parts.log.poll(_NEWEST_RECORDS, _NEWEST_TIMEOUT_S)
+    if len(records):
+        parts.present.observe_records(int(records.times.max()))
 
 
 def read_manifest(store: Store, ownership: Ownership, groups: int, present: int) -> ManifestView:

@@ -110,7 +110,8 @@ def test_hours_that_a_start_has_replayed_are_ready_once_it_has_caught_up(world: 
     world.work()
     settle(world)
     assert [is_ready(world, FIRST + hour) for hour in range(4)] == [True, True, True, False]
-    assert FIRST + 2 not in early(world)
+    # Workers do not report the times of what they read, so only the end of the last bucket is confirmed.
+    assert early(world) == ([] if mode is ReplayMode.DIRECT else [FIRST, FIRST + 1])
 
 
 def test_a_shard_that_keeps_up_closes_buckets_with_confirmed_ends(world: World) -> None:
