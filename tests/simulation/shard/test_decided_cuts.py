@@ -42,8 +42,8 @@ def test_records_that_come_while_the_end_of_the_log_is_asked_for_are_not_left_ou
         world.pass_time(150_000)
         return ends
 
-    # The newest records are read two and a half minutes later, the offsets are settled after as long again, and then the
-    # cuts are planned.
+    # The newest records are read two and a half minutes later, the offsets are settled after as long again, and then
+    # the cuts are planned.
     world.pass_time((BUCKET + 1) * HOUR - 5 * MINUTE - 10_000 - world.clock.now_ms())
     monkeypatch.setattr(world.log, "ends", answer_slowly)
     world.start()
