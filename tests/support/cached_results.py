@@ -26,11 +26,11 @@ LIMITS = EvaluationLimits(max_series=1000, max_samples=100_000)
 STEP = 5 * MINUTE
 
 
-class Compared:
+class CacheComparison:
     """A node whose shards have a result cache, and the same node without."""
 
-    def __init__(self, node: NodeWorld, plain: ShardQueries, answers: list[ShardAnswers]) -> None:
-        self.node, self.plain, self.answers = node, plain, answers
+    def __init__(self, node: NodeWorld, uncached: ShardQueries, answers: list[ShardAnswers]) -> None:
+        self.node, self.uncached, self.answers = node, uncached, answers
 
     @property
     def figures(self) -> ResultCacheFigures:
@@ -53,12 +53,12 @@ class Compared:
 
     def check(self, text: str, times: QueryTimes) -> None:
         """Compare both answers: series, times, values, annotations, warnings and errors."""
-        kept, plain = (self._outcome(queries, text, times) for queries in (self.node.queries, self.plain))
-        if isinstance(kept, str) or isinstance(plain, str):
-            assert kept == plain, text
+        kept, uncached = (self._outcome(queries, text, times) for queries in (self.node.queries, self.uncached))
+        if isinstance(kept, str) or isinstance(uncached, str):
+            assert kept == uncached, text
             return
-        assert kept[1] == plain[1], text
-        found, expected = kept[0], plain[0]
+        assert kept[1] == uncached[1], text
+        found, expected = kept[0], uncached[0]
         assert list(found.annotations) == list(expected.annotations), text
         ours, theirs = series_of(found), series_of(expected)
         assert ours.keys() == theirs.keys(), text
@@ -81,21 +81,21 @@ class Compared:
 
 
 @contextmanager
-def compared(folder: Path, shards: int, **changes: Any) -> Iterator[Compared]:
+def cache_comparison(folder: Path, shards: int, **changes: Any) -> Iterator[CacheComparison]:
     with ExitStack() as opened:
         node = opened.enter_context(node_world(folder, shards=shards, linked=False, **changes))
-        plain: dict[int, ShardClient] = {}
+        uncached: dict[int, ShardClient] = {}
         for number, world in enumerate(node.worlds):
             without = opened.enter_context(closing(ShardAnswers(LiveWorld(world), result_cache=0)))
-            plain[number] = AnswersInProcess(without)
+            uncached[number] = AnswersInProcess(without)
         workers = opened.enter_context(closing(Workers(2)))
         answers = [service.answers for service in node.services]
 
         def here() -> dict[int, ShardClient]:
-            return {number: client for number, client in plain.items() if number in node.clients}
+            return {number: client for number, client in uncached.items() if number in node.clients}
 
         queries = ShardQueries(here, node.status, workers, concurrency=4)
-        yield Compared(node, queries, answers)
+        yield CacheComparison(node, queries, answers)
 
 
 def ending(now: int, *, steps: int = 12, step: int = STEP) -> QueryTimes:

@@ -48,7 +48,7 @@ def open_stores(connection: CassandraConnection) -> Iterator[OpenedStore]:
         yield OpenedStore(open_another(), clock, open_another)
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """The default action between two calls."""
 
 
@@ -60,7 +60,7 @@ class Lost:
 
     applied: bool
     error: Exception = field(default_factory=OperationTimedOut)
-    then: Callable[[], None] = nothing
+    then: Callable[[], None] = do_nothing
 
 
 class LossySession:

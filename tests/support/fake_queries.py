@@ -45,7 +45,7 @@ Samples = Sequence[tuple[int, float]]
 class FakeQueries:
     """`NodeQueries` over series: labels, and samples as (milliseconds, value) in rising order of their times.
 
-    `asked` has every request, `fragments` the evaluated fragments, and `timeouts` the timeout of each request in
+    `requests` has every request, `fragments` the evaluated fragments, and `timeouts` the timeout of each request in
     seconds. `warnings` are added to every answer. `failure` is raised instead of any answer. With `held`, a request
     waits until it is cancelled, and `given_up` is set then. An answer takes `size` bytes of memory. With a `version`,
     lists may be cached, and `answered_from_kept` has those that were answered from the cache. PromQL is evaluated over
@@ -71,7 +71,7 @@ class FakeQueries:
         self.estimated_labels: tuple[str, ...] = ()
         self.estimated_series = False
         self.unserved_partitions: tuple[str, ...] = ()
-        self.asked: list[ShardRequest] = []
+        self.requests: list[ShardRequest] = []
         self.fragments: list[AnyFragment] = []
         self.engine = LocalEngine(split(self.stored, shards))
         self.timeouts: list[float] = []
@@ -170,7 +170,7 @@ class FakeQueries:
         self.cached_answers.append(request)
 
     async def _begin(self, request: ShardRequest, scope: QueryScope) -> None:
-        self.asked.append(request)
+        self.requests.append(request)
         await self._began(scope)
 
     async def _began(self, scope: QueryScope) -> None:

@@ -13,7 +13,7 @@ from strandline.node.shard.log import LogUnreachable
 from support.real_kafka import TIMEOUT, eventually, fresh_topic
 
 
-class TopicOfAGateway:
+class GatewayTopic:
     def __init__(self, bootstrap: str, partitions: int = 3, *, make: bool = True) -> None:
         self.name, self.bootstrap = fresh_topic(), bootstrap
         self.client = {"bootstrap.servers": bootstrap, "log_level": 0}

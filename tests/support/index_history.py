@@ -78,9 +78,9 @@ class IndexBesideModel(RuleBasedStateMachine):
         for name, time in batch:
             self.model.sample(name, time)
         self.log.append(batch)
-        self.tell(batch)
+        self.add(batch)
 
-    def tell(self, batch: list[tuple[str, int]]) -> None:
+    def add(self, batch: list[tuple[str, int]]) -> None:
         series = [Series([("__name__", "m"), ("name", name)], [(time, 1.0)]) for name, time in batch]
         self.index.take(decoded(series))
 
@@ -128,7 +128,7 @@ class IndexBesideModel(RuleBasedStateMachine):
             if entry is None:
                 self.cut_index()
             else:
-                self.tell(entry)
+                self.add(entry)
 
     def restored_index(self, newest: Stored | None) -> ShardIndex:
         """The index as of the newest stored bucket, loaded from all stored buckets."""

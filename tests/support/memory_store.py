@@ -56,12 +56,12 @@ class _Shard:
 
 
 class MemoryServer:
-    """The content of the store, which outlives its clients. `server_time` uses `asked_clock` if it is not the clock by
-    which rows expire.
+    """The content of the store, which outlives its clients. Rows expire by `clock`. `server_time` reads
+    `server_time_clock`, by default the same clock.
     """
 
-    def __init__(self, clock: Clock, asked_clock: Clock | None = None) -> None:
-        self.clock, self.asked_clock = clock, asked_clock or clock
+    def __init__(self, clock: Clock, server_time_clock: Clock | None = None) -> None:
+        self.clock, self.server_time_clock = clock, server_time_clock or clock
         self.lock = threading.RLock()
         self.datasets: dict[str, DatasetShape] = {}
         self.shards: dict[ShardId, _Shard] = {}
@@ -134,7 +134,7 @@ class MemoryStore:
         """Does nothing."""
 
     def server_time(self) -> int | None:
-        return self._server.asked_clock.now_ms()
+        return self._server.server_time_clock.now_ms()
 
     def create_dataset(self, shape: DatasetShape) -> DatasetShape:
         with self._server.lock:

@@ -18,7 +18,7 @@ from support.query_worlds import NodeWorld, expected_samples, labels_of
 LIMITS = EvaluationLimits(max_series=1000, max_samples=100_000)
 
 
-def asked(node: NodeWorld, text: str, times: QueryTimes, limits: EvaluationLimits = LIMITS) -> Result:
+def evaluate_on_node(node: NodeWorld, text: str, times: QueryTimes, limits: EvaluationLimits = LIMITS) -> Result:
     """The result of a query to the node, which must have no warnings."""
     prepared = prepare(text, times)
     results: dict[AnyFragment, FragmentResult] = {one: node.evaluate(one, limits) for one in prepared.fragments}
@@ -29,7 +29,7 @@ def asked(node: NodeWorld, text: str, times: QueryTimes, limits: EvaluationLimit
     return evaluate(prepared, {one: result.value for one, result in results.items()}, told)
 
 
-def in_one_place(node: NodeWorld) -> LocalEngine:
+def local_engine(node: NodeWorld) -> LocalEngine:
     """All samples of a node, with complete series."""
     expected = expected_samples(node.worlds)
     series = [({"__name__": metric, "name": name}, samples) for (metric, name), samples in expected.items()]

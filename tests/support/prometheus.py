@@ -23,7 +23,7 @@ class PrometheusClient:
         self._tls = tls
         self._headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
 
-    def ask(
+    def request(
         self,
         path: str,
         *,
@@ -41,7 +41,7 @@ class PrometheusClient:
 
     def document(self, path: str, **parameters: Any) -> dict[str, Any]:
         """The complete document of a successful answer."""
-        status, body = self.ask(path, **parameters)
+        status, body = self.request(path, **parameters)
         assert status == http.client.OK, body
         return dict(json.loads(body))
 
@@ -53,7 +53,7 @@ class PrometheusClient:
 
     def post(self, path: str, body: bytes) -> bytes:
         """The answer to a body that is compressed with snappy, which must be successful."""
-        status, answer = self.ask(path, method="POST", body=body, headers={"Content-Encoding": "snappy"})
+        status, answer = self.request(path, method="POST", body=body, headers={"Content-Encoding": "snappy"})
         assert status in (http.client.OK, http.client.NO_CONTENT), answer
         return answer
 
@@ -69,7 +69,7 @@ class PrometheusClient:
 
     def is_ready(self) -> bool:
         try:
-            return self.ask("/-/ready")[0] == http.client.OK
+            return self.request("/-/ready")[0] == http.client.OK
         except OSError:
             return False
 

@@ -185,7 +185,7 @@ class NodeWorld:
     publishes: bool = False
     memory: AnswerMemory = field(default_factory=lambda: AnswerMemory(1 << 30))
 
-    def ask(self, request: ShardRequest, seconds: float = 30.0) -> Any:
+    def request(self, request: ShardRequest, seconds: float = 30.0) -> Any:
         """The answer of all shards. With `publishes`, the shards publish their state before, as they do after each
         step.
         """

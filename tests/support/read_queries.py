@@ -12,12 +12,12 @@ from support.remote_read import Labels, Samples, answer_of
 
 
 class ReadQueries:
-    """Answers by going through all series. `asks` has the requests. `before` is awaited with the scope of each."""
+    """Answers by going through all series. `requests` has the requests. `before` is awaited with the scope of each."""
 
     def __init__(self, series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> None:
         self.series_held, self.warnings = dict(sorted(series.items())), warnings
         self.unserved_partitions: tuple[str, ...] = ()
-        self.asks: list[SamplesRequest | SeriesRequest] = []
+        self.requests: list[SamplesRequest | SeriesRequest] = []
         self.before: Callable[[QueryScope], Awaitable[None]] = _nothing
 
     def unserved(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class ReadQueries:
         return SeriesCount(len(found))
 
     async def _asked(self, request: SamplesRequest | SeriesRequest, scope: QueryScope) -> None:
-        self.asks.append(request)
+        self.requests.append(request)
         await self.before(scope)
 
 

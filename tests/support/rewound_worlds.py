@@ -50,7 +50,7 @@ def log_now(world: World) -> LogState:
     return LogState(world.log.topic_id(), ends.start, ends.last_stable)
 
 
-def rewound(world: World, target: Target, *, take: bool = False, most_rows: int = 1_000) -> RewindPlan:
+def rewind_world(world: World, target: Target, *, take: bool = False, most_rows: int = 1_000) -> RewindPlan:
     """Rewind the world's shard, which must not have a running owner."""
 
     def plan_of(manifest: ManifestRows) -> RewindPlan:
@@ -75,13 +75,13 @@ def rewound(world: World, target: Target, *, take: bool = False, most_rows: int 
         process.kill()
 
 
-def stopped(world: World) -> None:
+def stop_shard(world: World) -> None:
     """Stop the shard as a stopping node does."""
     world.running.close()
     world.crash()
 
 
-def checked(world: World) -> None:
+def check_stored_exactly_once(world: World) -> None:
     """Check that every sample is there exactly once, and that keys and part ids correspond one to one."""
     world.settle()
     world.check_all_found()
@@ -130,12 +130,12 @@ def _names_in(world: World, row: GroupRow) -> set[Name]:
     return {(labels["__name__"], labels["name"]) for labels in keys}
 
 
-def lived(world: World, hours: int = 5) -> World:
+def world_with_history(world: World, hours: int = 5) -> World:
     """A world after this many hours, each with its own key that ends, and one key that stays. Its shard is stopped."""
     world.start()
     for hour in range(hours):
         produce_everywhere(world, f"hour {hour}")
         produce_everywhere(world, "always", float(hour))
         world.pass_hours(1)
-    stopped(world)
+    stop_shard(world)
     return world

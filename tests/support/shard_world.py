@@ -81,7 +81,7 @@ class StoreCall:
 Hook = Callable[[StoreCall], None]
 
 
-def quietly(_call: StoreCall) -> None:
+def no_fault(_call: StoreCall) -> None:
     """The default hook: let the call pass."""
 
 
@@ -90,8 +90,8 @@ class FaultyStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.before: Hook = quietly
-        self.after: Hook = quietly
+        self.before: Hook = no_fault
+        self.after: Hook = no_fault
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._store, name)
@@ -309,7 +309,7 @@ class World:
         self.process.kill()
         self.shard = None
         self.log.close()
-        self.store.before = self.store.after = quietly
+        self.store.before = self.store.after = no_fault
 
     @property
     def running(self) -> Shard:

@@ -46,13 +46,13 @@ def assert_sound(
     return found
 
 
-def sound_world(world: World, scope: Scope | None = None) -> Verification:
+def assert_world_sound(world: World, scope: Scope | None = None) -> Verification:
     """`assert_sound` for a simulated shard."""
     options = world.options
     return assert_sound(world.sqlite, options.shard, options.groups, options.policy, clock=world.clock, scope=scope)
 
 
-def found_in(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
+def findings_of(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
     """The findings in a simulated shard's store."""
     options = world.options
     return verified(
@@ -60,15 +60,15 @@ def found_in(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
     ).findings
 
 
-def the_only_finding(world: World, kind: FindingKind, scope: Scope | None = None) -> Finding:
+def only_finding(world: World, kind: FindingKind, scope: Scope | None = None) -> Finding:
     """Assert that this is the only finding, and return it."""
-    found = found_in(world, scope)
+    found = findings_of(world, scope)
     assert [one.kind for one in found] == [kind], found
     assert found[0].remedy
     return found[0]
 
 
-def remarks(verification: Verification) -> set[NoteKind]:
+def note_kinds(verification: Verification) -> set[NoteKind]:
     """The kinds of notes."""
     return {note.kind for note in verification.notes}
 
@@ -192,7 +192,7 @@ def with_policy(world: World, **changes: int) -> None:
     world.options = replace(world.options, policy=replace(world.options.policy, **changes))
 
 
-def scratch(folder: Path) -> Scope:
+def scratch_scope(folder: Path) -> Scope:
     """A scope with a Lucene index in a new folder below this one."""
     made = folder / "scratch"
     made.mkdir()

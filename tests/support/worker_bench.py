@@ -35,7 +35,7 @@ class Bench:
         self.clock = ManualClock()
         self.store: Store = open_sqlite_store(folder / "store.sqlite", self.clock)
         self.board = JobBoard(self.store, self.clock)
-        self.told: list[WaveProgress] = []
+        self.progress: list[WaveProgress] = []
 
     def plan(self, *jobs: Job) -> None:
         for one in jobs:
@@ -50,11 +50,11 @@ class Bench:
             name,
             job_order=JOB_ORDER,
             options=WorkerOptions(**options),
-            on_progress=self.told.append,
+            on_progress=self.progress.append,
         )
 
-    def told_of(self) -> list[tuple[list[int], float]]:
-        return [([one.bucket for one in told.jobs], told.fraction) for told in self.told]
+    def progress_reports(self) -> list[tuple[list[int], float]]:
+        return [([one.bucket for one in told.jobs], told.fraction) for told in self.progress]
 
     def states(self, shard: int = 0) -> dict[int, JobState]:
         return {one.bucket: one.state for one in self.store.jobs(SHARDS[shard])}
@@ -63,7 +63,7 @@ class Bench:
         return next(one for one in self.store.jobs(SHARDS[0]) if one.bucket == bucket)
 
 
-class Runs:
+class FakeRunner:
     """A runner that records its jobs, and runs a test's action meanwhile."""
 
     def __init__(
@@ -85,9 +85,9 @@ class BadRecord(Fatal):
     """An error that a retry does not fix."""
 
 
-def fails_with(error: Exception, *buckets: int) -> Runs:
+def failing_runner(error: Exception, *buckets: int) -> FakeRunner:
     def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if any(one.bucket in buckets for one in jobs):
             raise error
 
-    return Runs(meanwhile)
+    return FakeRunner(meanwhile)

@@ -19,7 +19,7 @@ from strandline.jobs.report import JobReport
 from strandline.jobs.sample_block import SampleBlock
 from strandline.recovery.periods import HOUR
 from strandline.store.bulk_jobs import BulkJobState
-from support.bulk_worlds import Fault, Harm
+from support.bulk_worlds import Fault, FaultKind
 from support.export_worlds import ExportWorld
 from support.sample_blocks import samples_of
 from support.stored_samples import DAY, START, Sample
@@ -34,11 +34,11 @@ class LostBehindItsFile(Fault):
     """A worker that ends before its first call behind the writing of a file."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(Harm.CRASH_BEFORE, 0)
+        super().__init__(FaultKind.CRASH_BEFORE, 0)
         self._folder = folder
 
-    def next_call(self) -> Harm | None:
-        return self.harm if any(path.stat().st_size for path in self._folder.glob("*.parquet")) else None
+    def next_call(self) -> FaultKind | None:
+        return self.kind if any(path.stat().st_size for path in self._folder.glob("*.parquet")) else None
 
 
 class FullDisk:
@@ -146,8 +146,8 @@ def test_a_late_write_to_a_group_without_matching_series_exports_nothing(tmp_pat
     assert world.export() == [expected]
 
 
-@pytest.mark.parametrize("harm", Harm)
-def test_a_crash_at_any_call_leaves_the_former_day_or_the_whole_new_one(tmp_path: Path, harm: Harm) -> None:
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_crash_at_any_call_leaves_the_former_day_or_the_whole_new_one(tmp_path: Path, kind: FaultKind) -> None:
     calls = 0
     while True:
         calls += 1
@@ -162,7 +162,7 @@ def test_a_crash_at_any_call_leaves_the_former_day_or_the_whole_new_one(tmp_path
         expected = world.stored.expected(START, START + DAY, __name__="m")
         assert former != expected
         assert len(world.plan(options).parts) > 1
-        fault = Fault(harm, calls)
+        fault = Fault(kind, calls)
         world.work(fault)
         assert world.visible() in (former, expected)
         if not fault.is_over:
@@ -185,7 +185,7 @@ def test_two_workers_share_a_job_and_a_lost_ones_file_does_not_count(tmp_path: P
     plan = world.plan()
     one, other = world.worker(), world.worker()
     # The first part is written by a worker that is lost before it can mark it as done.
-    assert not world.work(Fault(Harm.CRASH_AFTER, 14))
+    assert not world.work(Fault(FaultKind.CRASH_AFTER, 14))
     steps = 0
     while any([one.step(), other.step()]):
         steps += 1

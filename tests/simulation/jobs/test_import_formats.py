@@ -14,7 +14,7 @@ from strandline.jobs.importing.planning import ImportOptions
 from strandline.jobs.importing.spec import Format
 from strandline.jobs.report import JobReport
 from strandline.store.bulk_jobs import BulkJobState
-from support.bulk_worlds import Fault, Harm
+from support.bulk_worlds import Fault, FaultKind
 from support.job_worlds import JobWorld
 from support.prometheus_blocks import Chunk, write_block
 
@@ -122,7 +122,7 @@ def test_every_sample_lands_once(world: JobWorld) -> None:
 
 
 def test_a_worker_that_crashes_between_chunks_is_followed_by_one_that_goes_on(world: JobWorld) -> None:
-    assert not world.work(Fault(Harm.CRASH_AFTER, 22))
+    assert not world.work(Fault(FaultKind.CRASH_AFTER, 22))
     assert 0 < len(world.samples()) < len(SAMPLES)
     assert world.work()
     check_done(world)

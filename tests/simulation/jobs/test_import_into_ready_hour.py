@@ -22,7 +22,7 @@ from strandline.recovery.periods import Period
 from strandline.recovery.readiness import Readiness, StoredDataset, Verdict, readiness
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.protocol import Store
-from support.bulk_worlds import LIFE, Fault, Harm
+from support.bulk_worlds import LIFE, Fault, FaultKind
 from support.job_worlds import JobWorld
 from support.shard_world import HOUR, MINUTE, START, World, produce_everywhere
 from support.stored_samples import rows_of_table
@@ -74,7 +74,7 @@ def imported(folder: Path, rows: list[tuple[str, int, float]]) -> list[bytes]:
     jobs.cluster = MemoryCluster(jobs.clock, partitions=1)
     text = "\n".join(["time,metric,value", *(f"{time},{metric},{value}" for metric, time, value in rows)])
     jobs.planned(text.encode(), OPTIONS)
-    assert not jobs.work(Fault(Harm.CRASH_AFTER, 25))
+    assert not jobs.work(Fault(FaultKind.CRASH_AFTER, 25))
     assert jobs.work()
     assert jobs.board.job("job").state is BulkJobState.DONE
     return [record.value for record in jobs.cluster.read()[0]]

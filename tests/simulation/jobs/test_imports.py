@@ -18,7 +18,7 @@ from strandline.kafka.errors import LogUnreachable
 from strandline.node.bulk.changing import resume_job
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.bulk_worlds import Fault, Harm
+from support.bulk_worlds import Fault, FaultKind
 from support.job_worlds import JobWorld
 
 pytestmark = pytest.mark.simulation
@@ -71,7 +71,7 @@ def test_a_worker_that_joins_after_a_crash_keeps_to_the_rate_of_the_job(tmp_path
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     world.board.change(world.board.job("job"), lambda one: changed_rate(one, 2.0))
-    fault = Fault(Harm.CRASH_AFTER, 40)
+    fault = Fault(FaultKind.CRASH_AFTER, 40)
     assert not world.work(fault)
     landed, began = len(world.samples()), world.clock.monotonic()
     assert world.work()
@@ -105,8 +105,8 @@ def test_a_failure_is_tried_again_soon_if_something_has_landed_since_the_one_bef
 
 
 @pytest.mark.parametrize("width", [1, 3])
-@pytest.mark.parametrize("harm", Harm)
-def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, harm: Harm, width: int) -> None:
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, kind: FaultKind, width: int) -> None:
     """Also of a worker that leases several parts at a time, as one on Spark does."""
     calls = 0
     while True:
@@ -115,7 +115,7 @@ def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, harm: Har
         folder.mkdir()
         world = JobWorld(folder, width=width)
         world.planned(text(), OPTIONS)
-        fault = Fault(harm, calls)
+        fault = Fault(kind, calls)
         world.work(fault)
         if not fault.is_over:
             break
@@ -129,7 +129,7 @@ def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
     world = JobWorld(tmp_path, failures_allowed=1_000)
     world.planned(text(), OPTIONS)
     lives = 0
-    while not world.work(Fault(Harm.CRASH_AFTER, 17)):
+    while not world.work(Fault(FaultKind.CRASH_AFTER, 17)):
         lives += 1
         assert lives < 1_000
     assert lives > 5
@@ -141,7 +141,7 @@ def test_a_part_with_which_every_worker_is_lost_fails_and_stops_no_other(tmp_pat
     plan = world.planned(text(), OPTIONS)
     for _ in range(4):
         # Behind the lease of the first part, and before it has landed.
-        assert not world.work(Fault(Harm.CRASH_BEFORE, 8))
+        assert not world.work(Fault(FaultKind.CRASH_BEFORE, 8))
     assert world.work()
     job = world.board.job("job")
     assert job.state is BulkJobState.FAILED
@@ -196,7 +196,7 @@ def test_a_worker_that_waits_for_its_rate_gives_up_its_part_when_the_job_is_paus
 def test_a_pause_holds_once_nothing_can_land_and_a_resume_goes_on(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    world.work(Fault(Harm.CRASH_BEFORE, 60))
+    world.work(Fault(FaultKind.CRASH_BEFORE, 60))
     landed = world.samples()
     assert 0 < len(landed) < ROWS
     job = world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
@@ -226,7 +226,7 @@ def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path
             world.dead.add("worker-0")
             world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
             # Settled by workers of which the first crashes at some call.
-            world.work(Fault(Harm.CRASH_AFTER, calls))
+            world.work(Fault(FaultKind.CRASH_AFTER, calls))
             world.work()
             assert world.board.job("job").state is BulkJobState.CANCELLED
             seen.append(sum(world.samples().values()))
@@ -238,7 +238,7 @@ def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path
 def test_a_job_is_cancelled_though_the_brokers_have_forgotten_what_has_landed(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    world.work(Fault(Harm.CRASH_BEFORE, 60))
+    world.work(Fault(FaultKind.CRASH_BEFORE, 60))
     landed = world.samples()
     world.clock.sleep(8 * 86_400)
     world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
@@ -251,7 +251,7 @@ def test_a_part_is_not_sent_again_once_the_brokers_may_have_forgotten_it(tmp_pat
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     # Behind the lease of a part, of which nothing has landed yet.
-    world.work(Fault(Harm.CRASH_BEFORE, 8))
+    world.work(Fault(FaultKind.CRASH_BEFORE, 8))
     world.clock.sleep(8 * 86_400)
     assert world.work()
     job = world.board.job("job")

@@ -21,7 +21,7 @@ from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 from strandline.store.jobs import JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.wire.decode import Limits, decode_batch
-from support.bulk_worlds import Crash, Fault, Harm
+from support.bulk_worlds import Crash, Fault, FaultKind
 from support.decoding import rows_of
 from support.job_worlds import JobWorld
 from support.seeded_jobs.model import Row
@@ -169,15 +169,15 @@ def test_a_part_is_fenced_once_for_each_lease_and_a_zombie_lands_nothing_after_i
     assert fences == [1, 0]
     assert not world.samples()
     resume_job(world.board, "job", world.clock)
-    world.work(Fault(Harm.CRASH_BEFORE, 40))
+    world.work(Fault(FaultKind.CRASH_BEFORE, 40))
     assert paused() == 1
     resume_job(world.board, "job", world.clock)
     assert world.work()
     check_done(world)
 
 
-@pytest.mark.parametrize("harm", Harm)
-def test_a_resume_that_ends_at_any_call_can_be_repeated(tmp_path: Path, harm: Harm) -> None:
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_resume_that_ends_at_any_call_can_be_repeated(tmp_path: Path, kind: FaultKind) -> None:
     """Of a job with parts that have failed: they are tried again, and the job does not fall back."""
     calls = 0
     while True:
@@ -190,7 +190,7 @@ def test_a_resume_that_ends_at_any_call_can_be_repeated(tmp_path: Path, harm: Ha
         assert world.work()
         assert state(world) is BulkJobState.FAILED
         world.cluster.refuses = False
-        fault = Fault(harm, calls)
+        fault = Fault(kind, calls)
         with suppress(Crash, StoreUnavailable):
             resume_job(world.operator(fault), "job", world.clock)
         if fault.is_over:
@@ -208,7 +208,7 @@ def test_a_resume_that_ends_at_any_call_can_be_repeated(tmp_path: Path, harm: Ha
 def test_resuming_twice_does_every_part_once(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    world.work(Fault(Harm.CRASH_BEFORE, 50))
+    world.work(Fault(FaultKind.CRASH_BEFORE, 50))
     world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
     assert world.work()
     assert state(world) is BulkJobState.PAUSED

@@ -13,7 +13,7 @@ from strandline.store.bulk_jobs import BulkJobState
 from strandline.store.jobs import JobState
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.record_headers import PART_HEADER
-from support.bulk_worlds import Crash, Fault, Harm
+from support.bulk_worlds import Crash, Fault, FaultKind
 from support.job_worlds import JobWorld
 
 pytestmark = pytest.mark.simulation
@@ -56,7 +56,7 @@ def test_a_crash_at_any_call_keeps_the_order(tmp_path: Path, width: int) -> None
         folder.mkdir()
         world = JobWorld(folder, width=width)
         assert len(world.planned(TEXT, OPTIONS).parts) >= 4
-        fault = Fault(Harm.CRASH_AFTER, calls)
+        fault = Fault(FaultKind.CRASH_AFTER, calls)
         world.work(fault)
         if not fault.is_over:
             break

@@ -10,7 +10,7 @@ from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.transitions import request_stop, resume
 from strandline.store.bulk_jobs import BulkJobState, BulkPart, Wanted
 from strandline.store.jobs import JobState
-from support.bulk_worlds import Fault, Harm
+from support.bulk_worlds import Fault, FaultKind
 from support.job_worlds import JobWorld
 from support.part_executors import MemoryOpener, job_world, worker_with_executors
 
@@ -42,7 +42,7 @@ def test_a_task_that_is_killed_loses_and_doubles_nothing(tmp_path: Path, calls: 
     """Its part is begun again under another lease, behind what has landed; that counts as a failure of the part."""
     world = job_world(tmp_path)
     world.planned(text(), OPTIONS)
-    fault = Fault(Harm.CRASH_AFTER, calls)
+    fault = Fault(FaultKind.CRASH_AFTER, calls)
     with worker_with_executors(world, MemoryOpener(world, fault)) as worker:
         worker.run_until_done()
     assert fault.is_over

@@ -12,7 +12,7 @@ from strandline.jobs.sending.part_send import EARLIER
 from strandline.jobs.transitions import request_stop, resume
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.bulk_worlds import NOW, Fault, Harm
+from support.bulk_worlds import NOW, Fault, FaultKind
 from support.send_worlds import SendWorld, series
 
 pytestmark = pytest.mark.simulation
@@ -56,14 +56,14 @@ def test_each_series_becomes_a_message_with_key_value_and_headers(tmp_path: Path
     assert "strandline-times" not in headers
 
 
-@pytest.mark.parametrize("harm", Harm)
-def test_a_crash_at_any_call_loses_and_doubles_no_message(tmp_path: Path, harm: Harm) -> None:
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_crash_at_any_call_loses_and_doubles_no_message(tmp_path: Path, kind: FaultKind) -> None:
     calls = 0
     while True:
         calls += 1
         world = SendWorld(tmp_path / str(calls), *ALL)
         world.planned()
-        fault = Fault(harm, calls)
+        fault = Fault(kind, calls)
         world.work(fault)
         if not fault.is_over:
             break
@@ -73,15 +73,15 @@ def test_a_crash_at_any_call_loses_and_doubles_no_message(tmp_path: Path, harm: 
     assert calls > 60
 
 
-@pytest.mark.parametrize("harm", Harm)
-def test_a_crash_at_any_call_loses_no_event_of_a_job_that_is_cancelled(tmp_path: Path, harm: Harm) -> None:
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_crash_at_any_call_loses_no_event_of_a_job_that_is_cancelled(tmp_path: Path, kind: FaultKind) -> None:
     calls = 0
     while True:
         calls += 1
         world, posted = begun(tmp_path / str(calls)), list[tuple[str, bytes]]()
         world.webhook = lambda key, body, posted=posted: posted.append((key, body))
         world.board.change(world.job(), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
-        fault = Fault(harm, calls)
+        fault = Fault(kind, calls)
         world.work(fault)
         if not fault.is_over:
             break
@@ -109,7 +109,7 @@ def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
     world = SendWorld(tmp_path, *ALL[:-1], unrenderable, failures_allowed=1_000)
     world.planned()
     lives = 0
-    while not world.work(Fault(Harm.CRASH_AFTER, 17)):
+    while not world.work(Fault(FaultKind.CRASH_AFTER, 17)):
         lives += 1
         assert lives < 1_000
     assert lives > 5
@@ -123,7 +123,7 @@ def begun(tmp_path: Path, **spec: object) -> SendWorld:
     calls = 20
     while not world.records():
         calls += 1
-        world.work(Fault(Harm.CRASH_BEFORE, calls))
+        world.work(Fault(FaultKind.CRASH_BEFORE, calls))
     assert 0 < len(world.records()) < SERIES
     return world
 
@@ -147,7 +147,7 @@ def test_the_number_of_bad_records_survives_an_interruption(tmp_path: Path) -> N
     """Only of those that were counted before it, the reason is not known."""
     world = SendWorld(tmp_path, *(replace(one, labels={"__name__": "up", "n": one.labels["host"]}) for one in ALL))
     world.planned(parts=1)
-    assert not world.work(Fault(Harm.CRASH_AFTER, 32))
+    assert not world.work(Fault(FaultKind.CRASH_AFTER, 32))
     assert world.work()
     report = JobReport.from_json(world.job().report)
     assert (report.counts.bad, sum(report.bad.values())) == (SERIES, SERIES)
@@ -235,7 +235,7 @@ def test_the_control_sample_is_the_same_though_parts_were_interrupted(tmp_path: 
     assert undisturbed.work()
     world = SendWorld(tmp_path / "other", *ALL, failures_allowed=100)
     world.planned(parts=1, control=world.control(0.3))
-    while not world.work(Fault(Harm.CRASH_AFTER, calls)):
+    while not world.work(Fault(FaultKind.CRASH_AFTER, calls)):
         pass
     assert control_list(world) == control_list(undisturbed)
     assert sent(world) == sent(undisturbed)

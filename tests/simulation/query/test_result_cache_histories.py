@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.promql.values import STALE
-from support.cached_results import compared, ending
+from support.cached_results import cache_comparison, ending
 from support.query_worlds import LuceneWorld
 from support.shard_world import HOUR, MINUTE
 
@@ -112,7 +112,7 @@ class History:
 def test_cached_results_equal_new_ones(tmp_path: Path, seed: int, shards: int) -> None:
     draw = random.Random(seed)  # noqa: S311 - reproducible
     seal_rows = draw.choice([3, 40, 1000])
-    with compared(tmp_path, shards, seal_rows=seal_rows, groups=draw.choice([1, 4])) as both:
+    with cache_comparison(tmp_path, shards, seal_rows=seal_rows, groups=draw.choice([1, 4])) as both:
         worlds = both.node.worlds
         histories = [History(world, draw) for world in worlds]
         panels = draw.sample(QUERIES, 8)

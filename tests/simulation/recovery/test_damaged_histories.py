@@ -9,7 +9,7 @@ from hypothesis.stateful import rule
 from simulation.recovery.test_verified_histories import ShortLivedHistory
 
 from strandline.recovery.offset_policy import Accepted
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
@@ -37,7 +37,7 @@ class DamagedHistory(ShortLivedHistory):
             self.world.log.delete_before(self.world.log.ends().last_stable)
         self.both_read()
         self.world.settle()
-        sound_world(self.world)
+        assert_world_sound(self.world)
 
 
 TestDamagedHistory = DamagedHistory.TestCase

@@ -17,7 +17,7 @@ from strandline.recovery.readiness import (
     readiness,
 )
 from strandline.recovery.rewinding import ToBucket
-from support.rewound_worlds import cutting_of, rewound, stopped
+from support.rewound_worlds import cutting_of, rewind_world, stop_shard
 from support.shard_world import (
     GRACE,
     HOUR,
@@ -26,9 +26,9 @@ from support.shard_world import (
     START,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -78,7 +78,7 @@ def test_an_hour_is_ready_only_once_its_last_group_is_stored(world: World) -> No
     found = asked(FIRST, world)
     assert found.verdict is Verdict.NOT_READY
     assert [(one.shard, one.missing_groups, one.reached_bucket) for one in found.behind] == [(0, (stuck,), FIRST - 1)]
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     world.settle()
     assert ready(world) == [FIRST, FIRST + 1]
@@ -192,8 +192,8 @@ def test_a_rewind_takes_hours_back_and_a_start_brings_them_again_with_their_revi
         world.pass_hours(1)
     before = [asked(FIRST + hour, world) for hour in range(4)]
     assert [one.revision for one in before] == [3, 0, 0, 0]
-    stopped(world)
-    rewound(world, ToBucket(FIRST + 2))
+    stop_shard(world)
+    rewind_world(world, ToBucket(FIRST + 2))
     assert ready(world) == [FIRST, FIRST + 1]
     meanwhile = asked(FIRST, world)
     assert (meanwhile.revision, meanwhile.late_samples, meanwhile.rewound_samples) == (3, 3, 2)

@@ -27,9 +27,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -190,7 +190,7 @@ def test_groups_below_the_checkpoint_that_are_still_replayed_keep_a_shard_from_b
         world.settle()
     assert world.status.lag == 0
     assert not world.is_active(), "its rows are not committed"
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     recover(world)
 
@@ -240,7 +240,7 @@ def test_a_crash_at_any_call_to_the_store_in_a_recovery_changes_nothing(tmp_path
         recover(world)
     except Gone:
         world.crash()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.start()
     recover(world)
     world.check_all_found()
@@ -262,7 +262,7 @@ def test_results_that_can_not_be_read_for_a_while_are_read_later(world: World) -
     world.settle()
     assert world.status.phase is Phase.REPLAYING
     assert len(world.running.index.columns) == 0, "nothing of a bucket counts before all of it does"
-    world.store.before = quietly
+    world.store.before = no_fault
     recover(world)
     world.check_all_found()
 

@@ -21,9 +21,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -53,7 +53,7 @@ def test_an_index_bucket_that_can_not_be_written_holds_back_no_other_group(world
     designated = designated_group(world.options.shard, world.options.groups)
     stored = {row.group for row in world.manifest().groups}
     assert stored == set(range(world.options.groups)) - {designated}
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     recover(world)
     world.check_all_found()
@@ -79,7 +79,7 @@ def test_a_job_stays_until_every_row_of_its_bucket_is_committed(world: World) ->
         world.settle()
     assert world.running.flusher.closed_buckets(), "they are merged, and not committed"
     assert world.sqlite.jobs(world.options.shard) == jobs
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     recover(world)
     world.pass_time(1_000)
@@ -103,7 +103,7 @@ def test_a_merge_that_is_tried_again_sends_no_dead_letter_twice(world: World) ->
     for _ in range(3):
         world.pass_time(1_000)
         world.settle()
-    world.store.before = quietly
+    world.store.before = no_fault
     recover(world)
     assert [letter.offset for letter in world.dead_letters.letters] == [offset]
     assert world.status.counters.dead_letters == 1

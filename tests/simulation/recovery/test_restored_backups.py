@@ -18,7 +18,7 @@ from strandline.recovery.verification.findings import FindingKind
 from support.backups import DATA, NAMES, Tables, copied, count_calls, restored, restored_file
 from support.rewound_worlds import worlds
 from support.shard_world import HOUR, POLICY, World, produce_everywhere
-from support.verifying import found_in, sound_world
+from support.verifying import assert_world_sound, findings_of
 
 pytestmark = pytest.mark.simulation
 
@@ -107,14 +107,14 @@ def test_a_backup_whose_manifest_is_no_younger_than_its_data_is_sound_and_kafka_
         again = restored(world, world.options.folder / "restored", backup.tables())
         again.replay_by(mode)
         with closing(again):
-            sound_world(again)
+            assert_world_sound(again)
             again.start()
             finish(again)
             again.check_all_found()
             produce_everywhere(again, "afterwards")
             again.pass_hours(2)
             again.check_all_found()
-            sound_world(again)
+            assert_world_sound(again)
 
 
 def lived(world: World, hours: int) -> None:
@@ -132,7 +132,7 @@ def test_a_backup_whose_data_is_older_than_its_manifest_lacks_what_that_names(wo
     names = copied(world, NAMES)
     world.crash()
     with closing(restored(world, world.options.folder / "restored", {**names, **data})) as again:
-        found = {one.kind for one in found_in(again)}
+        found = {one.kind for one in findings_of(again)}
         assert {FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_MISSING} <= found
 
 
@@ -153,7 +153,7 @@ def test_a_store_restored_beside_a_new_topic_keeps_what_it_holds_once_that_is_ac
         found = again.found()
         assert {name: found[name] for name in before} == before
         assert {name for _, name in set(found) - set(before)} == {"new"}
-        sound_world(again)
+        assert_world_sound(again)
 
 
 def test_what_kafka_has_deleted_since_the_backup_is_named_and_may_be_accepted(world: World) -> None:
@@ -169,7 +169,7 @@ def test_what_kafka_has_deleted_since_the_backup_is_named_and_may_be_accepted(wo
         finish(again)
         times = again.found()["metric_0", "always"]
         assert len(times) == 4, "all but the one that is gone"
-        sound_world(again)
+        assert_world_sound(again)
 
 
 def vacuum_into(connection: sqlite3.Connection, backup: Path) -> None:
@@ -199,8 +199,8 @@ def test_a_copy_of_the_sqlite_file_that_was_made_while_a_shard_wrote_is_restored
     lived(world, 2)
     world.crash()
     with closing(restored_file(world, world.options.folder / "restored", backup)) as again:
-        sound_world(again)
+        assert_world_sound(again)
         again.start()
         finish(again)
         again.check_all_found()
-        sound_world(again)
+        assert_world_sound(again)

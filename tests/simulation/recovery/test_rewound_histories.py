@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from strandline.recovery.rewinding import ToBucket
-from support.rewound_worlds import checked, rewound, worlds
-from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, quietly
+from support.rewound_worlds import check_stored_exactly_once, rewind_world, worlds
+from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, no_fault
 
 pytestmark = pytest.mark.simulation
 
@@ -55,7 +55,7 @@ class RewoundHistory(RuleBasedStateMachine):
         if self.world.shard is None:
             self.world.start()
         self.calm.settle()
-        checked(self.world)
+        check_stored_exactly_once(self.world)
         assert self.world.keys() == self.calm.keys()
         assert not any(row.superseded for row in self.world.manifest().groups)
 
@@ -97,8 +97,8 @@ class RewoundHistory(RuleBasedStateMachine):
         self.world.store.before = cut_off
         with suppress(Crash):
             target = ToBucket(max(cuts[-1].bucket, cuts[0].bucket + 1 - back))
-            rewound(self.world, target, take=True, most_rows=most_rows)
-        self.world.store.before = quietly
+            rewind_world(self.world, target, take=True, most_rows=most_rows)
+        self.world.store.before = no_fault
         self.world.start()
         self.world.running.step()
         for _ in range(pieces):

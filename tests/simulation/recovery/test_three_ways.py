@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from strandline.node.shard.options import ReplayMode
 from strandline.recovery.replay.memory_runner import TaskSizes
 from strandline.store.protocol import StoreUnavailable
-from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, quietly
+from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, no_fault
 
 pytestmark = pytest.mark.simulation
 
@@ -71,7 +71,7 @@ class ThreeWays(RuleBasedStateMachine):
 
     def finish(self, world: World) -> None:
         """Let a world finish without further faults."""
-        world.store.before = world.store.after = quietly
+        world.store.before = world.store.after = no_fault
         if world.shard is None:
             world.start()
         # One worker throughout: only one that has watched a lease for a whole term takes it back from a worker that may
@@ -159,7 +159,7 @@ class ThreeWays(RuleBasedStateMachine):
                     if world.shard is None:
                         world.start()
                     world.settle()
-            world.store.before = world.store.after = quietly
+            world.store.before = world.store.after = no_fault
             if crashes == "shard":
                 world.crash()
 
@@ -178,7 +178,7 @@ class ThreeWays(RuleBasedStateMachine):
             else:
                 world.store.before = hook
             world.store_due(most=20)
-            world.store.before = world.store.after = quietly
+            world.store.before = world.store.after = no_fault
 
     @rule()
     def a_crash(self) -> None:

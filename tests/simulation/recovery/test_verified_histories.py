@@ -15,9 +15,9 @@ from simulation.shard.test_histories import ShardHistory
 
 from strandline.recovery.offset_policy import Accepted
 from strandline.recovery.rewinding import RewindRefused, ToBucket
-from support.rewound_worlds import rewound
+from support.rewound_worlds import rewind_world
 from support.shard_world import HOUR, POLICY, World
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
@@ -27,7 +27,7 @@ class VerifiedHistory(ShardHistory):
 
     @rule()
     def somebody_verifies(self) -> None:
-        sound_world(self.world)
+        assert_world_sound(self.world)
 
     def teardown(self) -> None:
         try:
@@ -35,7 +35,7 @@ class VerifiedHistory(ShardHistory):
                 self.recover()
                 self.world.settle()
                 for world in self.worlds:
-                    sound_world(world)
+                    assert_world_sound(world)
         finally:
             super().teardown()
 
@@ -66,18 +66,18 @@ class ShortLivedHistory(ShardHistory):
 
     @rule()
     def somebody_verifies(self) -> None:
-        sound_world(self.world)
+        assert_world_sound(self.world)
 
     @rule(buckets=st.integers(0, 6))
     def what_was_stored_is_rewound(self, buckets: int) -> None:
         self.world.crash()
         newest = self.world.manifest().cuts[0].bucket
         try:
-            rewound(self.world, ToBucket(newest - buckets), take=True)
+            rewind_world(self.world, ToBucket(newest - buckets), take=True)
         except RewindRefused:
             pass
         else:
-            sound_world(self.world)
+            assert_world_sound(self.world)
         self.both_read()
 
     @rule(records=st.integers(1, 3))
@@ -107,7 +107,7 @@ class ShortLivedHistory(ShardHistory):
             if self.worlds:
                 self.recover()
                 self.world.settle()
-                sound_world(self.world)
+                assert_world_sound(self.world)
         finally:
             for world in self.worlds:
                 world.close()

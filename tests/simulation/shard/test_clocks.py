@@ -18,11 +18,11 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
@@ -82,7 +82,7 @@ def test_a_failed_group_is_tried_again_soon_after_the_clock_went_back(jumping: W
     world.store.before = fails
     while world.running.flusher.step() == 0:
         pass
-    world.store.before = quietly
+    world.store.before = no_fault
     world.clock.offset = -HOUR
     for _ in range(10):
         world.pass_time(MINUTE)
@@ -123,7 +123,7 @@ def test_cuts_expire_in_the_order_of_their_buckets_whatever_the_clock_does(jumpi
     world.pass_time(HOUR)
     world.produce(("m", "x", world.clock.now_ms() + 3 * HOUR, 1.0), late=-3 * HOUR)
     world.read_all()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(2 * HOUR)
     world.clock.offset = 0
     for _ in range(50):
@@ -194,7 +194,7 @@ def test_a_clock_set_back_between_a_group_s_data_and_its_row_leaves_nothing_for_
     assert rows
     policy = world.options.policy
     assert {row.data_expires - row.written_at for row in rows} >= {policy.time_to_live}
-    sound_world(world)
+    assert_world_sound(world)
 
 
 def test_what_is_stored_by_a_clock_that_is_hours_behind_lives_as_long_as_it_should(jumping: World) -> None:

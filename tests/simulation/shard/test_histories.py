@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from strandline.store.protocol import StoreUnavailable
-from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, quietly
+from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, no_fault
 
 pytestmark = pytest.mark.simulation
 
@@ -142,7 +142,7 @@ class ShardHistory(RuleBasedStateMachine):
         else:
             self.world.store.before = hook
         self.world.store_due(most=40)
-        self.world.store.before = self.world.store.after = quietly
+        self.world.store.before = self.world.store.after = no_fault
 
     @rule()
     def a_crash(self) -> None:

@@ -11,7 +11,7 @@ from strandline.node.shard.running import RunningShard
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted, LogMismatch
-from support.shard_world import GRACE, HOUR, StoreCall, World, group_fails, other_group, produce_everywhere, quietly
+from support.shard_world import GRACE, HOUR, StoreCall, World, group_fails, no_fault, other_group, produce_everywhere
 
 pytestmark = pytest.mark.simulation
 
@@ -79,7 +79,7 @@ def test_what_was_read_is_stored_though_the_log_has_lost_it(
     def lose(call: StoreCall) -> None:
         """Both are read and the first one's bucket is closed when the log goes, and before any of it is stored."""
         if call.name == "write_segments":
-            world.store.before = quietly
+            world.store.before = no_fault
             with one_at_a_time:
                 produce_everywhere(world, "3")
                 if what == "made again":
@@ -91,7 +91,7 @@ def test_what_was_read_is_stored_though_the_log_has_lost_it(
     parts = world.parts()
     with pytest.raises((OffsetGone, TopicUnfit)):
         RunningShard(parts, accepted=Accepted()).run()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.log.close()
     world.start(accepted=Accepted(loss_to=3, another_topic=True))
     world.settle()
@@ -152,7 +152,7 @@ def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(
 
     def lose(call: StoreCall) -> None:
         if call.name == "write_segments":
-            world.store.before = quietly
+            world.store.before = no_fault
             with one_at_a_time:
                 produce_everywhere(world, "3")
                 produce_everywhere(world, "4")
@@ -162,7 +162,7 @@ def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(
     parts = world.parts()
     with pytest.raises(OffsetGone):
         RunningShard(parts, accepted=Accepted()).run()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.log.close()
     world.start(accepted=Accepted(loss_to=3))
     world.settle()

@@ -11,7 +11,7 @@ from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ManifestWrite
-from support.shard_world import MINUTE, StoreCall, World, produce_everywhere, quietly
+from support.shard_world import MINUTE, StoreCall, World, no_fault, produce_everywhere
 
 pytestmark = pytest.mark.simulation
 
@@ -35,7 +35,7 @@ def test_an_index_bucket_that_expires_while_the_index_is_loaded_does_not_end_the
 
     world.store.before = a_load_takes_time
     world.start()
-    world.store.before = quietly
+    world.store.before = no_fault
     assert world.keys().get(("m", "always"))
 
 
@@ -133,7 +133,7 @@ def test_a_load_goes_on_though_the_owner_could_not_say_that_it_lives(world: Worl
 
     world.store.before = slow_and_moody
     world.start()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.settle()
     assert world.is_active()
 

@@ -14,9 +14,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -69,7 +69,7 @@ def test_what_could_not_be_committed_is_believed_by_nobody(
     view, manifest = world.running.view.rows(), world.manifest()
     assert (view.cuts, view.groups) == (manifest.cuts, manifest.groups)
     assert (world.running.view.lowest_checkpoint, world.log.mirrored) == (checkpoint, mirrored)
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_hours(1)
     assert world.running.view.lowest_checkpoint > checkpoint
 

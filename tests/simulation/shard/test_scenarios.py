@@ -21,11 +21,11 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
@@ -232,7 +232,7 @@ def test_25_an_index_bucket_is_never_stored_before_the_one_before_it(world: Worl
         produce_everywhere(world, name)
         world.pass_hours(1)
     assert all(row.group != designated for row in world.manifest().groups)
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     committed: list[int] = []
 
@@ -300,7 +300,7 @@ def test_nothing_of_a_bucket_is_stored_before_its_cut_is_committed(world: World)
     world.pass_time(HOUR)
     world.store_due()
     assert world.status.counters.store_retries > 0
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     world.settle()
     world.check_all_found()
@@ -353,6 +353,6 @@ def test_44_a_backfill_of_ten_years_in_one_bucket_stays_within_the_store_s_limit
             hour = (START - day * 24 * HOUR) // HOUR
             assert any(one.hour <= hour < one.hour + one.hours for row in rows for one in row.late)
         world.check_all_found()
-        sound_world(world)
+        assert_world_sound(world)
         told.append({(row.bucket, row.group): row.late for row in rows})
     assert told[0] == told[1]

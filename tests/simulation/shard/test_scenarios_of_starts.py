@@ -24,9 +24,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -229,7 +229,7 @@ def test_33_not_active_while_a_row_of_the_replay_is_not_committed(world: World) 
     world.settle()
     assert world.status.phase is Phase.CATCHING_UP
     assert world.status.lag == 0
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     world.settle()
     assert world.is_active()
@@ -300,7 +300,7 @@ def test_a_crash_at_every_call_to_the_store_loses_and_doubles_nothing(make_world
                 crashed = True
                 world.crash()
                 world.start()
-        world.store.before = world.store.after = quietly
+        world.store.before = world.store.after = no_fault
         world.settle()
         world.check_all_found()
         assert all(len(world.rows(cut.bucket)) == 4 for cut in world.manifest().cuts[:-1])

@@ -21,9 +21,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -135,7 +135,7 @@ def test_a_lag_of_long_ago_makes_nobody_active(world: World) -> None:
         produce_everywhere(world, str(hour))
         world.pass_time(HOUR)
         world.running.step()
-    world.store.before = quietly
+    world.store.before = no_fault
     while world.running.flusher.step() == 0:
         pass
     world.running.step()

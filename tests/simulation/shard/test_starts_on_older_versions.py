@@ -15,7 +15,7 @@ from strandline.store.sqlite.schema import APPLICATION_ID, VERSION, written_vers
 from support import older_history as history
 from support.older_stores import VERSIONS, write_sqlite_file
 from support.shard_world import World
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
@@ -48,7 +48,7 @@ def test_everything_is_read(world: World, version: int) -> None:
 
 def test_a_shard_goes_on_where_the_older_one_ended(world: World) -> None:
     history.check_goes_on(world)
-    sound_world(world)
+    assert_world_sound(world)
 
 
 def columns(path: Path) -> dict[str, list[tuple[object, ...]]]:

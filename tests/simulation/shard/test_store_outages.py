@@ -24,9 +24,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -46,7 +46,7 @@ def test_a_shard_outlives_hours_without_its_store(world: World) -> None:
         produce_everywhere(world, str(hour))
         world.pass_hours(1)
     assert len(world.running.flusher.closed_buckets()) == 4
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     world.settle()
     assert not world.running.flusher.closed_buckets()
@@ -109,7 +109,7 @@ def test_49_a_store_that_was_away_for_ten_minutes_has_everything_seconds_after_i
         assert world.readiness() == 503
         assert len(world.running.flusher.closed_buckets()) == 1
         assert world.is_active(), "it reads and answers from memory all the same"
-        world.store.before = quietly
+        world.store.before = no_fault
         world.pass_seconds(15)
         assert not world.running.flusher.closed_buckets()
         assert world.readiness() == 200
@@ -131,7 +131,7 @@ def test_reading_waits_for_the_store_rather_than_fill_the_disk(make_world: Calla
     world.running.step()
     assert world.status.lag == len(world.produced) - read, "and says how far behind that is"
     assert world.running.memory.spill.used < 40_000
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     while world.running.position < len(world.produced):
         world.running.step()

@@ -15,7 +15,7 @@ from strandline.recovery.offset_policy import Accepted, HistoryExpired, LogMisma
 from strandline.recovery.verification.findings import FindingKind, NoteKind
 from strandline.store.rows import GroupRow, IndexBucketOf, Lifetime
 from support.shard_world import HOUR, METRICS, World, produce_everywhere
-from support.verifying import found_in, remarks, sound_world
+from support.verifying import assert_world_sound, findings_of, note_kinds
 
 pytestmark = pytest.mark.simulation
 
@@ -154,7 +154,7 @@ def test_43_series_whose_keys_are_lost_are_counted_by_the_hashes_in_segments_bef
     damage(world, first + 1, change)
     with pytest.raises(IndexBucketLost, match=f"In its segments {IN_HOUR_1} have no key in the readable part"):
         world.start()
-    (finding,) = found_in(world)
+    (finding,) = findings_of(world)
     assert (finding.kind, finding.bucket) == (FindingKind.INDEX_DAMAGED, first + 1)
     assert f"In its segments {IN_HOUR_1} have no key" in finding.what
 
@@ -164,7 +164,7 @@ def test_43_keys_that_are_left_of_a_damaged_bucket_are_not_counted_as_lost(world
     damage(world, first + 1, "missing")
     with pytest.raises(IndexBucketLost, match="All series in its segments have a key"):
         world.start()
-    (finding,) = found_in(world)
+    (finding,) = findings_of(world)
     assert "All series in its segments have a key" in finding.what
 
 
@@ -174,7 +174,7 @@ def test_43_an_accepted_loss_of_an_index_bucket_is_a_note_and_no_fault(world: Wo
     damage(world, first + 1, change)
     world.start(accepted=Accepted(index_loss=True))
     world.settle()
-    notes = sound_world(world).notes
+    notes = assert_world_sound(world).notes
     (told,) = [one.what for one in notes if one.kind is NoteKind.INDEX_LOSS_ACCEPTED and "an operator" in one.what]
     everywhere = [one.what for one in notes if one.kind is NoteKind.SERIES_WITHOUT_KEY]
     if change in ("missing", "a bit turned"):
@@ -200,7 +200,7 @@ def test_43_samples_from_before_a_start_that_was_lost_are_no_fault(world: World)
     damage(world, first + 1, "records missing")
     world.start(accepted=Accepted(index_loss=True))
     world.settle()
-    sound_world(world)
+    assert_world_sound(world)
 
 
 def test_43_series_that_were_lost_no_longer_count_once_a_sample_has_named_them_again(world: World) -> None:
@@ -209,8 +209,8 @@ def test_43_series_that_were_lost_no_longer_count_once_a_sample_has_named_them_a
     world.start(accepted=Accepted(index_loss=True))
     produce_everywhere(world, "since hour 1", 5.0)
     world.pass_hours(1)
-    found = sound_world(world)
-    assert NoteKind.SERIES_WITHOUT_KEY not in remarks(found)
+    found = assert_world_sound(world)
+    assert NoteKind.SERIES_WITHOUT_KEY not in note_kinds(found)
     assert all(len(samples) == 4 for (_, name), samples in world.found().items() if name != "always")
 
 

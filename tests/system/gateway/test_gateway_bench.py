@@ -10,7 +10,7 @@ from strandline.node.bench.gateway_bench import GatewayBench, GatewayLoad
 from strandline.node.output import Table
 from strandline.node.stack import Stack
 from strandline.node.steps import LineSteps
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_topics import GatewayTopic
 from support.gateways import decoded
 
 pytestmark = pytest.mark.system
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.system
 def test_all_that_is_sent_is_written_and_what_that_took_is_told_by_stage(
     series: int, stack: Stack, tmp_path: Path
 ) -> None:
-    topic = TopicOfAGateway(stack.kafka_bootstrap, make=False)
+    topic = GatewayTopic(stack.kafka_bootstrap, make=False)
     load = GatewayLoad(requests=20, series=series, connections=2, partitions=3)
     bench = GatewayBench(load, tmp_path, LineSteps("", io.StringIO(), SystemClock()))
     report = bench.run_on(stack, topic=topic.name)

@@ -9,8 +9,8 @@ import pytest
 
 from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.stack import StackOptions
-from support.gateway_requests import Writing, in_flight, is_ready, write
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_requests import WriteInProgress, is_ready, wait_until_in_flight, write
+from support.gateway_topics import GatewayTopic
 from support.gateways import body_of, decoded, up
 from support.own_kafka import OwnKafka, with_lasting_session
 from support.prometheus import prometheus
@@ -30,8 +30,8 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnKafka]:
 
 
 @pytest.fixture
-def topic(kafka: OwnKafka) -> TopicOfAGateway:
-    return TopicOfAGateway(kafka.bootstrap)
+def topic(kafka: OwnKafka) -> GatewayTopic:
+    return GatewayTopic(kafka.bootstrap)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def start_gateway(start_gateway: StartGateway, kafka: OwnKafka) -> StartGateway:
     return lambda *arguments, **options: start_gateway(*arguments, bootstrap=kafka.bootstrap, **options)
 
 
-def test_kafka_may_stop_and_come_back(kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+def test_kafka_may_stop_and_come_back(kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name, gateway={"timeout": "3s"})
     url = gateway.listening()
     assert write(url, body_of(up(1, time=1))).status == 204
@@ -59,7 +59,7 @@ def test_kafka_may_stop_and_come_back(kafka: OwnKafka, topic: TopicOfAGateway, s
 
 
 def test_brokers_that_hang_are_noticed_and_waited_for(
-    kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway
+    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name, gateway={"timeout": "3s"})
     url = gateway.listening()
@@ -75,27 +75,27 @@ def test_brokers_that_hang_are_noticed_and_waited_for(
 
 
 def test_told_to_stop_it_finishes_what_has_begun(
-    kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway
+    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name)
     url = gateway.listening()
     assert write(url, body_of(up(1))).status == 204
     with kafka.hanging():
-        begun = Writing(url, body_of(up(2)))
-        in_flight(gateway)
+        begun = WriteInProgress(url, body_of(up(2)))
+        wait_until_in_flight(gateway)
         gateway.send(signal.SIGTERM)
         eventually(lambda: '"stopping"' in gateway.log_text())
-    assert begun.answered().status == 204
+    assert begun.wait_for_reply().status == 204
     assert gateway.wait() == 0
     assert len(decoded(topic.read())) == 2
 
 
-def test_a_second_signal_ends_it_at_once(kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+def test_a_second_signal_ends_it_at_once(kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name)
     url = gateway.listening()
     with kafka.hanging():
-        Writing(url, body_of(up(1)))
-        in_flight(gateway)
+        WriteInProgress(url, body_of(up(1)))
+        wait_until_in_flight(gateway)
         gateway.send(signal.SIGTERM)
         eventually(lambda: '"stopping"' in gateway.log_text())
         gateway.send(signal.SIGINT)
@@ -103,7 +103,7 @@ def test_a_second_signal_ends_it_at_once(kafka: OwnKafka, topic: TopicOfAGateway
 
 
 def test_what_kafka_did_not_take_in_time_is_sent_again_and_nothing_is_missing(
-    kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
+    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     gateway = start_gateway(topic.name, gateway={"timeout": "1s"})
     with prometheus(tmp_path / "prometheus", writing_to(gateway.listening())) as writer:

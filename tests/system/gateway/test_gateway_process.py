@@ -11,10 +11,10 @@ from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.shard.kafka_admin import KafkaAdmin
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.stack import Stack
-from support.gateway_requests import ask, write
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_requests import request, write
+from support.gateway_topics import GatewayTopic
 from support.gateways import body_of, decoded, up
-from support.real_kafka import TIMEOUT, eventually, fresh_topic, nobody
+from support.real_kafka import TIMEOUT, eventually, fresh_topic, unused_address
 from support.splitting import partition_of
 
 pytestmark = pytest.mark.system
@@ -23,12 +23,12 @@ StartGateway = Callable[..., GatewayProcess]
 
 
 @pytest.fixture
-def topic(stack: Stack) -> TopicOfAGateway:
-    return TopicOfAGateway(stack.kafka_bootstrap)
+def topic(stack: Stack) -> GatewayTopic:
+    return GatewayTopic(stack.kafka_bootstrap)
 
 
 def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
-    topic: TopicOfAGateway, start_gateway: StartGateway
+    topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name)
     url = gateway.listening()
@@ -37,7 +37,7 @@ def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
     rows = decoded(topic.read())
     assert len(rows) == 100
     assert all(partition == partition_of(labels, 3) for partition, labels, _ in rows)
-    metrics = ask(f"{url}/metrics").text
+    metrics = request(f"{url}/metrics").text
     assert "strandline_gateway_samples_total 100.0\n" in metrics
     assert gateway.terminate() == 0
     assert gateway.status()["figures"]["in_flight_bytes"] == 0
@@ -51,7 +51,7 @@ def test_a_gateway_started_before_its_topic_waits_for_it_with_a_remedy(
     url = gateway.listening()
     assert f"there is no topic {name}" in gateway.log_text()
     assert "kafka-topics.sh --create" in gateway.log_text()
-    ready, written = ask(f"{url}/-/ready"), write(url, body_of(up(1)))
+    ready, written = request(f"{url}/-/ready"), write(url, body_of(up(1)))
     assert (ready.status, written.status) == (503, 503)
     assert f"there is no topic {name}" in ready.text
     kafka = {"bootstrap.servers": stack.kafka_bootstrap}
@@ -71,7 +71,7 @@ def test_a_topic_is_made_if_that_is_asked_for(stack: Stack, start_gateway: Start
 
 
 def test_records_too_large_for_the_topic_are_an_error_at_the_start(
-    topic: TopicOfAGateway, start_gateway: StartGateway
+    topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name, gateway={"max_record": "2m"})
     assert gateway.wait() == 1
@@ -79,19 +79,19 @@ def test_records_too_large_for_the_topic_are_an_error_at_the_start(
 
 
 def test_without_brokers_it_answers_503_and_says_why(start_gateway: StartGateway) -> None:
-    gateway = start_gateway("metrics", bootstrap=nobody())
+    gateway = start_gateway("metrics", bootstrap=unused_address())
     url = gateway.listening()
     reply = write(url, body_of(up(1)))
     assert reply.status == 503
     assert int(reply.headers["Retry-After"]) > 0
-    ready = ask(f"{url}/-/ready")
+    ready = request(f"{url}/-/ready")
     assert ready.status == 503
     assert "metrics can't be looked up" in ready.text
-    assert ask(f"{url}/-/healthy").status == 200
+    assert request(f"{url}/-/healthy").status == 200
     assert gateway.terminate() == 0
 
 
-def test_partitions_that_are_added_are_used(topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+def test_partitions_that_are_added_are_used(topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name, gateway={"partitions_refresh": "1s"})
     url = gateway.listening()
     body = body_of(*(up(number) for number in range(200)))
@@ -104,7 +104,7 @@ def test_partitions_that_are_added_are_used(topic: TopicOfAGateway, start_gatewa
     assert {partition for partition, _, _ in rows} == set(range(5))
 
 
-def test_a_topic_that_was_made_again_is_written_to(topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+def test_a_topic_that_was_made_again_is_written_to(topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name, gateway={"partitions_refresh": "1s", "timeout": "3s"})
     url = gateway.listening()
     assert write(url, body_of(up(1, time=1))).status == 204
@@ -117,7 +117,7 @@ def test_a_topic_that_was_made_again_is_written_to(topic: TopicOfAGateway, start
 
 
 def test_writing_takes_the_token_which_a_reload_changes(
-    topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
+    topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
     token.write_text("the-first-token-of-this-test\n")
@@ -140,7 +140,7 @@ def test_writing_takes_the_token_which_a_reload_changes(
 
 
 def test_systemd_is_told_when_it_listens_and_when_it_ends(
-    topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
+    topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     address = tmp_path / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:

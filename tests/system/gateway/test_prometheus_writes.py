@@ -7,7 +7,7 @@ import pytest
 
 from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.stack import Stack
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_topics import GatewayTopic
 from support.prometheus import prometheus
 from support.prometheus_writes import compare, samples_of, scrapes_in, writing_to
 from support.real_kafka import eventually
@@ -18,12 +18,12 @@ StartGateway = Callable[..., GatewayProcess]
 
 
 @pytest.fixture
-def topic(stack: Stack) -> TopicOfAGateway:
-    return TopicOfAGateway(stack.kafka_bootstrap)
+def topic(stack: Stack) -> GatewayTopic:
+    return GatewayTopic(stack.kafka_bootstrap)
 
 
 def test_its_samples_are_in_the_topic_as_it_tells_them_itself(
-    topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
+    topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     gateway = start_gateway(topic.name)
     with prometheus(tmp_path / "prometheus", writing_to(gateway.listening())) as writer:

@@ -11,8 +11,8 @@ from strandline.clock import SystemClock
 from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.settings.writing import write_settings
 from strandline.node.stack import Stack
-from support.gateway_requests import Reply, ask, write
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_requests import Reply, request, write
+from support.gateway_topics import GatewayTopic
 from support.gateways import HEADERS, body_of, up
 from support.real_kafka import TIMEOUT, eventually
 
@@ -33,7 +33,7 @@ def gateway(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     token.chmod(0o600)
     settings = {
         "kafka": {"bootstrap_servers": [stack.kafka_bootstrap]},
-        "dataset": {"name": TopicOfAGateway(stack.kafka_bootstrap).name, "kafka_retention": "7d"},
+        "dataset": {"name": GatewayTopic(stack.kafka_bootstrap).name, "kafka_retention": "7d"},
         "http": {
             "gateway_address": "127.0.0.1:0",
             "write_token_file": str(token),
@@ -119,6 +119,6 @@ def test_idle_clients_without_a_token_do_not_shut_out_health_checks_and_later_no
     url = gateway.listening()
     with connections(gateway, 300):
         for _ in range(5):
-            assert ask(f"{url}/-/healthy").status == 200
-            assert ask(f"{url}/-/ready").status == 200
+            assert request(f"{url}/-/healthy").status == 200
+            assert request(f"{url}/-/ready").status == 200
         eventually(lambda: send_well(gateway, 1).status == 204)

@@ -157,10 +157,10 @@ def test_an_answer_of_many_series_arrives_whole(reading: PrometheusClient) -> No
 
 
 def test_series_are_listed_without_reading_their_samples(reading: PrometheusClient, queries: ReadQueries) -> None:
-    before = len(queries.asks)
+    before = len(queries.requests)
     found = reading.data("/api/v1/series", match="up", start=START / 1000, end=END / 1000)
     assert [tuple(sorted(one.items())) for one in found] == [named("up", job="a"), named("up", job="b")]
-    assert all(isinstance(ask, SeriesRequest) for ask in queries.asks[before:])
+    assert all(isinstance(ask, SeriesRequest) for ask in queries.requests[before:])
 
 
 def test_a_partial_answer_is_a_warning_in_prometheus_and_no_data(tmp_path: Path) -> None:

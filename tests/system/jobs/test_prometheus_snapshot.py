@@ -87,7 +87,7 @@ def write_histograms(receiver: PrometheusClient, start: int) -> None:
 
 
 def snapshot(asked: PrometheusClient, data: Path) -> Path:
-    status, body = asked.ask("/api/v1/admin/tsdb/snapshot", method="POST")
+    status, body = asked.request("/api/v1/admin/tsdb/snapshot", method="POST")
     assert status == 200, body
     (folder,) = (data / "snapshots").iterdir()
     return folder
@@ -111,7 +111,7 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
     shutil.copytree(first, blocks)
     with prometheus(folder / "deleter", no_scrapes, *OPTIONS, data=blocks) as deleter:
         from_ms, to_ms = start + 100_000, start + 300_000
-        status, body = deleter.ask(
+        status, body = deleter.request(
             "/api/v1/admin/tsdb/delete_series",
             method="POST",
             match='known_total{series="007"}',

@@ -96,7 +96,7 @@ def test_a_front_that_is_killed_under_load_is_back_and_ingestion_does_not_notice
         os.kill(front["pid"], signal.SIGKILL)
         killed, before = CLOCK.monotonic(), writer.written
         # Nobody is refused: the connection waits in the backlog for the next front.
-        assert node.ask("/api/v1/labels")[0] == 200
+        assert node.request("/api/v1/labels")[0] == 200
         took = CLOCK.monotonic() - killed
         away = writer.written
         assert away > before, "writes went on meanwhile"
@@ -115,7 +115,7 @@ def test_a_front_that_is_killed_under_load_is_back_and_ingestion_does_not_notice
 
 
 def metrics(node: PrometheusClient) -> str:
-    return node.ask("/metrics")[1].decode()
+    return node.request("/metrics")[1].decode()
 
 
 def test_a_front_that_stands_still_is_replaced(running: Service) -> None:
@@ -132,7 +132,7 @@ def test_a_front_that_stands_still_is_replaced(running: Service) -> None:
 
 def answers(node: PrometheusClient) -> bool:
     try:
-        return node.ask("/-/healthy")[0] == 200
+        return node.request("/-/healthy")[0] == 200
     except (OSError, AssertionError):
         return False
 
@@ -141,7 +141,7 @@ def test_a_shard_is_restarted_and_settings_are_reloaded_through_the_front(runnin
     node, before = running.node, shard_pids(running.node)
 
     def order(path: str) -> tuple[int, bytes]:
-        return node.ask(path, method="POST", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        return node.request(path, method="POST", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
 
     assert order(f"{NODE}/0/restart")[0] == 202
     eventually(lambda: shard_pids(node)[0] not in (None, before[0]), "shard 0 has another process")

@@ -60,7 +60,7 @@ class Loaded:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric over its samples with these labels."""
-        text = self.running.node.ask("/metrics")[1].decode()
+        text = self.running.node.request("/metrics")[1].decode()
         found = re.findall(rf"^{name}(\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
         return sum(float(value) for given, value in found if all(one in given for one in wanted))
@@ -126,7 +126,7 @@ def test_slow_readers_of_long_answers_take_no_more_memory_than_they_may_and_give
     before = loaded.front_bytes()
     with SlowReaders(node.address, target, clients) as readers:
         eventually(readers.all_have_an_answer, "each client is answered or refused")
-        accepted, refused = readers.having(200), readers.having(503)
+        accepted, refused = readers.with_status(200), readers.with_status(503)
         assert len(accepted) + len(refused) == clients
         assert accepted
         assert refused
@@ -195,12 +195,12 @@ def heavy_queries(loaded: Loaded) -> Iterator[None]:
     node = loaded.running.node
 
     def all_samples() -> None:
-        status, body = node.ask("/api/v1/query", query='{n=~".+"}[1h]', time=CLOCK.now_ms() // 1000, limit=1)
+        status, body = node.request("/api/v1/query", query='{n=~".+"}[1h]', time=CLOCK.now_ms() // 1000, limit=1)
         assert status == 200, body[:300]
 
     def costly_expressions() -> None:
         # Each is tried on all values, and few series are sent: it is the shards that are busy.
-        status, body = node.ask("/api/v1/series", match=[f'{{n=~".*(0|1)*{n}[0-9]*x"}}' for n in range(25)])
+        status, body = node.request("/api/v1/series", match=[f'{{n=~".*(0|1)*{n}[0-9]*x"}}' for n in range(25)])
         assert status == 200, body[:300]
 
     with Repeated(all_samples, threads=2) as queried, Repeated(costly_expressions, threads=5) as searched:
@@ -215,7 +215,7 @@ def slow_clients(loaded: Loaded) -> Iterator[None]:
     with SlowReaders(loaded.running.node.address, loaded.points(), 8) as readers:
         eventually(readers.all_have_an_answer, "each is answered or refused")
         yield
-        assert any(not client.is_ended for client in readers.having(200)), "some are still reading"
+        assert any(not client.is_ended for client in readers.with_status(200)), "some are still reading"
 
 
 class Watch:
@@ -308,9 +308,9 @@ def test_a_query_that_waits_for_a_store_that_hangs_names_the_store(loaded: Loade
     name = f"Cassandra at {LOOPBACK}:{loaded.cassandra.port}"
     assert [shard["store"] for shard in node.data(SHARDS)["shards"]] == [name, name]
     with loaded.cassandra.stalled():
-        status, body = node.ask("/api/v1/query", **query, timeout="2s")
+        status, body = node.request("/api/v1/query", **query, timeout="2s")
         assert (status, json.loads(body)["errorType"]) == (503, "unavailable")
         assert f"its store ({name}) has not answered for" in json.loads(body)["error"]
         assert loaded.metric("strandline_store_unanswered_seconds") >= 1
-    eventually(lambda: node.ask("/api/v1/query", **query)[0] == 200, "queries are answered again")
+    eventually(lambda: node.request("/api/v1/query", **query)[0] == 200, "queries are answered again")
     eventually(lambda: loaded.metric("strandline_store_unanswered_seconds") < 1, "the store answers again")

@@ -77,7 +77,7 @@ def secured(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     }
     context = ssl.create_default_context(cafile=str(certificates.ca))
     with service(
-        stack, folder / "service", http=http, asked=lambda address: PrometheusClient(address, tls=context)
+        stack, folder / "service", http=http, make_client=lambda address: PrometheusClient(address, tls=context)
     ) as running:
         yield Secured(running, folder, certificates)
 
@@ -132,7 +132,7 @@ def test_a_prometheus_with_token_and_authority_writes_and_reads(secured: Secured
 def test_each_path_of_the_node_takes_its_own_token(
     secured: Secured, path: str, method: str, token: str | None, status: int
 ) -> None:
-    assert secured.asked(secured.node, token).ask(path, method=method)[0] == status
+    assert secured.asked(secured.node, token).request(path, method=method)[0] == status
 
 
 @pytest.mark.parametrize(("token", "status"), [(None, 401), (READ, 403), (WRITE, 400)])
@@ -141,7 +141,7 @@ def test_the_gateway_takes_the_token_for_writing_before_it_looks_at_a_body(
 ) -> None:
     headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
     asked = secured.asked(secured.gateway, token)
-    assert asked.ask("/api/v1/write", method="POST", body=b"no snappy", headers=headers)[0] == status
+    assert asked.request("/api/v1/write", method="POST", body=b"no snappy", headers=headers)[0] == status
 
 
 def test_commands_for_people_take_token_and_authority_from_files(secured: Secured) -> None:
@@ -171,12 +171,12 @@ def test_a_renewed_certificate_is_shown_and_a_new_token_taken_after_a_reload(sec
     secured.shown = renewed
     asked = secured.asked(secured.node, "a-newer-token-for-reading")
     eventually(lambda: answers(asked), "the new certificate and the new token are in force")
-    assert secured.asked(secured.node, READ).ask("/api/v1/labels")[0] == 401
+    assert secured.asked(secured.node, READ).request("/api/v1/labels")[0] == 401
 
 
 def answers(asked: PrometheusClient) -> bool:
     try:
-        return asked.ask("/api/v1/labels")[0] == 200
+        return asked.request("/api/v1/labels")[0] == 200
     except ssl.SSLError:
         return False
 

@@ -59,7 +59,7 @@ def deployment(stack: Stack, tmp_path: Path, units: Units, addresses: list[str],
 
 
 def is_active_again(units: Units, restarts: int) -> bool:
-    told = units.told(THE_NODE)
+    told = units.properties(THE_NODE)
     return told["ActiveState"] == "active" and int(told["NRestarts"]) >= restarts
 
 
@@ -71,7 +71,7 @@ def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
     # It returns when both have said that they are ready: the replay on Spark is over by then.
     units.done("start", THE_GATEWAY, THE_NODE)
     deployment.check_stored(before=deployment.this_hour)
-    told = units.told(THE_NODE)
+    told = units.properties(THE_NODE)
     assert (told["StatusText"], told["NRestarts"]) == ("2 of 2 shards active", "0")
 
     now = SystemClock().now_ms()
@@ -79,7 +79,7 @@ def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
     gateway.post("/api/v1/write", compress(encode_request(series)))
     units.until(lambda: len(node.data("/api/v1/series", match="written")) == len(series))
     units.done("reload", THE_GATEWAY, THE_NODE)
-    assert units.told(THE_NODE)["MainPID"] == told["MainPID"]
+    assert units.properties(THE_NODE)["MainPID"] == told["MainPID"]
 
     units.done("kill", "--signal=KILL", "--kill-who=main", THE_NODE)
     units.until(lambda: is_active_again(units, 1))
@@ -87,7 +87,7 @@ def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
 
     units.done("stop", THE_NODE, THE_GATEWAY)
     for unit in (THE_NODE, THE_GATEWAY):
-        told = units.told(unit)
+        told = units.properties(unit)
         assert (told["ActiveState"], told["Result"], told["ExecMainStatus"]) == ("inactive", "success", "0")
     kept, cache = units.root / "var/lib/strandline/node-metrics", units.root / "var/cache/strandline/node-metrics"
     assert {path.name for path in (kept / f"strandline/shards/{deployment.name}").iterdir()} == {"0", "1"}
@@ -104,13 +104,13 @@ def test_a_node_that_stands_still_is_ended_by_the_watchdog_and_started_again(
     deployment.produce_hours(1, records=1, series=1)
     units.done("start", THE_NODE)
     units.done("kill", "--signal=STOP", "--kill-who=main", THE_NODE)
-    units.until(lambda: units.told(THE_NODE)["Result"] == "watchdog")
+    units.until(lambda: units.properties(THE_NODE)["Result"] == "watchdog")
     units.until(lambda: is_active_again(units, 1))
 
 
 def test_wrong_settings_are_told_and_not_tried_again(units: Units) -> None:
     units.configure("wrong", "[node]\nshards = 'some'\n")
     assert units.systemd.control("start", f"{NODE}@wrong").returncode != 0
-    told = units.told(f"{NODE}@wrong")
+    told = units.properties(f"{NODE}@wrong")
     assert (told["Result"], told["ExecMainStatus"], told["NRestarts"]) == ("exit-code", "2", "0")
     assert "node.shards" in units.logs()

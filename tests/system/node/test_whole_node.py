@@ -178,7 +178,7 @@ def test_series_labels_and_values_are_those_of_prometheus(compared: Compared) ->
 
 def test_metrics_are_exposed_as_promtool_likes_them(compared: Compared) -> None:
     for asked in (compared.node, running_gateway(compared)):
-        status, body = asked.ask("/metrics")
+        status, body = asked.request("/metrics")
         assert status == 200
         checked = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, check=False)
         assert checked.returncode == 0, checked.stderr
@@ -200,11 +200,11 @@ def test_the_node_says_which_hours_are_ready(compared: Compared) -> None:
 
 def test_admin_verbs_need_the_admin_token(running: Service) -> None:
     path = "/-/reload"
-    assert running.node.ask(path, method="POST")[0] == 401
+    assert running.node.request(path, method="POST")[0] == 401
     wrong = {"Authorization": "Bearer not-the-token-at-all"}
-    assert running.node.ask(path, method="POST", headers=wrong)[0] in (401, 403)
+    assert running.node.request(path, method="POST", headers=wrong)[0] in (401, 403)
     right = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
-    assert running.node.ask(path, method="POST", headers=right)[0] == 200
+    assert running.node.request(path, method="POST", headers=right)[0] == 200
 
 
 def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Service, tmp_path: Path) -> None:
@@ -223,16 +223,16 @@ def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Ser
         return dict(found[0]) if found else {"state": "none", "parts_leased": 0}
 
     def change(verb: str) -> tuple[int, dict[str, Any]]:
-        status, body = running.node.ask(f"{JOBS}/{only()['job']}/{verb}", method="POST", headers=right)
+        status, body = running.node.request(f"{JOBS}/{only()['job']}/{verb}", method="POST", headers=right)
         return status, json.loads(body)["data"]
 
     try:
         eventually(lambda: only()["parts_leased"] > 0, "a worker has a part")
-        assert running.node.ask(f"{JOBS}/{only()['job']}/pause", method="POST")[0] == 401
+        assert running.node.request(f"{JOBS}/{only()['job']}/pause", method="POST")[0] == 401
         status, answer = change("pause")
         assert (status, answer["settled"], answer["job"]["wanted"]) == (202, False, "paused")
         eventually(lambda: only()["state"] == "paused", "the worker has given up its part")
-        assert 'strandline_bulk_jobs{kind="import",state="paused"} 1.0' in running.node.ask("/metrics")[1].decode()
+        assert 'strandline_bulk_jobs{kind="import",state="paused"} 1.0' in running.node.request("/metrics")[1].decode()
         eventually(lambda: worker.exit_code is not None, "the worker has ended")
     finally:
         worker.end()
@@ -309,11 +309,11 @@ def test_a_shard_that_is_killed_is_told_of_in_answers_and_comes_back(compared: C
     os.kill(shards[1]["pid"], signal.SIGKILL)
 
     def warned() -> bool:
-        status, body = running.node.ask("/api/v1/series", match="up")
+        status, body = running.node.request("/api/v1/series", match="up")
         return status == 200 and bool(json.loads(body).get("warnings"))
 
     eventually(warned, "an answer warns that a shard is missing")
-    eventually(lambda: running.node.ask("/-/ready")[0] == 503, "the node is not ready")
+    eventually(lambda: running.node.request("/-/ready")[0] == 503, "the node is not ready")
     running.wait_until_ready()
     after = running.node.data(SHARDS)["shards"]
     assert after[0]["pid"] == shards[0]["pid"]

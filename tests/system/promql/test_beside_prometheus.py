@@ -51,10 +51,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrometheusC
 def answer_of(real: PrometheusClient, text: str, times: QueryTimes) -> tuple[str, Any]:
     """What Prometheus gives: the type of an error, or the type of a value and its points."""
     if times.is_instant:
-        _, body = real.ask("/api/v1/query", query=text, time=times.start / 1000)
+        _, body = real.request("/api/v1/query", query=text, time=times.start / 1000)
     else:
         bounds = {"start": times.start / 1000, "end": times.end / 1000, "step": times.step / 1000}
-        _, body = real.ask("/api/v1/query_range", query=text, **bounds)
+        _, body = real.request("/api/v1/query_range", query=text, **bounds)
     told = orjson.loads(body)
     if told["status"] == "error":
         return told["errorType"], told["error"]

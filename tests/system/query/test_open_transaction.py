@@ -17,19 +17,19 @@ from strandline.time_range import ALL_TIMES
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.query_worlds import LiveWorld, LuceneWorld, names_of, selector
-from support.real_kafka import TopicOfATest, eventually
+from support.real_kafka import TemporaryTopic, eventually
 from support.shard_world import START
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def topic(stack: Stack) -> TopicOfATest:
-    return TopicOfATest({"bootstrap.servers": stack.kafka_bootstrap})
+def topic(stack: Stack) -> TemporaryTopic:
+    return TemporaryTopic({"bootstrap.servers": stack.kafka_bootstrap})
 
 
 @pytest.fixture
-def world(stack: Stack, topic: TopicOfATest, tmp_path: Path) -> Iterator[LuceneWorld]:
+def world(stack: Stack, topic: TemporaryTopic, tmp_path: Path) -> Iterator[LuceneWorld]:
     """A shard that reads the topic; only the age of what it has read is by a clock that the test moves."""
     client = {"bootstrap.servers": stack.kafka_bootstrap}
     log = KafkaLog(client, dataset="system", topic=topic.name, partition=0, watch_every=0.2)
@@ -38,12 +38,14 @@ def world(stack: Stack, topic: TopicOfATest, tmp_path: Path) -> Iterator[LuceneW
         yield made
 
 
-def write(topic: TopicOfATest, name: str) -> int:
+def write(topic: TemporaryTopic, name: str) -> int:
     series = Series([("__name__", "up"), ("name", name)], [(START, 1.0)])
     return topic.append(compress(encode_request([series])), START)
 
 
-def test_an_answer_without_records_behind_an_open_transaction_says_so(topic: TopicOfATest, world: LuceneWorld) -> None:
+def test_an_answer_without_records_behind_an_open_transaction_says_so(
+    topic: TemporaryTopic, world: LuceneWorld
+) -> None:
     write(topic, "before")
     transaction = topic.begin()
     opened_at = transaction.append(b"of a foreign producer", START)

@@ -31,7 +31,7 @@ from strandline.node.stack import Stack
 from strandline.time_range import ALL_TIMES
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
-from support.links import Linked, Loop
+from support.links import LinkClient, Loop
 
 pytestmark = pytest.mark.system
 
@@ -85,13 +85,13 @@ def asked(stack: Stack, tmp_path: Path) -> Asked:
 
 
 @pytest.fixture
-def client(asked: Asked) -> Iterator[Linked]:
-    with closing(Loop()) as loop, closing(Linked(asked.socket, loop, shard=0)) as made:
+def client(asked: Asked) -> Iterator[LinkClient]:
+    with closing(Loop()) as loop, closing(LinkClient(asked.socket, loop, shard=0)) as made:
         yield made
 
 
-def samples_of(client: Linked) -> tuple[Samples, tuple[str, ...]]:
-    return as_samples(client.ask(ALL_SAMPLES))
+def samples_of(client: LinkClient) -> tuple[Samples, tuple[str, ...]]:
+    return as_samples(client.request(ALL_SAMPLES))
 
 
 def as_samples(answer: Answer) -> tuple[Samples, tuple[str, ...]]:
@@ -138,7 +138,7 @@ def active(asked: Asked, process: ShardProcess, position: int) -> None:
     assert wait_until(is_active, timeout=120, clock=CLOCK), process.log_text()
 
 
-def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked: Asked, client: Linked) -> None:
+def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked: Asked, client: LinkClient) -> None:
     asked.produce(5)
     for _ in range(2):
         process = asked.start()
@@ -154,10 +154,10 @@ def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked:
             # Once more, when some of it is stored and the rest is in memory.
             process.wait_for("something is stored", lambda one: one["counters"]["stored_samples"] > 0)
             assert samples_of(client) == (asked.produced, ())
-            series = client.ask(SeriesRequest((EVERY,), None, 7))
+            series = client.request(SeriesRequest((EVERY,), None, 7))
             assert isinstance(series, SeriesAnswer)
             assert (len(series.keys), series.more) == (7, True)
-            values = client.ask(LabelValuesRequest("number", (), None, 100))
+            values = client.request(LabelValuesRequest("number", (), None, 100))
             assert isinstance(values, TermsAnswer)
             assert values.terms() == sorted(asked.produced)
             # The JVM answers beside it, and says the same.
@@ -165,10 +165,10 @@ def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked:
             frame = lookup_frame(few)
             assert frame is not None
             assert wait_until(lambda frame=frame: client.look_up(frame) is not None, timeout=60, clock=CLOCK)
-            assert keys_of(client.look_up(frame)) == keys_of(client.ask(few))
+            assert keys_of(client.look_up(frame)) == keys_of(client.request(few))
             assert wait_until(lambda: client.link.index_version() is not None, timeout=60, clock=CLOCK)
             with pytest.raises(InvalidMatcher):
-                client.ask(SeriesRequest(((Matcher("a", MatchOp.MATCH, "["),),), None, 7))
+                client.request(SeriesRequest(((Matcher("a", MatchOp.MATCH, "["),),), None, 7))
         finally:
             process.kill()
         with pytest.raises(QueryUnavailable):
@@ -176,7 +176,7 @@ def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked:
         assert client.link.index_version() is None
 
 
-def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(asked: Asked, client: Linked) -> None:
+def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(asked: Asked, client: LinkClient) -> None:
     asked.produce(1)
     process = asked.start()
     try:
@@ -185,7 +185,7 @@ def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(asked: As
 
         async def killed_meanwhile() -> None:
             with process.suspended():
-                asking = asyncio.ensure_future(client.asked(ALL_SAMPLES))
+                asking = asyncio.ensure_future(client.send(ALL_SAMPLES))
                 await asyncio.sleep(0)
                 assert not asking.done()
                 await asyncio.to_thread(process.kill)

@@ -15,7 +15,7 @@ from strandline.node.shard.kafka_topics import check_topic
 from strandline.node.shard.log import LogEnds, LogUnreachable
 from support.guarded_kafka import GUEST, ROOT, GuardedKafka
 from support.partition_logs import answered, offsets, read_on, values
-from support.real_kafka import TIMEOUT, TopicOfATest, eventually
+from support.real_kafka import TIMEOUT, TemporaryTopic, eventually
 
 pytestmark = pytest.mark.system
 
@@ -23,12 +23,12 @@ OpenLog = Callable[..., KafkaLog]
 
 
 @pytest.fixture
-def topic(guarded_kafka: GuardedKafka) -> TopicOfATest:
-    return TopicOfATest(guarded_kafka.client())
+def topic(guarded_kafka: GuardedKafka) -> TemporaryTopic:
+    return TemporaryTopic(guarded_kafka.client())
 
 
 @pytest.fixture
-def open_log(guarded_kafka: GuardedKafka, topic: TopicOfATest) -> Iterator[OpenLog]:
+def open_log(guarded_kafka: GuardedKafka, topic: TemporaryTopic) -> Iterator[OpenLog]:
     with ExitStack() as opened:
 
         def open_one(user: str = ROOT, password: str | None = None, timeout_ms: int = 5_000) -> KafkaLog:
@@ -57,7 +57,7 @@ def tells_its_ends(log: KafkaLog) -> bool:
 
 
 def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog, caplog: pytest.LogCaptureFixture
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic, open_log: OpenLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     clock = SystemClock()
@@ -84,7 +84,7 @@ def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record
     "ask", [KafkaLog.topic_id, KafkaLog.ends, lambda log: log.offset_at(0), lambda log: log.offset_at(10**15)]
 )
 def test_no_answer_is_never_taken_for_one(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog, ask: Callable[[KafkaLog], object]
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic, open_log: OpenLog, ask: Callable[[KafkaLog], object]
 ) -> None:
     """Scenario 26: an end that nobody told would cut a bucket."""
     topic.append(b"value")
@@ -95,7 +95,7 @@ def test_no_answer_is_never_taken_for_one(
 
 
 def test_a_request_for_the_ends_that_a_hung_broker_does_not_answer_keeps_nobody_waiting(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic, open_log: OpenLog
 ) -> None:
     """Its answer is None until `kafka.request_timeout` is over, and an error then: never an offset."""
     topic.append(b"value")
@@ -109,7 +109,7 @@ def test_a_request_for_the_ends_that_a_hung_broker_does_not_answer_keeps_nobody_
 
 
 def test_leaving_takes_no_time_though_a_broker_hangs_over_a_mirrored_offset(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic, open_log: OpenLog
 ) -> None:
     clock = SystemClock()
     topic.append(b"value")
@@ -131,7 +131,7 @@ def test_a_wrong_password_is_final_and_says_where_to_look(open_log: OpenLog) -> 
         eventually(lambda: is_unreachable(log) and False)
 
 
-def test_a_missing_right_is_final_and_named(topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_a_missing_right_is_final_and_named(topic: TemporaryTopic, open_log: OpenLog) -> None:
     topic.append(b"value")
     log = open_log(GUEST)
     right = f"READ, DESCRIBE and DESCRIBE_CONFIGS on the topic {topic.name}"
@@ -144,7 +144,7 @@ def test_a_missing_right_is_final_and_named(topic: TopicOfATest, open_log: OpenL
 
 
 def test_reading_goes_on_without_the_right_to_the_group(
-    topic: TopicOfATest, open_log: OpenLog, caplog: pytest.LogCaptureFixture
+    topic: TemporaryTopic, open_log: OpenLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Only the mirrored offset needs it, and that steers nothing."""
     rights = [
@@ -165,7 +165,7 @@ def test_reading_goes_on_without_the_right_to_the_group(
     assert values(read_on(log)) == [b"next"]
 
 
-def test_a_check_without_the_right_to_it_is_final(guarded_kafka: GuardedKafka, topic: TopicOfATest) -> None:
+def test_a_check_without_the_right_to_it_is_final(guarded_kafka: GuardedKafka, topic: TemporaryTopic) -> None:
     with pytest.raises(KafkaRefused, match="DESCRIBE_CONFIGS"):
         check_topic(guarded_kafka.client(GUEST), topic.name, 3_600_000)
 
@@ -179,7 +179,7 @@ def test_an_offset_that_may_not_be_mirrored_is_logged_and_left(
 
 
 def test_dead_letters_that_may_not_be_written_are_lost_and_counted(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic
 ) -> None:
     letters = KafkaDeadLetters(guarded_kafka.client(GUEST), topic.name)
     letters.send(shard=0, offset=1, time=2, reason="why", value=b"value")

@@ -17,7 +17,7 @@ from strandline.node.shard.kafka_topics import (
 )
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 from strandline.node.stack import Stack
-from support.real_kafka import TIMEOUT, TopicOfATest, fresh_topic, nobody, produce
+from support.real_kafka import TIMEOUT, TemporaryTopic, fresh_topic, produce, unused_address
 
 pytestmark = pytest.mark.system
 
@@ -70,14 +70,14 @@ def test_a_missing_topic_is_named(client: dict[str, str]) -> None:
 
 def test_brokers_out_of_reach_are_not_taken_for_a_missing_topic() -> None:
     with pytest.raises(LogUnreachable):
-        check_topic({"bootstrap.servers": nobody(), "socket.timeout.ms": 500}, "metrics", HOUR)
+        check_topic({"bootstrap.servers": unused_address(), "socket.timeout.ms": 500}, "metrics", HOUR)
 
 
 def test_producers_times_are_refused_until_they_are_limited_and_then_kafka_keeps_the_limit(
     client: dict[str, str],
 ) -> None:
     """Scenario 18: one record from far in the future."""
-    topic = TopicOfATest(client, {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)})
+    topic = TemporaryTopic(client, {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)})
     with pytest.raises(TopicUnfit, match="from the future") as caught:
         check_topic(client, topic.name, 5 * MINUTE)
     setting = f"message.timestamp.after.max.ms={5 * MINUTE}"
@@ -93,7 +93,7 @@ def test_producers_times_are_refused_until_they_are_limited_and_then_kafka_keeps
 
 def test_the_other_remedy_lets_the_broker_set_the_times(client: dict[str, str]) -> None:
     """Scenario 18."""
-    topic = TopicOfATest(client, {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)})
+    topic = TemporaryTopic(client, {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)})
     alter(client, topic.name, "message.timestamp.type=LogAppendTime")
     assert check_topic(client, topic.name, 5 * MINUTE).timestamp_type == "LogAppendTime"
     future = time.time_ns() // 1_000_000 + 365 * DAY
@@ -106,7 +106,7 @@ def test_the_other_remedy_lets_the_broker_set_the_times(client: dict[str, str]) 
 
 
 def test_a_compacted_topic_is_refused_until_it_only_deletes(client: dict[str, str]) -> None:
-    topic = TopicOfATest(client, {"cleanup.policy": "compact"})
+    topic = TemporaryTopic(client, {"cleanup.policy": "compact"})
     with pytest.raises(TopicUnfit, match=r"--add-config cleanup\.policy=delete"):
         check_topic(client, topic.name, HOUR)
     alter(client, topic.name, "cleanup.policy=delete")
@@ -128,7 +128,9 @@ def test_the_dead_letter_topic_is_made_once_and_takes_whatever_its_topic_takes(c
 
 
 def test_unclean_elections_are_warned_of_until_they_are_switched_off(client: dict[str, str]) -> None:
-    topic = TopicOfATest(client, {"message.timestamp.type": "LogAppendTime", "unclean.leader.election.enable": "true"})
+    topic = TemporaryTopic(
+        client, {"message.timestamp.type": "LogAppendTime", "unclean.leader.election.enable": "true"}
+    )
     warning = check_topic(client, topic.name, HOUR).warning
     assert f"topic {topic.name} has unclean.leader.election.enable=true" in warning
     alter(client, topic.name, "unclean.leader.election.enable=false")

@@ -15,7 +15,18 @@ from strandline.spark.replay import KafkaTopic
 from strandline.store.cassandra.store import open_cassandra_store
 from support.cassandra_store import COPIES, connection_to
 from support.executor_imports import Imports, imports_into
-from support.replayed_topic import LATE_RECORDS, MINUTE, SCRAPES, SERIES, START, TOPIC, Log, Places, produce, read_log
+from support.replayed_topic import (
+    LATE_RECORDS,
+    MINUTE,
+    SCRAPES,
+    SERIES,
+    START,
+    TOPIC,
+    Log,
+    ReplayEnvironment,
+    produce,
+    read_log,
+)
 from support.replays import POISON
 
 
@@ -66,7 +77,7 @@ def log(stack: Stack) -> Log:
 
 
 @pytest.fixture(scope="session")
-def places(stack: Stack) -> Iterator[Places]:
+def places(stack: Stack) -> Iterator[ReplayEnvironment]:
     connection = connection_to(stack, "replayed")
     with (
         closing(open_cassandra_store(connection, SystemClock(), copies=COPIES)) as store,
@@ -74,7 +85,7 @@ def places(stack: Stack) -> Iterator[Places]:
     ):
         topic = KafkaTopic(stack.kafka_bootstrap, TOPIC, {})
         # It stands still, so that two runs write the same dates.
-        yield Places(connection, store, topic, sampler, ManualClock(SystemClock().now_ms()))
+        yield ReplayEnvironment(connection, store, topic, sampler, ManualClock(SystemClock().now_ms()))
 
 
 @pytest.fixture(scope="session")

@@ -23,10 +23,10 @@ from strandline.spark.java_options import FAST_START, JAVA_OPTIONS
 from strandline.spark.session import spark_session
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.executor_imports import DeadlyImports, Imports, executors_of
-from support.replay_openers import DeadlyOpener
-from support.replayed_topic import Log, Places, ancestors, by_twin, jobs_of, stored_in
-from support.stack import PATIENCE, eventually
+from support.executor_imports import HangingImports, Imports, executors_of
+from support.replay_openers import HangingOpener
+from support.replayed_topic import Log, ReplayEnvironment, ancestors, jobs_of, run_in_memory, stored_in
+from support.stack import STACK_TIMEOUT, eventually
 
 pytestmark = pytest.mark.system
 
@@ -49,7 +49,7 @@ def part_of_cluster(name: str, log: Path, *arguments: str) -> Iterator[subproces
         yield process
     finally:
         process.terminate()
-        process.wait(PATIENCE)
+        process.wait(STACK_TIMEOUT)
 
 
 def listens(port: int) -> bool:
@@ -108,12 +108,12 @@ def executors(spark: SparkSession) -> int:
 
 
 def test_executors_in_their_own_processes_leave_the_same_bytes_as_the_twin_in_memory(
-    spark: SparkSession, log: Log, places: Places
+    spark: SparkSession, log: Log, places: ReplayEnvironment
 ) -> None:
     assert eventually(lambda: executors(spark) == EXECUTORS)
     jobs = jobs_of(log, "cluster")
     results = dict(places.runner(spark).run(jobs, lambda _: None))
-    twins_store, twins_results = by_twin(log, places, jobs)
+    twins_store, twins_results = run_in_memory(log, places, jobs)
     assert results == twins_results
     assert stored_in(places.store, jobs) == stored_in(twins_store, jobs)
 
@@ -131,7 +131,7 @@ def kill_executor(marker: Path) -> list[int]:
 
 
 def test_the_tasks_of_a_killed_executor_are_run_by_others(
-    spark: SparkSession, log: Log, places: Places, tmp_path: Path
+    spark: SparkSession, log: Log, places: ReplayEnvironment, tmp_path: Path
 ) -> None:
     jobs = jobs_of(log, "executor killed")
     marker, killed = tmp_path / "worker", []
@@ -141,10 +141,10 @@ def test_the_tasks_of_a_killed_executor_are_run_by_others(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    places.runner(spark, DeadlyOpener(CassandraOpener(places.connection), marker)).run(jobs, lambda _: None)
-    killer.join(PATIENCE)
+    places.runner(spark, HangingOpener(CassandraOpener(places.connection), marker)).run(jobs, lambda _: None)
+    killer.join(STACK_TIMEOUT)
     assert killed
-    assert stored_in(places.store, jobs) == stored_in(by_twin(log, places, jobs)[0], jobs)
+    assert stored_in(places.store, jobs) == stored_in(run_in_memory(log, places, jobs)[0], jobs)
 
 
 def test_an_import_on_a_cluster_leaves_the_same_parts_report_and_records_as_in_process(
@@ -164,10 +164,10 @@ def test_a_part_whose_executor_is_killed_within_a_transaction_lands_once(
     job, marker, killed = imports.planned("killed"), tmp_path / "worker", list[int]()
     killer = threading.Thread(target=lambda: killed.extend(kill_executor(marker)))
     killer.start()
-    opener = DeadlyImports(imports.topic.client, imports.topic.name, marker)
+    opener = HangingImports(imports.topic.client, imports.topic.name, marker)
     with executors_of(spark.sparkContext, opener) as runner:
         imports.worker(runner).run_until_done(job.job)
-    killer.join(PATIENCE)
+    killer.join(STACK_TIMEOUT)
     assert len(killed) == 1
     assert imports.board.job("killed").state is BulkJobState.DONE
     assert imports.landed("killed") == imports.landed("in-process")
@@ -194,10 +194,10 @@ def test_a_cancellation_holds_within_seconds_though_a_task_hangs_and_nothing_lan
 
     operator = threading.Thread(target=cancel)
     operator.start()
-    opener = DeadlyImports(imports.topic.client, imports.topic.name, marker)
+    opener = HangingImports(imports.topic.client, imports.topic.name, marker)
     with executors_of(spark.sparkContext, opener) as runner:
         imports.worker(runner).run_until_done(job.job)
-    operator.join(PATIENCE)
+    operator.join(STACK_TIMEOUT)
     (seconds,) = took
     # As long as the last grant, and then the fencing of some parts.
     assert seconds < 30

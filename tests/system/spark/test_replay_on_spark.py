@@ -38,21 +38,21 @@ from support.capture import captured_bodies
 from support.executor_imports import Imports, executors_of
 from support.kafka_part import make_topic
 from support.remote_write import WriteRequest
-from support.replay_openers import DeadlyOpener
+from support.replay_openers import HangingOpener
 from support.replayed_topic import (
     BUCKET,
     SCRAPES,
     SERIES,
     START,
     Log,
-    Places,
+    ReplayEnvironment,
     ancestors,
-    by_twin,
     jobs_of,
+    run_in_memory,
     stored_in,
 )
 from support.replays import HOUR, POISON, leased_job
-from support.stack import PATIENCE, eventually
+from support.stack import STACK_TIMEOUT, eventually
 
 pytestmark = pytest.mark.system
 
@@ -85,14 +85,16 @@ class Replayed:
 
 
 @pytest.fixture(scope="module")
-def replayed(spark: SparkSession, log: Log, places: Places) -> Replayed:
+def replayed(spark: SparkSession, log: Log, places: ReplayEnvironment) -> Replayed:
     jobs = jobs_of(log, "plan")
     fractions: list[float] = []
     return Replayed(jobs, dict(places.runner(spark).run(jobs, fractions.append)), fractions)
 
 
-def test_spark_leaves_the_same_bytes_as_the_twin_in_memory(log: Log, places: Places, replayed: Replayed) -> None:
-    twins_store, twins_results = by_twin(log, places, replayed.jobs)
+def test_spark_leaves_the_same_bytes_as_the_twin_in_memory(
+    log: Log, places: ReplayEnvironment, replayed: Replayed
+) -> None:
+    twins_store, twins_results = run_in_memory(log, places, replayed.jobs)
     assert replayed.results == twins_results
     found = stored_in(places.store, replayed.jobs)
     assert found == stored_in(twins_store, replayed.jobs)
@@ -111,7 +113,7 @@ def test_progress_is_told_from_none_to_all(replayed: Replayed) -> None:
     assert all(0 <= fraction <= 1 for fraction in replayed.fractions)
 
 
-def test_the_node_finds_what_a_job_left(places: Places, replayed: Replayed) -> None:
+def test_the_node_finds_what_a_job_left(places: ReplayEnvironment, replayed: Replayed) -> None:
     first, empty, _ = replayed.jobs[:3]
     result = read_result(places.store, first)
     assert result == replayed.results[first]
@@ -126,14 +128,14 @@ def test_the_node_finds_what_a_job_left(places: Places, replayed: Replayed) -> N
     assert (nothing.counts.records, [one.group for one in nothing.groups]) == (0, [1])
 
 
-def test_running_jobs_twice_changes_nothing(spark: SparkSession, places: Places, replayed: Replayed) -> None:
+def test_running_jobs_twice_changes_nothing(spark: SparkSession, places: ReplayEnvironment, replayed: Replayed) -> None:
     once = stored_in(places.store, replayed.jobs)
     places.runner(spark).run(replayed.jobs, lambda _: None)
     assert stored_in(places.store, replayed.jobs) == once
 
 
 def test_a_task_whose_python_process_is_killed_is_run_again(
-    spark: SparkSession, log: Log, places: Places, tmp_path: Path
+    spark: SparkSession, log: Log, places: ReplayEnvironment, tmp_path: Path
 ) -> None:
     jobs = jobs_of(log, "killed")
     marker = tmp_path / "worker"
@@ -148,16 +150,16 @@ def test_a_task_whose_python_process_is_killed_is_run_again(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    opener = DeadlyOpener(CassandraOpener(places.connection), marker)
+    opener = HangingOpener(CassandraOpener(places.connection), marker)
     places.runner(spark, opener).run(jobs, lambda _: None)
-    killer.join(PATIENCE)
+    killer.join(STACK_TIMEOUT)
     assert len(killed) == 1
-    assert stored_in(places.store, jobs) == stored_in(by_twin(log, places, jobs)[0], jobs)
+    assert stored_in(places.store, jobs) == stored_in(run_in_memory(log, places, jobs)[0], jobs)
 
 
 @pytest.mark.parametrize("is_begun", [False, True])
 def test_what_hears_of_progress_may_end_the_run(
-    spark: SparkSession, log: Log, places: Places, tmp_path: Path, *, is_begun: bool
+    spark: SparkSession, log: Log, places: ReplayEnvironment, tmp_path: Path, *, is_begun: bool
 ) -> None:
     class LostError(Exception):
         pass
@@ -169,7 +171,7 @@ def test_what_hears_of_progress_may_end_the_run(
     jobs = jobs_of(log, f"ended-{is_begun}")
     marker = tmp_path / "worker"
     with pytest.raises(LostError):
-        places.runner(spark, DeadlyOpener(CassandraOpener(places.connection), marker)).run(jobs, lose)
+        places.runner(spark, HangingOpener(CassandraOpener(places.connection), marker)).run(jobs, lose)
     assert read_result(places.store, jobs[0]) is None
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
@@ -200,7 +202,9 @@ def test_a_worker_has_what_its_tasks_need_before_the_first_one(spark: SparkSessi
     assert {"strandline.spark.tasks", "strandline.spark.part_task", "strandline.jobs.importing.opener"} <= loaded
 
 
-def test_records_that_kafka_no_longer_has_fail_the_run(spark: SparkSession, places: Places, stack: Stack) -> None:
+def test_records_that_kafka_no_longer_has_fail_the_run(
+    spark: SparkSession, places: ReplayEnvironment, stack: Stack
+) -> None:
     name = "partly-deleted"
     client = {"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}
     admin = AdminClient(client)

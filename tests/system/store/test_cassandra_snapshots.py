@@ -9,7 +9,7 @@ import pytest
 from strandline.store.cassandra.statements import MANIFEST
 from strandline.store.cassandra.store import CassandraStore
 from strandline.store.rows import Lifetime, ManifestRows, Ownership, ShardId
-from support.cassandra_store import LossySession, nothing
+from support.cassandra_store import LossySession, do_nothing
 from support.store_contract import LASTING, PRESENT, cut, group_row, manifest_write, taken
 
 pytestmark = pytest.mark.system
@@ -41,7 +41,7 @@ def test_pages_between_which_something_was_committed_are_read_again(
 ) -> None:
     all_buckets = range(MANIFEST.page + 500)
     commit(other_store, owner, all_buckets, 1)
-    session.meanwhile(PAGE, nothing, lambda: commit(other_store, owner, all_buckets, 2))
+    session.meanwhile(PAGE, do_nothing, lambda: commit(other_store, owner, all_buckets, 2))
     rows = store.manifest(owner.shard)
     assert numbers(rows) == {2}
     assert rows is not None
@@ -53,7 +53,7 @@ def test_a_touch_between_pages_disturbs_nobody(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership
 ) -> None:
     commit(other_store, owner, range(MANIFEST.page + 500), 1)
-    session.meanwhile(PAGE, nothing, lambda: other_store.touch(owner, 77_000, 1))
+    session.meanwhile(PAGE, do_nothing, lambda: other_store.touch(owner, 77_000, 1))
     assert numbers(store.manifest(owner.shard)) == {1}
     assert session.count(PAGE) == 2
 
@@ -64,7 +64,7 @@ def test_a_state_that_no_row_brought_along_belongs_to_the_rows(
 ) -> None:
     """Rows are committed before the state is read, or between that and the second look at the rows."""
     if reads_before:
-        session.meanwhile(PAGE, nothing, lambda: commit(other_store, owner, range(5), 3))
+        session.meanwhile(PAGE, do_nothing, lambda: commit(other_store, owner, range(5), 3))
     else:
         session.meanwhile(STATE, lambda: commit(other_store, owner, range(5), 3))
     rows = store.manifest(owner.shard)
@@ -190,7 +190,7 @@ def test_what_changes_rows_that_are_there_is_seen_whole_or_not_at_all(
         else:
             other_store.commit(owner, writes[what])
 
-    session.meanwhile(PAGE, nothing, nothing, nothing, change)
+    session.meanwhile(PAGE, do_nothing, do_nothing, do_nothing, change)
     rows = store.manifest(owner.shard)
     pages = session.count(PAGE)
     assert rows == store.manifest(owner.shard), "it is of neither moment"

@@ -356,7 +356,7 @@ def test_an_invalid_command_line_sends_no_request(commands: Commands, arguments:
     code, _, err = commands.text("offsets", "rewind", *arguments)
     assert code == ExitCode.USAGE
     assert message in err
-    assert commands.asked == 0
+    assert commands.openings == 0
 
 
 def test_the_help_explains_the_exit_codes(commands: Commands) -> None:
