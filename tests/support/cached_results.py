@@ -34,12 +34,12 @@ class CacheComparison:
 
     @property
     def figures(self) -> ResultCacheFigures:
-        told = [one.results.figures() for one in self.answers]
+        all_figures = [answers.results.figures() for answers in self.answers]
         return ResultCacheFigures(
-            sum(one.hits for one in told),
-            sum(one.partial_hits for one in told),
-            sum(one.misses for one in told),
-            sum(one.bytes for one in told),
+            sum(figures.hits for figures in all_figures),
+            sum(figures.partial_hits for figures in all_figures),
+            sum(figures.misses for figures in all_figures),
+            sum(figures.bytes for figures in all_figures),
         )
 
     def kept(self, text: str, times: QueryTimes) -> tuple[int, int, int]:
@@ -68,14 +68,16 @@ class CacheComparison:
 
     def _outcome(self, queries: ShardQueries, text: str, times: QueryTimes) -> tuple[Result, set[str]] | str:
         prepared = prepare(text, times)
-        asked = replace(self.node, queries=queries)
+        node = replace(self.node, queries=queries)
         try:
-            results = {one: asked.evaluate(one, LIMITS) for one in prepared.fragments}
-            told = NONE
-            for one in results.values():
-                told |= one.annotations
-            values = {one: result.value for one, result in results.items()}
-            return evaluate(prepared, values, told), {text for one in results.values() for text in one.warnings}
+            results = {fragment: node.evaluate(fragment, LIMITS) for fragment in prepared.fragments}
+            annotations = NONE
+            for result in results.values():
+                annotations |= result.annotations
+            values = {fragment: result.value for fragment, result in results.items()}
+            return evaluate(prepared, values, annotations), {
+                text for result in results.values() for text in result.warnings
+            }
         except StrandlineError as error:
             return f"{type(error).__name__}: {error.message}"
 

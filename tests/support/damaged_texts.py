@@ -35,8 +35,8 @@ def guarded(data: bytes, *, before: bool = False) -> Bytes:
     return memory[start : start + len(data)]
 
 
-def damaged(data: bytes, chance: random.Random, marks: bytes) -> bytes:
-    """The bytes with some of them changed, removed or duplicated. Bytes of `marks` are inserted more often."""
+def damaged(data: bytes, chance: random.Random, inserted: bytes) -> bytes:
+    """The bytes with some of them changed, removed or duplicated. Bytes of `inserted` are inserted more often."""
     text = bytearray(data)
     for _ in range(chance.randrange(1, 8)):
         at, length = chance.randrange(len(text) + 1), chance.randrange(1, 12)
@@ -44,9 +44,9 @@ def damaged(data: bytes, chance: random.Random, marks: bytes) -> bytes:
             case 0:
                 text[at : at + 1] = bytes([chance.randrange(256)])
             case 1:
-                text[at : at + 1] = bytes([chance.choice(marks)])
+                text[at : at + 1] = bytes([chance.choice(inserted)])
             case 2:
-                text[at:at] = bytes([chance.choice(marks)])
+                text[at:at] = bytes([chance.choice(inserted)])
             case 3:
                 del text[at : at + length]
             case 4:
@@ -88,8 +88,10 @@ def check_pieces(parse: Parse, data: bytes, offset: int, chance: random.Random) 
         nulls += block.nulls
         for reason, count in block.bad.counts.items():
             counts[reason] = counts.get(reason, 0) + count
-        examples += [(one.offset, one.reason, one.excerpt) for one in block.bad.examples]
+        examples += [(example.offset, example.reason, example.excerpt) for example in block.bad.examples]
         offset += len(piece)
     assert samples == flat(whole)
     assert (records, nulls, counts) == (whole.records, whole.nulls, dict(whole.bad.counts))
-    assert examples[:MAX_EXAMPLES] == [(one.offset, one.reason, one.excerpt) for one in whole.bad.examples]
+    assert examples[:MAX_EXAMPLES] == [
+        (example.offset, example.reason, example.excerpt) for example in whole.bad.examples
+    ]

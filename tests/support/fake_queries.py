@@ -123,10 +123,10 @@ class FakeQueries:
             raise QueryTooLarge(f"{len(found.keys)} series are more than {limits.max_series}")
         if len(found.time) > limits.max_samples:
             raise QueryTooLarge(f"{len(found.time)} samples are more than {limits.max_samples}")
-        value, told = self.engine.fetch(fragment)
+        value, annotations = self.engine.fetch(fragment)
         if not isinstance(value, SampleColumns):
             scope.memory.grow(value.values.nbytes)
-        return FragmentResult(value, told, len(found.time), self.warnings)
+        return FragmentResult(value, annotations, len(found.time), self.warnings)
 
     async def count_series(
         self, selectors: tuple[Selector, ...], within: TimeRange | None, _scope: QueryScope
@@ -141,15 +141,16 @@ class FakeQueries:
             for pair in labels.items():
                 pairs[pair] = pairs.get(pair, 0) + 1
         ranked = [
-            ValueCardinality(*pair, series) for pair, series in sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
+            ValueCardinality(*pair, series)
+            for pair, series in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))
         ]
         names = sorted({name for name, _ in pairs})
         return CardinalityAnswer(
             len(found),
             tuple(_label_figures(name, pairs) for name in names),
             tuple(ranked[: request.limit]),
-            tuple([one for one in ranked if one.label == "__name__"][: request.limit]),
-            tuple([one for one in ranked if one.label == request.label][: request.limit]),
+            tuple([row for row in ranked if row.label == "__name__"][: request.limit]),
+            tuple([row for row in ranked if row.label == request.label][: request.limit]),
             estimated_labels=self.estimated_labels,
             estimated_series=self.estimated_series,
             warnings=self.warnings,
@@ -157,8 +158,10 @@ class FakeQueries:
 
     async def buckets(self, request: BucketsRequest, scope: QueryScope) -> BucketsAnswer:
         await self._begin(request, scope)
-        newest = sorted({one.bucket for one in self.bucket_figures})[-request.limit :] if request.limit else []
-        return BucketsAnswer(tuple(one for one in self.bucket_figures if one.bucket in newest), self.warnings)
+        newest = sorted({figures.bucket for figures in self.bucket_figures})[-request.limit :] if request.limit else []
+        return BucketsAnswer(
+            tuple(figures for figures in self.bucket_figures if figures.bucket in newest), self.warnings
+        )
 
     def index_version(self) -> IndexVersion | None:
         return self.version
@@ -197,7 +200,7 @@ class FakeQueries:
         return [
             (labels, samples)
             for labels, samples in self.stored
-            if not selectors or any(all(_matches(labels, one) for one in selector) for selector in selectors)
+            if not selectors or any(all(_matches(labels, matcher) for matcher in selector) for selector in selectors)
             if within is None or not samples or (samples[0][0] <= within.last and samples[-1][0] >= within.first)
         ]
 

@@ -58,4 +58,4 @@ def is_ready(url: str) -> bool:
 
 
 def wait_until_in_flight(gateway: GatewayProcess) -> None:
-    gateway.wait_for("a request is in flight", lambda one: one["figures"]["in_flight_bytes"] > 0)
+    gateway.wait_for("a request is in flight", lambda status: status["figures"]["in_flight_bytes"] > 0)

@@ -44,8 +44,8 @@ def manifest(cuts: Iterable[CutRow], groups: Iterable[GroupRow] = ()) -> Manifes
     """Rows in the order in which a store returns them: newest bucket first."""
     return ManifestRows(
         STATE,
-        tuple(sorted(cuts, key=lambda one: -one.bucket)),
-        tuple(sorted(groups, key=lambda one: (-one.bucket, one.group))),
+        tuple(sorted(cuts, key=lambda row: -row.bucket)),
+        tuple(sorted(groups, key=lambda row: (-row.bucket, row.group))),
     )
 
 

@@ -94,5 +94,5 @@ async def _ready(request: Request) -> Response:
         1, needed_bucket=480_000, reached_bucket=479_998, missing_groups=(3, 7), behind_ms=2 * HOUR
     )
     period = parameters_of_url(request).required("period")
-    told = Readiness(period, Verdict.NOT_READY, "", 1, 0, period, 0, 0, 0, (behind,), (), ())
-    return Response.success(json_value(ReadyReport(ready=False, readiness=told)))
+    readiness = Readiness(period, Verdict.NOT_READY, "", 1, 0, period, 0, 0, 0, (behind,), (), ())
+    return Response.success(json_value(ReadyReport(ready=False, readiness=readiness)))

@@ -15,9 +15,8 @@ GB = 10**9
 
 def report(phase: Phase = Phase.ACTIVE, **status: object) -> ShardReport:
     """The report of a shard in this phase."""
-    told = Status(phase=phase, counters=Counters(samples=1_000_000), **status)  # type: ignore[arg-type]
     return ShardReport(
-        told,
+        Status(phase=phase, counters=Counters(samples=1_000_000), **status),  # type: ignore[arg-type]
         ProcessFigures(4711, 12.5, GB, GB),
         position=120_000,
         checkpoint=100_000,
@@ -34,8 +33,8 @@ def active(shard: int) -> ShardProcessStatus:
 
 def recovering(shard: int, phase: Phase, fraction: float | None, *, entered_ms: int = 0) -> ShardProcessStatus:
     """A starting shard."""
-    told = report(phase, fraction=fraction, lag=250_000, entered={phase.value: entered_ms})
-    return ShardProcessStatus(shard, ProcessState.RUNNING, 4000 + shard, report=told)
+    shard_report = report(phase, fraction=fraction, lag=250_000, entered={phase.value: entered_ms})
+    return ShardProcessStatus(shard, ProcessState.RUNNING, 4000 + shard, report=shard_report)
 
 
 @dataclass(slots=True)

@@ -182,9 +182,9 @@ def committed_records(topic: ReadTopic) -> list[tuple[int, bytes, StoredHeaders]
 
 def _ends(topic: ReadTopic, places: list[TopicPartition], *, committed: bool) -> list[int] | object:
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    asked = topic.admin.list_offsets({place: OffsetSpec.latest() for place in places}, isolation_level=level)
+    answers = topic.admin.list_offsets({place: OffsetSpec.latest() for place in places}, isolation_level=level)
     try:
-        return [asked[place].result(TIMEOUT).offset for place in places]
+        return [answers[place].result(TIMEOUT).offset for place in places]
     except KafkaException:
         # A newly added partition may have no leader yet.
         return object()

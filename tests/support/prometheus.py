@@ -60,7 +60,7 @@ class PrometheusClient:
     def query(self, expression: str, at_ms: int) -> dict[tuple[tuple[str, str], ...], float]:
         """The values of an instant query by labels, without warnings."""
         found = self.data("/api/v1/query", query=expression, time=at_ms / 1000)["result"]
-        return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in found}
+        return {tuple(sorted(series["metric"].items())): float(series["value"][1]) for series in found}
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._tls is None:
@@ -95,11 +95,11 @@ def prometheus(
     ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
-    asked = PrometheusClient(f"{LOOPBACK}:{port}")
+    client = PrometheusClient(f"{LOOPBACK}:{port}")
     try:
-        wait_until(lambda: asked.is_ready() or process.poll() is not None, timeout=60, clock=SystemClock())
-        assert asked.is_ready(), (folder / "log").read_text()[-2000:]
-        yield asked
+        wait_until(lambda: client.is_ready() or process.poll() is not None, timeout=60, clock=SystemClock())
+        assert client.is_ready(), (folder / "log").read_text()[-2000:]
+        yield client
     finally:
         process.terminate()
         try:

@@ -169,12 +169,12 @@ def _index(
 ) -> tuple[bytes, TableOfContents]:
     out = struct.pack(">IB", 0xBAAAD700, version)
     symbols_at = len(out)
-    texts = sorted({"", *(one for labels, _ in series for label in labels for one in label)})
+    texts = sorted({"", *(text for labels, _ in series for label in labels for text in label)})
     content = struct.pack(">I", len(texts))
     symbol: dict[str, int] = {}
-    for number, one in enumerate(texts):
-        symbol[one] = number if version == 2 else symbols_at + 4 + len(content)
-        content += text(one)
+    for number, symbol_text in enumerate(texts):
+        symbol[symbol_text] = number if version == 2 else symbols_at + 4 + len(content)
+        content += text(symbol_text)
     out += _section(content)
     series_at = len(out)
     references = []

@@ -67,13 +67,13 @@ METRICS = (
 )
 
 
-def compare(topic: GatewayTopic, told_by: PrometheusClient, least: int) -> None:
+def compare(topic: GatewayTopic, prometheus: PrometheusClient, least: int) -> None:
     """Assert that every sample up to the newest one of its series is in the topic, and that there are enough."""
     written = in_topic(topic)
     for metric in METRICS:
-        told = samples_of(told_by, metric)
-        assert told
-        for labels, samples in told.items():
+        scraped = samples_of(prometheus, metric)
+        assert scraped
+        for labels, samples in scraped.items():
             own = written[labels]
             assert len(own) >= least
             assert own == {time: value for time, value in samples.items() if time <= max(own)}

@@ -243,7 +243,7 @@ def node_world(
                 clients[number] = link
             else:
                 clients[number] = AnswersInProcess(answers)
-        status = FixedShards({one: ShardProcessStatus(one, ProcessState.RUNNING) for one in range(shards)})
+        status = FixedShards({shard: ShardProcessStatus(shard, ProcessState.RUNNING) for shard in range(shards)})
         queries = ShardQueries(lambda: clients, status, workers, concurrency=4)
         yield NodeWorld(worlds, clients, status, queries, loop, services, publishes)
 

@@ -77,7 +77,7 @@ def bits_of(value: float) -> int:
 def answer_of(series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> SamplesAnswer:
     """An answer with these series, which must be in order."""
     keys = [encode_part_key(dict(labels)) for labels in series]
-    samples = [sample for one in series.values() for sample in one]
+    samples = [sample for samples in series.values() for sample in samples]
     return SamplesAnswer(
         KeyBytes(np.cumsum([0, *map(len, keys)], dtype=np.int64), np.frombuffer(b"".join(keys), dtype=np.uint8)),
         np.cumsum([0, *map(len, series.values())], dtype=np.int64),

@@ -86,10 +86,10 @@ def read_log(client: dict[str, str | int]) -> Log:
                 messages += consumer.consume(1000, 5)
             batches[partition] = [
                 RecordBatch(
-                    np.array([one.offset() for one in messages]),
-                    np.array([one.timestamp()[1] for one in messages]),
-                    np.array([are_times_checked(one.headers()) for one in messages]),
-                    [one.value() or b"" for one in messages],
+                    np.array([message.offset() for message in messages]),
+                    np.array([message.timestamp()[1] for message in messages]),
+                    np.array([are_times_checked(message.headers()) for message in messages]),
+                    [message.value() or b"" for message in messages],
                 )
             ]
     return Log(batches, ends)

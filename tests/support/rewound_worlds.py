@@ -126,7 +126,11 @@ def _names_in(world: World, row: GroupRow) -> set[Name]:
     assert row.index is not None
     where = IndexBucketOf(world.options.shard, row.bucket, row.index.attempt)
     stored = decode_bucket(row.bucket, tuple(world.sqlite.index_bucket(where)), row.index.rows, row.index.checksum)
-    keys = [decode_part_key(one.keys.part_key(place)) for one in stored.records for place in range(len(one.keys))]
+    keys = [
+        decode_part_key(records.keys.part_key(place))
+        for records in stored.records
+        for place in range(len(records.keys))
+    ]
     return {(labels["__name__"], labels["name"]) for labels in keys}
 
 

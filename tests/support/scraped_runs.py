@@ -19,7 +19,7 @@ def scraped_run(series: int, scrapes: int, *, seed: int = 1) -> SeriesRun:
     target = np.arange(series) % TARGETS
     metric = np.arange(series) // SERIES_A_METRIC
     value = np.concatenate(
-        [_values(chance, int(one), int((metric == one).sum()), scrapes) for one in range(metric[-1] + 1)]
+        [_values(chance, int(at), int((metric == at).sum()), scrapes) for at in range(metric[-1] + 1)]
     )
     late = chance.integers(-2, 3, (TARGETS, scrapes)) * (np.arange(TARGETS) % 2)[:, None]
     scraped_at = BEGIN + chance.integers(0, INTERVAL, (TARGETS, 1)) + INTERVAL * np.arange(scrapes) + late

@@ -39,9 +39,9 @@ class Service:
         _wait_until_ready(self.node_program, self.node, timeout)
 
 
-def _wait_until_ready(program: Program, asked: PrometheusClient, timeout: float) -> None:
-    wait_until(lambda: asked.is_ready() or program.exit_code is not None, timeout=timeout, clock=SystemClock())
-    assert asked.is_ready(), program.log_text()[-2000:]
+def _wait_until_ready(program: Program, client: PrometheusClient, timeout: float) -> None:
+    wait_until(lambda: client.is_ready() or program.exit_code is not None, timeout=timeout, clock=SystemClock())
+    assert client.is_ready(), program.log_text()[-2000:]
 
 
 @contextmanager

@@ -364,7 +364,7 @@ class World:
             names[part_id] = (labels["__name__"], labels["name"])
         assert len(set(names.values())) == len(rows), "a key has two part ids, or an id no key"
         times = zip(rows.part_id.tolist(), rows.start.tolist(), rows.last.tolist(), rows.end.tolist(), strict=True)
-        return {names[one]: (start, last, None if end == LIVE else end) for one, start, last, end in times}
+        return {names[key]: (start, last, None if end == LIVE else end) for key, start, last, end in times}
 
     def found(self, times: TimeRange = ALL_TIMES) -> dict[Name, dict[int, float]]:
         """All samples of all keys in the index, as a query finds them."""

@@ -42,7 +42,7 @@ def assert_sound(
     or a replay. With `Scope(scratch=...)`, Lucene is checked too; start the JVM first.
     """
     found = verified(store, shard, groups, policy, clock=clock, scope=scope)
-    assert not found.findings, "\n".join(f"{one.kind}: {one.what}" for one in found.findings)
+    assert not found.findings, "\n".join(f"{finding.kind}: {finding.what}" for finding in found.findings)
     return found
 
 
@@ -63,7 +63,7 @@ def findings_of(world: World, scope: Scope | None = None) -> tuple[Finding, ...]
 def only_finding(world: World, kind: FindingKind, scope: Scope | None = None) -> Finding:
     """Assert that this is the only finding, and return it."""
     found = findings_of(world, scope)
-    assert [one.kind for one in found] == [kind], found
+    assert [finding.kind for finding in found] == [kind], found
     assert found[0].remedy
     return found[0]
 
@@ -158,16 +158,16 @@ class Contents:
 
     def encode(self) -> Any:
         ids = sorted(self.records)
-        columns = [self.records[part_id] for part_id in ids]
+        records = [self.records[part_id] for part_id in ids]
         active = sorted(self.active)
-        keys = PartKeyBatch.of(ids, [one.key_hash for one in columns], [one.part_key for one in columns])
+        keys = PartKeyBatch.of(ids, [record.key_hash for record in records], [record.part_key for record in records])
         frozen = FrozenBucket(
             self.bucket,
             np.array(ids, dtype=np.uint32),
-            np.array([one.start for one in columns], dtype=np.int64),
-            np.array([one.end for one in columns], dtype=np.int64),
+            np.array([record.start for record in records], dtype=np.int64),
+            np.array([record.end for record in records], dtype=np.int64),
             np.array(active, dtype=np.uint32),
-            np.array([self.active[one] for one in active], dtype=np.int64),
+            np.array([self.active[part_id] for part_id in active], dtype=np.int64),
         )
         return encode_bucket(frozen, lambda wanted: keys.take(np.flatnonzero(np.isin(keys.part_ids, wanted))))
 

@@ -38,8 +38,8 @@ class Bench:
         self.progress: list[WaveProgress] = []
 
     def plan(self, *jobs: Job) -> None:
-        for one in jobs:
-            assert self.store.add_job(one)
+        for job in jobs:
+            assert self.store.add_job(job)
 
     def worker(self, runner: JobRunner, name: str = "w", **options: Any) -> ReplayWorker:
         return ReplayWorker(
@@ -54,13 +54,13 @@ class Bench:
         )
 
     def progress_reports(self) -> list[tuple[list[int], float]]:
-        return [([one.bucket for one in told.jobs], told.fraction) for told in self.progress]
+        return [([job.bucket for job in report.jobs], report.fraction) for report in self.progress]
 
     def states(self, shard: int = 0) -> dict[int, JobState]:
-        return {one.bucket: one.state for one in self.store.jobs(SHARDS[shard])}
+        return {job.bucket: job.state for job in self.store.jobs(SHARDS[shard])}
 
     def job(self, bucket: int) -> Job:
-        return next(one for one in self.store.jobs(SHARDS[0]) if one.bucket == bucket)
+        return next(job for job in self.store.jobs(SHARDS[0]) if job.bucket == bucket)
 
 
 class FakeRunner:
@@ -76,7 +76,7 @@ class FakeRunner:
         """Accepts any job."""
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> Mapping[Job, JobResult]:
-        self.runs.append([(one.shard.shard, one.bucket) for one in jobs])
+        self.runs.append([(job.shard.shard, job.bucket) for job in jobs])
         self._meanwhile(jobs, on_progress)
         return {}
 
@@ -87,7 +87,7 @@ class BadRecord(Fatal):
 
 def failing_runner(error: Exception, *buckets: int) -> FakeRunner:
     def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
-        if any(one.bucket in buckets for one in jobs):
+        if any(job.bucket in buckets for job in jobs):
             raise error
 
     return FakeRunner(meanwhile)

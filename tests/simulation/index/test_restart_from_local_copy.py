@@ -78,7 +78,7 @@ class RestartFromLocalCopy(IndexBesideModel):
             assert self.lucene is not None
             save_copy(self.folder, self.lucene, self.snapshots[stored], self.identity(stored))
             self.copy_of = stored
-            self.snapshots = {bucket: one for bucket, one in self.snapshots.items() if bucket > stored}
+            self.snapshots = {bucket: snapshot for bucket, snapshot in self.snapshots.items() if bucket > stored}
 
     @rule()
     def a_bucket_is_stored_and_a_crash_comes_before_its_copy(self) -> None:

@@ -136,7 +136,7 @@ def test_a_target_whose_disk_is_full_is_waited_for_and_nothing_half_done_is_visi
 def test_a_late_write_to_a_group_without_matching_series_exports_nothing(tmp_path: Path) -> None:
     world = filled(tmp_path)
     world.export()
-    rows = world.stored.write(0, FIRST + 24, [({"__name__": one}, START, 1.0) for one in "abcdefg"])
+    rows = world.stored.write(0, FIRST + 24, [({"__name__": name}, START, 1.0) for name in "abcdefg"])
     manifest = world.manifest()
     assert manifest is not None
     touched = {row.group for row in rows if row.samples}

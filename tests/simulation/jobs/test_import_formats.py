@@ -91,7 +91,7 @@ FORMATS: list[tuple[Format, dict[str, object], Callable[[Path], Path]]] = [
 ]
 
 
-@pytest.fixture(params=FORMATS, ids=[one[0].value for one in FORMATS])
+@pytest.fixture(params=FORMATS, ids=[form[0].value for form in FORMATS])
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JobWorld:
     """With a plan of several parts, and several chunks a part, some of which are divided for what they become."""
     format_, mapping, write = request.param

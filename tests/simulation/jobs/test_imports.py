@@ -51,7 +51,7 @@ def check_done(world: JobWorld, rows: int = ROWS, bad_every: int = 9) -> None:
     report = JobReport.from_json(job.report)
     assert (report.counts.records, report.counts.samples, report.counts.bad) == (rows, rows - bad, bad)
     assert report.counts.sent == len(list(world.records()))
-    assert [one.record.line for one in report.bad_lines] == [
+    assert [line.record.line for line in report.bad_lines] == [
         1 + bad_every * (at + 1) for at in range(min(bad, MAX_EXAMPLES))
     ]
     assert sum(report.times.counts.values()) == rows - bad
@@ -70,7 +70,7 @@ def test_undisturbed(tmp_path: Path) -> None:
 def test_a_worker_that_joins_after_a_crash_keeps_to_the_rate_of_the_job(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    world.board.change(world.board.job("job"), lambda one: changed_rate(one, 2.0))
+    world.board.change(world.board.job("job"), lambda job: changed_rate(job, 2.0))
     fault = Fault(FaultKind.CRASH_AFTER, 40)
     assert not world.work(fault)
     landed, began = len(world.samples()), world.clock.monotonic()
@@ -86,12 +86,12 @@ def test_a_worker_that_joins_after_a_crash_keeps_to_the_rate_of_the_job(tmp_path
 def test_a_failure_is_tried_again_soon_if_something_has_landed_since_the_one_before(
     tmp_path: Path, fails: Callable[[int], bool], least_s: float, most_s: float
 ) -> None:
-    world, asked, failed = JobWorld(tmp_path), 0, 0
+    world, calls, failed = JobWorld(tmp_path), 0, 0
 
     def pace(_samples: int, _check: Callable[[], None]) -> None:
-        nonlocal asked, failed
-        asked += 1
-        if fails(asked):
+        nonlocal calls, failed
+        calls += 1
+        if fails(calls):
             failed += 1
             raise LogUnreachable("the brokers do not answer")
 
@@ -150,7 +150,7 @@ def test_a_part_with_which_every_worker_is_lost_fails_and_stops_no_other(tmp_pat
     for part in world.board.parts(job):
         if part.state is JobState.FAILED:
             world.board.replace(part, reopened(part))
-    world.board.change(job, lambda one: resume(one, NOW))
+    world.board.change(job, lambda job: resume(job, NOW))
     assert world.work()
     check_done(world)
 
@@ -180,7 +180,7 @@ def test_a_worker_that_waits_for_its_rate_gives_up_its_part_when_the_job_is_paus
     world.planned(text(), OPTIONS)
 
     def waits(_samples: int, check: Callable[[], None]) -> None:
-        world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+        world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
         for _ in range(10):
             world.clock.sleep(1)
             check()
@@ -199,14 +199,14 @@ def test_a_pause_holds_once_nothing_can_land_and_a_resume_goes_on(tmp_path: Path
     world.work(Fault(FaultKind.CRASH_BEFORE, 60))
     landed = world.samples()
     assert 0 < len(landed) < ROWS
-    job = world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+    job = world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
     assert world.work()
     job = world.board.job("job")
     assert job.state is BulkJobState.PAUSED
     assert world.samples() == landed
     assert world.work()
     assert world.samples() == landed
-    world.board.change(job, lambda one: resume(one, NOW))
+    world.board.change(job, lambda job: resume(job, NOW))
     assert world.work()
     check_done(world)
 
@@ -224,7 +224,7 @@ def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path
     def stands_still() -> None:
         if not seen:
             world.dead.add("worker-0")
-            world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
+            world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
             # Settled by workers of which the first crashes at some call.
             world.work(Fault(FaultKind.CRASH_AFTER, calls))
             world.work()
@@ -241,7 +241,7 @@ def test_a_job_is_cancelled_though_the_brokers_have_forgotten_what_has_landed(tm
     world.work(Fault(FaultKind.CRASH_BEFORE, 60))
     landed = world.samples()
     world.clock.sleep(8 * 86_400)
-    world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
+    world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
     assert world.work()
     assert world.board.job("job").state is BulkJobState.CANCELLED
     assert world.samples() == landed
@@ -273,7 +273,7 @@ def test_a_twentieth_of_bad_records_is_allowed_and_more_breaks_the_job(
         assert "jobs.error_rate" in job.reason
         assert any(part.state is JobState.PENDING for part in world.board.parts(job))
         # What was bad before does not break it again.
-        world.board.change(job, lambda one: resume(one, NOW))
+        world.board.change(job, lambda job: resume(job, NOW))
         assert world.work()
         check_done(world, rows, bad_every)
 

@@ -132,7 +132,7 @@ def test_a_worker_that_takes_a_part_while_the_job_is_being_paused_lands_nothing(
     def paused_meanwhile() -> None:
         """It has seen the job run, and takes a part of it; meanwhile nothing is leased, so that the pause holds."""
         if state(world) is BulkJobState.RUNNING:
-            world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+            world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
             assert world.work()
             assert state(world) is BulkJobState.PAUSED
 
@@ -152,7 +152,7 @@ def test_a_part_is_fenced_once_for_each_lease_and_a_zombie_lands_nothing_after_i
     def paused() -> int:
         """How many parts are fenced for a pause."""
         before = world.calls["hold"]
-        world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+        world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
         assert world.work()
         assert state(world) is BulkJobState.PAUSED
         return world.calls["hold"] - before
@@ -209,7 +209,7 @@ def test_resuming_twice_does_every_part_once(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     world.work(Fault(FaultKind.CRASH_BEFORE, 50))
-    world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+    world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
     assert world.work()
     assert state(world) is BulkJobState.PAUSED
     first = resume_job(world.board, "job", world.clock)

@@ -125,6 +125,6 @@ def test_a_part_that_fails_for_good_ends_the_job_and_a_resume_goes_on_in_order(t
     for part in world.board.parts(job):
         if part.state is JobState.FAILED:
             world.board.replace(part, replace(part, state=JobState.PENDING, failures=0))
-    world.board.change(job, lambda one: resume(one, NOW))
+    world.board.change(job, lambda job: resume(job, NOW))
     world.work()
     check_done(world)

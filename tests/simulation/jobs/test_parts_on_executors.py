@@ -69,7 +69,7 @@ class StoppedByOperator:
         self._asked += 1
         if self._asked == self._chunks:
             board = self._world.board
-            board.change(board.job("job"), lambda one: request_stop(one, self._wanted, NOW))
+            board.change(board.job("job"), lambda job: request_stop(job, self._wanted, NOW))
         # Not for ever, if nothing stops the task.
         return 0.01 if self._chunks <= self._asked < self._chunks + 500 else 0.0
 
@@ -88,7 +88,7 @@ def test_the_tasks_of_a_job_that_is_stopped_end_and_nothing_lands_afterwards(tmp
         assert {where for where, _, _ in landed} == {("job", 0, 0), ("job", 0, 1)}
     assert world.samples() == landed
     if wanted is Wanted.PAUSED:
-        world.board.change(job, lambda one: resume(one, NOW))
+        world.board.change(job, lambda job: resume(job, NOW))
         assert world.work()
         check_done(world)
 
@@ -162,7 +162,7 @@ def test_after_a_cancellation_holds_nothing_lands_though_a_task_wakes(tmp_path: 
     def stands_still() -> None:
         if not seen and world.samples():
             world.dead.add("driver")
-            world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
+            world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
             assert world.work()
             assert world.board.job("job").state is BulkJobState.CANCELLED
             seen.append(sum(world.samples().values()))
@@ -178,11 +178,11 @@ class Gate:
     """Holds chunks back a few times."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.waits: list[int] = []
 
     def wait_s(self, samples: int) -> float:
-        self.asked.append(samples)
-        return 0.01 if len(self.asked) % 3 else 0.0
+        self.waits.append(samples)
+        return 0.01 if len(self.waits) % 3 else 0.0
 
 
 def test_chunks_wait_until_the_driver_lets_them_land(tmp_path: Path) -> None:
@@ -192,4 +192,4 @@ def test_chunks_wait_until_the_driver_lets_them_land(tmp_path: Path) -> None:
         worker.run_until_done()
     check_done(world)
     chunks = len({where for where, _ in world.records()})
-    assert len(gate.asked) >= 3 * chunks
+    assert len(gate.waits) >= 3 * chunks

@@ -80,7 +80,7 @@ def test_a_crash_at_any_call_loses_no_event_of_a_job_that_is_cancelled(tmp_path:
         calls += 1
         world, posted = begun(tmp_path / str(calls)), list[tuple[str, bytes]]()
         world.webhook = lambda key, body, posted=posted: posted.append((key, body))
-        world.board.change(world.job(), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
+        world.board.change(world.job(), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
         fault = Fault(kind, calls)
         world.work(fault)
         if not fault.is_over:
@@ -132,11 +132,11 @@ def test_what_changes_while_a_part_is_interrupted_doubles_nothing(tmp_path: Path
     """Series that appear behind the last one sent are sent, and those before it are not; no other is sent again."""
     world = begun(tmp_path)
     before = sent(world)
-    last = max(one.key for one in ALL if one.labels["host"] in before)
+    last = max(series.key for series in ALL if series.labels["host"] in before)
     later = tuple(series(number) for number in range(SERIES, 2 * SERIES))
-    world.nodes.add(*later, *(replace(one, value=99.0) for one in ALL))
+    world.nodes.add(*later, *(replace(series, value=99.0) for series in ALL))
     assert world.work()
-    behind = [one.labels["host"] for one in later if one.key > last]
+    behind = [series.labels["host"] for series in later if series.key > last]
     assert 0 < len(behind) < SERIES
     assert sent(world) == sorted([*hosts(*range(SERIES)), *behind])
     counts = JobReport.from_json(world.job().report).counts
@@ -145,7 +145,9 @@ def test_what_changes_while_a_part_is_interrupted_doubles_nothing(tmp_path: Path
 
 def test_the_number_of_bad_records_survives_an_interruption(tmp_path: Path) -> None:
     """Only of those that were counted before it, the reason is not known."""
-    world = SendWorld(tmp_path, *(replace(one, labels={"__name__": "up", "n": one.labels["host"]}) for one in ALL))
+    world = SendWorld(
+        tmp_path, *(replace(series, labels={"__name__": "up", "n": series.labels["host"]}) for series in ALL)
+    )
     world.planned(parts=1)
     assert not world.work(Fault(FaultKind.CRASH_AFTER, 32))
     assert world.work()
@@ -159,7 +161,10 @@ def test_chunks_that_end_by_their_bytes_leave_nothing_out(tmp_path: Path) -> Non
     world.planned(parts=2, chunk_series=10, chunk_bytes=40)
     assert world.work()
     check_done(world)
-    chunks = [(dict(one.headers)["strandline-part"], dict(one.headers)["strandline-chunk"]) for one in world.records()]
+    chunks = [
+        (dict(record.headers)["strandline-part"], dict(record.headers)["strandline-chunk"])
+        for record in world.records()
+    ]
     assert max(chunks.count(chunk) for chunk in chunks) == 2
 
 
@@ -203,7 +208,7 @@ def test_a_broker_that_refuses_messages_breaks_the_job_and_a_resume_sends_each_o
     assert world.job().state is BulkJobState.BROKEN
     assert not world.records()
     world.cluster.refuses_records = False
-    world.board.change(world.job(), lambda one: resume(one, world.clock.now_ms()))
+    world.board.change(world.job(), lambda job: resume(job, world.clock.now_ms()))
     assert world.work()
     assert sent(world) == hosts(*range(1_500))
     assert JobReport.from_json(world.job().report).counts.sent == 1_500
@@ -222,7 +227,9 @@ def test_the_control_sample_is_the_same_for_all_sizes_of_parts_and_none_of_it_is
         lists.add(control_list(world))
         lines = control_list(world).decode().splitlines()[1:]
         assert lines == sorted(lines)
-        left_out = [one.labels["host"] for one in ALL if any(one.labels["host"] + '""' in line for line in lines)]
+        left_out = [
+            series.labels["host"] for series in ALL if any(series.labels["host"] + '""' in line for line in lines)
+        ]
         assert 3 <= len(left_out) == len(lines)
         assert sorted([*sent(world), *left_out]) == hosts(*range(SERIES))
     assert len(lists) == 1
@@ -254,6 +261,6 @@ def test_a_job_that_is_an_hour_overdue_fails_by_name_and_may_be_resumed(tmp_path
     assert event_files(late) == ["job.failed.json"]
     event = json.loads((late.folder / "events" / "job.failed.json").read_bytes())
     assert (event["event"], event["reason"]) == ("job.failed", late.job().reason)
-    late.board.change(late.job(), lambda one: resume(one, late.clock.now_ms()))
+    late.board.change(late.job(), lambda job: resume(job, late.clock.now_ms()))
     assert late.work()
     check_done(late)

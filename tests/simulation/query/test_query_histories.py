@@ -177,9 +177,9 @@ class VersionHistory(QueryHistory):
             assert self.lists.setdefault(version.numbers, lists) == lists
 
     def listed(self, times: TimeRange) -> list[list[str]]:
-        asks = [LabelNamesRequest((), times, 100), LabelValuesRequest("__name__", (), times, 100)]
-        found = [self.answers.answer(ask, Cancellation(SystemClock(), 60.0)) for ask in asks]
-        return [one.terms() for one in found if isinstance(one, TermsAnswer)]
+        requests = [LabelNamesRequest((), times, 100), LabelValuesRequest("__name__", (), times, 100)]
+        found = [self.answers.answer(request, Cancellation(SystemClock(), 60.0)) for request in requests]
+        return [answer.terms() for answer in found if isinstance(answer, TermsAnswer)]
 
 
 class LookupHistory(QueryHistory):
@@ -217,7 +217,9 @@ class LookupHistory(QueryHistory):
                     assert found == Found.of(expected) == Found.of(answer_of(decode_frame(bytearray(answer))))
                 elif self.there.is_active():
                     every = self.by_process(replace(lookup, within=ALL_TIMES))
-                    assert told(every) != told(expected) or self.there.running.index.has_purged_documents()
+                    assert (
+                        contents_of(every) != contents_of(expected) or self.there.running.index.has_purged_documents()
+                    )
 
     def by_process(self, lookup: LookupRequest) -> Answer:
         return self.answers.answer(lookup, Cancellation(SystemClock(), 60.0))
@@ -234,7 +236,7 @@ def lookups_of(metric: str, times: TimeRange) -> list[LookupRequest]:
     ]
 
 
-def told(answer: Answer) -> object:
+def contents_of(answer: Answer) -> object:
     """What an answer says of series, or in how many of them something is."""
     if isinstance(answer, SeriesAnswer):
         return labels_of(answer.keys)

@@ -80,7 +80,7 @@ class History:
             self.world.produce((f"m{self.draw.randrange(2)}", f"s{self.draw.randrange(6)}", late, 7.0))
 
     def overwrite(self) -> None:
-        samples = [one for record in self.world.produced[-8:] for one in record.samples]
+        samples = [sample for record in self.world.produced[-8:] for sample in record.samples]
         if samples:
             (metric, name), time, _ = self.draw.choice(samples)
             self.world.produce((metric, name, time, self.value()))

@@ -124,20 +124,20 @@ def test_keys_are_those_of_a_shard_that_was_never_away(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
     calm, world = World(tmp_path / "calm"), World(tmp_path / "restarted")
     world.replay_by(ReplayMode.SPARK)
-    for one in (calm, world):
-        one.start()
+    for each in (calm, world):
+        each.start()
     for hour in range(7):
-        for one in (calm, world):
-            now = one.clock.now_ms()
-            one.produce(("m", f"key-{hour}", now, 1.0), ("n", "always", now, 2.0), ("m", "key-0", now - HOUR, 3.0))
-            one.pass_time(HOUR)
+        for each in (calm, world):
+            now = each.clock.now_ms()
+            each.produce(("m", f"key-{hour}", now, 1.0), ("n", "always", now, 2.0), ("m", "key-0", now - HOUR, 3.0))
+            each.pass_time(HOUR)
         calm.settle()
         if hour in {2, 4}:
             world.crash()
             world.start()
             recover(world, calm)
-    for one in (calm, world):
-        one.settle()
+    for each in (calm, world):
+        each.settle()
     recover(world)
     assert world.keys() == calm.keys()
     assert world.found() == calm.found(), "of the keys that are not purged"

@@ -240,8 +240,8 @@ def test_a_tail_whose_log_is_gone_is_stored_once_the_replay_is_merged(world: Wor
         world.running.step()
         world.running.flusher.step()
     assert world.running.is_fully_stored
-    assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)
-    cuts = sorted(world.manifest().cuts, key=lambda one: one.bucket)
+    assert sum(row.samples for row in world.manifest().groups) == sum(len(record.samples) for record in world.produced)
+    cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
     assert cuts[-1].closed_early, "its hour is not ready yet"
 
 
@@ -273,7 +273,7 @@ def test_a_tail_that_waits_for_too_long_a_replay_is_not_read_without_end(world: 
     assert world.running.position < len(world.produced), "what waits is bounded"
     recover(world)
     assert world.running.position == len(world.produced)
-    assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)
+    assert sum(row.samples for row in world.manifest().groups) == sum(len(record.samples) for record in world.produced)
 
 
 @pytest.mark.parametrize("mode", ReplayMode)

@@ -92,12 +92,12 @@ def compared(steps: Sequence[Step], last_pause: int) -> None:
         cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
         present, ends = world.clock.now_ms(), world.log.ends()
         planned = planned_cuts(before[-1], ends, present, log_times(world.log), cutting)
-        told = [(cut.bucket, visible(world, cut.start, cut.end)) for cut in planned]
+        planned_ranges = [(cut.bucket, visible(world, cut.start, cut.end)) for cut in planned]
         world.log.close()
         world.start()
         world.settle()
         made = cuts_of(world)[len(before) :]
-        assert told == [(cut.bucket, visible(world, cut.start, cut.end)) for cut in made]
+        assert planned_ranges == [(cut.bucket, visible(world, cut.start, cut.end)) for cut in made]
         if not any(step in (HOLES, ABORTED, COMMITTED) for step, _ in steps):
             # Without invisible offsets, a bucket can end at only one offset.
             assert [tuple(cut) for cut in planned] == [(cut.bucket, cut.start, cut.end) for cut in made]

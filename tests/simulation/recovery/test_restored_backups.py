@@ -132,7 +132,7 @@ def test_a_backup_whose_data_is_older_than_its_manifest_lacks_what_that_names(wo
     names = copied(world, NAMES)
     world.crash()
     with closing(restored(world, world.options.folder / "restored", {**names, **data})) as again:
-        found = {one.kind for one in findings_of(again)}
+        found = {finding.kind for finding in findings_of(again)}
         assert {FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_MISSING} <= found
 
 

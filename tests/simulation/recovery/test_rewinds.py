@@ -120,12 +120,12 @@ def test_27_a_rewind_that_stops_half_way_is_a_shorter_one(make_world: Callable[.
             if done:
                 rewind_world(shorter, ToBucket(FIRST + 5 - done))
             shard = world.options.shard
-            found, wanted = (progress(one.manifest(), groups, shard) for one in (world, shorter))
+            found, wanted = (progress(each.manifest(), groups, shard) for each in (world, shorter))
             assert found is not None
             assert found == wanted, "it has the same holes as a rewind to a later cut"
-            for one in (world, shorter):
-                one.start()
-                check_stored_exactly_once(one)
+            for each in (world, shorter):
+                each.start()
+                check_stored_exactly_once(each)
             assert world.keys() == shorter.keys()
 
 

@@ -121,8 +121,8 @@ def test_that_the_log_has_lost_something_is_told_before_the_next_step(
     monkeypatch.setattr(world.log, "poll", poll)
     with pytest.raises(OffsetGone):
         running.run()
-    told = happened.index(Phase.ACTIVE)
-    assert happened[told : told + 4] == [Phase.ACTIVE, "step", Phase.CATCHING_UP, "step"]
+    became_active = happened.index(Phase.ACTIVE)
+    assert happened[became_active : became_active + 4] == [Phase.ACTIVE, "step", Phase.CATCHING_UP, "step"]
 
 
 def test_a_loss_that_was_accepted_is_not_to_be_accepted_again_after_a_crash(world: World) -> None:

@@ -124,7 +124,7 @@ def test_a_block_that_is_read_while_a_group_is_committed_has_every_sample_once(o
         world.store.before = world.store.after = look
         world.store_due()
     assert len(found) > 4
-    assert all(one == expected for one in found)
+    assert all(block == expected for block in found)
 
 
 def test_without_values_there_are_all_times(of_all_kinds: World) -> None:

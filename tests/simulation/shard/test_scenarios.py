@@ -161,7 +161,7 @@ def test_16_many_samples_of_one_series_and_two_at_one_time(make_world: Callable[
     world = make_world(seal_rows=1000)
     world.start()
     for part in range(36):
-        world.produce(*(("m", "a", START + part * 1000 + one, float(one)) for one in range(1000)))
+        world.produce(*(("m", "a", START + part * 1000 + number, float(number)) for number in range(1000)))
     world.produce(("m", "a", START, -1.0), ("m", "a", START, -2.0), ("m", "b", START, 5.0), ("m", "b", START, 6.0))
     world.read_all()
     world.check_all_found()
@@ -200,7 +200,7 @@ def test_19_samples_sent_again_after_three_hours_are_found_in_their_hours(world:
         within = TimeRange(START + hour * HOUR, START + (hour + 1) * HOUR - 1)
         assert world.found(within)["m", "retried"] == {START + hour * HOUR + MINUTE: float(hour)}
     rows = world.manifest().groups
-    assert {(one.hour, one.samples) for row in rows for one in row.late} == {(1000, 1), (1001, 1), (1002, 1)}
+    assert {(late.hour, late.samples) for row in rows for late in row.late} == {(1000, 1), (1001, 1), (1002, 1)}
     world.check_all_found()
 
 
@@ -210,17 +210,17 @@ def test_20_a_query_while_a_group_is_committed_has_no_hole_and_no_double(world: 
     world.read_all()
     world.pass_time(HOUR + GRACE)
     world.running.step()
-    asked = 0
+    calls = 0
 
     def ask(call: StoreCall) -> None:
-        nonlocal asked
+        nonlocal calls
         if call.name in {"commit", "write_segments"}:
-            asked += 1
-            assert world.found() == world.expected(), f"at call {asked}, {call.name}"
+            calls += 1
+            assert world.found() == world.expected(), f"at call {calls}, {call.name}"
 
     world.store.before = world.store.after = ask
     world.store_due()
-    assert asked >= 4 * world.options.groups
+    assert calls >= 4 * world.options.groups
     assert world.found() == world.expected()
 
 
@@ -324,7 +324,7 @@ def test_44_a_backfill_of_ten_years_in_one_bucket_stays_within_the_store_s_limit
     make_world: Callable[..., World],
 ) -> None:
     """A shard that reads it and workers that replay it tell the same of what came late."""
-    told = []
+    late_by_group = []
     for mode in (ReplayMode.DIRECT, ReplayMode.SPARK):
         world, written = make_world(), []
         world.replay_by(mode)
@@ -351,8 +351,8 @@ def test_44_a_backfill_of_ten_years_in_one_bucket_stays_within_the_store_s_limit
         assert all(len(row.late) <= MAX_COUNTS for row in rows)
         for day in (1, 31, 32, 1_000, 3_651):
             hour = (START - day * 24 * HOUR) // HOUR
-            assert any(one.hour <= hour < one.hour + one.hours for row in rows for one in row.late)
+            assert any(late.hour <= hour < late.hour + late.hours for row in rows for late in row.late)
         world.check_all_found()
         assert_world_sound(world)
-        told.append({(row.bucket, row.group): row.late for row in rows})
-    assert told[0] == told[1]
+        late_by_group.append({(row.bucket, row.group): row.late for row in rows})
+    assert late_by_group[0] == late_by_group[1]

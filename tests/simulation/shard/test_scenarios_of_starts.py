@@ -121,9 +121,9 @@ def test_13_a_loss_in_the_middle_of_a_bucket_is_recorded_and_stored_groups_lost_
     late = world.rows(cut.bucket)[stuck]
     found = world.found()
     for metric in METRICS:
-        kept = {name for (one, name) in found if one == metric}
+        kept = {name for (key, name) in found if key == metric}
         assert kept in ({"1", "2", "3"}, {"3"})
-    assert {"1", "2", "3"} in [{name for (one, name) in found if one == metric} for metric in METRICS]
+    assert {"1", "2", "3"} in [{name for (key, name) in found if key == metric} for metric in METRICS]
     assert late.samples == sum(1 for (_, name) in found if name == "3") - sum(
         1 for (_, name) in found if name == "1"
     ), "the stuck group has what was left"

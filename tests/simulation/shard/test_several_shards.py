@@ -46,6 +46,6 @@ def test_a_sample_that_was_sent_again_after_partitions_were_added_is_seen_once(
         if stored:
             world.pass_hours(1)
     for readers in (worlds, worlds[::-1]):
-        run = read_shards([ShardReader(one.running) for one in readers], wanted_of(worlds[0]), ALL_TIMES)
+        run = read_shards([ShardReader(reader.running) for reader in readers], wanted_of(worlds[0]), ALL_TIMES)
         assert run.time.tolist() == [now, now + 1, now + 2]
         assert run.value.tolist() == [1.0, 5.0, 5.0], "the higher shard's counts"

@@ -92,8 +92,8 @@ def test_a_migrated_file_is_not_migrated_again(path: Path) -> None:
 
 
 def test_a_new_file_has_the_tables_of_a_migrated_one(path: Path, folder: Path) -> None:
-    for one in (path, folder / "new.sqlite"):
-        open_sqlite_store(one, ManualClock()).close()
+    for file in (path, folder / "new.sqlite"):
+        open_sqlite_store(file, ManualClock()).close()
     assert columns(path) == columns(folder / "new.sqlite")
 
 

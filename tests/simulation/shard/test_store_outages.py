@@ -74,11 +74,11 @@ class Watched(World):
             def partitions(self) -> int:
                 return 1
 
-        async def asked() -> int:
+        async def ready_status() -> int:
             async with served(health_routes(Node())) as serving:
                 return (await serving.get("/-/ready")).status
 
-        return in_loop(asked())
+        return in_loop(ready_status())
 
     def pass_seconds(self, seconds: int) -> None:
         """Let time pass as a shard's two threads see it: each does what is due, second after second."""

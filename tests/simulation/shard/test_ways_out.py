@@ -175,13 +175,15 @@ def test_43_an_accepted_loss_of_an_index_bucket_is_a_note_and_no_fault(world: Wo
     world.start(accepted=Accepted(index_loss=True))
     world.settle()
     notes = assert_world_sound(world).notes
-    (told,) = [one.what for one in notes if one.kind is NoteKind.INDEX_LOSS_ACCEPTED and "an operator" in one.what]
-    everywhere = [one.what for one in notes if one.kind is NoteKind.SERIES_WITHOUT_KEY]
+    (accepted,) = [
+        note.what for note in notes if note.kind is NoteKind.INDEX_LOSS_ACCEPTED and "an operator" in note.what
+    ]
+    everywhere = [note.what for note in notes if note.kind is NoteKind.SERIES_WITHOUT_KEY]
     if change in ("missing", "a bit turned"):
-        assert "All series in its segments have a key" in told
+        assert "All series in its segments have a key" in accepted
         assert not everywhere
     else:
-        assert f"In its segments {IN_HOUR_1} have no key" in told
+        assert f"In its segments {IN_HOUR_1} have no key" in accepted
         assert everywhere[0].startswith(f"{SINCE_HOUR_1} in all segments have no key")
 
 
@@ -218,8 +220,8 @@ def test_43_all_damaged_index_buckets_are_named_and_a_series_counts_once(world: 
     first = lived_with_lost_keys(world)
     for bucket in (first + 1, first + 2, first + 3):
         damage(world, bucket, "all missing")
-    told = f"3 index buckets from {first + 1} to {first + 3} are damaged. In the segments of the newest 3 of them"
-    with pytest.raises(IndexBucketLost, match=f"{told} {SINCE_HOUR_1} have no key"):
+    message = f"3 index buckets from {first + 1} to {first + 3} are damaged. In the segments of the newest 3 of them"
+    with pytest.raises(IndexBucketLost, match=f"{message} {SINCE_HOUR_1} have no key"):
         world.start()
 
 
@@ -256,12 +258,12 @@ def test_43_keys_of_the_local_copy_are_not_counted_as_lost(world: World) -> None
 def test_43_a_start_that_counts_what_is_lost_can_be_stopped(world: World) -> None:
     first = lived_with_lost_keys(world)
     damage(world, first + 1, "all missing")
-    asked = 0
+    calls = 0
 
     def stopping() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 8
+        nonlocal calls
+        calls += 1
+        return calls > 8
 
     with pytest.raises(StartStopped):
         Shard.start(world.parts(), world.status, stopping=stopping)

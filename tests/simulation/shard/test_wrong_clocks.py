@@ -212,19 +212,19 @@ def test_a_start_while_the_store_s_clock_is_ahead_changes_nothing(world: ClocksW
 
 def test_what_is_stored_while_the_node_s_clock_is_behind_lives_as_long_as_it_should(make: MakeWorld) -> None:
     wrong, right = make("wrong"), make("right")
-    for one in (wrong, right):
-        one.start()
-        one.live_through(60)
+    for world in (wrong, right):
+        world.start()
+        world.live_through(60)
     wrong.set_node_ahead(-7 * DAY)
-    for one in (wrong, right):
-        one.live_through(120)
+    for world in (wrong, right):
+        world.live_through(120)
     wrong.crash()
     wrong.start()
-    for one in (wrong, right):
-        one.live_through(60)
+    for world in (wrong, right):
+        world.live_through(60)
     lives = [
-        {(row.bucket, row.group): (row.expires, row.data_expires) for row in one.manifest().groups}
-        for one in (wrong, right)
+        {(row.bucket, row.group): (row.expires, row.data_expires) for row in world.manifest().groups}
+        for world in (wrong, right)
     ]
     assert lives[0].keys() == lives[1].keys()
     for place, (expires, data_expires) in lives[1].items():

@@ -122,12 +122,12 @@ class BuffersBesideModel(RuleBasedStateMachine):
         self.views.append((buffer.snapshot(), fed.copied()))
 
     @precondition(lambda self: self.views)
-    @rule(data=st.data(), asked=st.lists(KEYS, max_size=5), first=TIMES, last=TIMES)
-    def a_query_reads_its_snapshot(self, data: st.DataObject, asked: list, first: int, last: int) -> None:
+    @rule(data=st.data(), keys=st.lists(KEYS, max_size=5), first=TIMES, last=TIMES)
+    def a_query_reads_its_snapshot(self, data: st.DataObject, keys: list, first: int, last: int) -> None:
         view, model = self.views.pop(data.draw(st.integers(0, len(self.views) - 1)))
         assert samples_of(view.read()) == model
-        some = {key: samples for key, samples in model.items() if key in asked}
-        assert samples_of(view.read(key_columns(asked), TimeRange(first, last))) == within(some, first, last)
+        some = {key: samples for key, samples in model.items() if key in keys}
+        assert samples_of(view.read(key_columns(keys), TimeRange(first, last))) == within(some, first, last)
 
     @invariant()
     def all_memory_is_counted(self) -> None:

@@ -41,9 +41,9 @@ def sound_run() -> SeriesRun:
     chance = np.random.default_rng(1)
     shared = (1_790_000_000_000 + 15_000 * np.arange(40) + chance.integers(-2, 3, 40)).tolist()
     own = (1_790_000_000_003 + 15_000 * np.arange(20)).tolist()
-    counter = [bits_of(float(one)) for one in np.cumsum(chance.poisson(300, 40))]
+    counter = [bits_of(float(value)) for value in np.cumsum(chance.poisson(300, 40))]
     counter[-1] = STALE
-    rounded = [bits_of(one / 100) for one in chance.integers(-50, 50, 40).tolist()]
+    rounded = [bits_of(value / 100) for value in chance.integers(-50, 50, 40).tolist()]
     doubles = chance.random(20).view(np.uint64).tolist()
     return run_of(
         {

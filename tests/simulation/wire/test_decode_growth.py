@@ -47,7 +47,7 @@ def test_a_record_that_exceeds_the_arrays_after_an_unusual_series_decodes_unchan
     message = unusual + series(label(b"z", b"1"), MIN_SAMPLE_BYTES * samples) + series(label(b"y", b"1")) * more_series
     # Also where the record before has taken the room.
     messages = [series(label(b"x", b"1"), MIN_SAMPLE_BYTES * 10), message, message]
-    compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())
+    compare(decode_batch([compress(message) for message in messages], Limits()), messages, Limits())
 
 
 @unusual_series
@@ -56,7 +56,7 @@ def test_a_record_that_outgrows_the_series_alone_decodes_as_it_came(unusual: byt
     # Some of these numbers of series before leave room for a few more, and for samples in plenty.
     for before in range(0, 600, 10):
         messages = [empty * before, unusual + empty * 100]
-        compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())
+        compare(decode_batch([compress(message) for message in messages], Limits()), messages, Limits())
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -69,4 +69,4 @@ def test_any_mixture_of_usual_and_unusual_series_decodes_as_it_came(seed: int) -
         )
         for _ in range(chance.randrange(1, 4))
     ]
-    compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())
+    compare(decode_batch([compress(message) for message in messages], Limits()), messages, Limits())

@@ -26,7 +26,7 @@ def series_content(chance: random.Random) -> bytes:
     if chance.random() < 0.5:
         labels.sort()
         return content(Series(labels, [(time, chance.random()) for time in times]))
-    fields = [content(Series([one], [])) for one in labels]
+    fields = [content(Series([label], [])) for label in labels]
     fields += [content(Series([], [(time, chance.random())])) for time in times]
     fields += chance.sample([EXEMPLAR, HISTOGRAM, UNKNOWN], chance.randrange(4))
     chance.shuffle(fields)

@@ -22,12 +22,12 @@ def measure(options: RecoveryOptions, stack: Stack, folder: Path) -> RecoveryRep
 
 def test_starts_are_measured_with_the_local_copy_and_without(stack: Stack, tmp_path: Path) -> None:
     report = measure(RecoveryOptions(1_000, 40, lag_part=False, flush_interval_s=2), stack, tmp_path)
-    assert [(one.series, one.local_copy) for one in report.index_starts] == [(1_000, "warm"), (1_000, "cold")]
-    for one in report.index_starts:
+    assert [(start.series, start.local_copy) for start in report.index_starts] == [(1_000, "warm"), (1_000, "cold")]
+    for start in report.index_starts:
         # Rounded to milliseconds: a thousand keys may take less.
-        assert 0 <= one.start.recovering_index < one.start.seconds
-        assert one.start.process_start > 0
-        assert one.start.peak_resident_bytes > 100 << 20, "there is a JVM in it"
+        assert 0 <= start.start.recovering_index < start.start.seconds
+        assert start.start.process_start > 0
+        assert start.start.peak_resident_bytes > 100 << 20, "there is a JVM in it"
     assert not report.lag_starts
 
 

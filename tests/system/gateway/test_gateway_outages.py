@@ -71,7 +71,7 @@ def test_brokers_that_hang_are_noticed_and_waited_for(
         eventually(lambda: not is_ready(url))
     eventually(lambda: is_ready(url))
     assert write(url, body_of(up(3))).status == 204
-    gateway.wait_for("nothing is in flight", lambda one: one["figures"]["in_flight_bytes"] == 0)
+    gateway.wait_for("nothing is in flight", lambda status: status["figures"]["in_flight_bytes"] == 0)
 
 
 def test_told_to_stop_it_finishes_what_has_begun(
@@ -109,7 +109,7 @@ def test_what_kafka_did_not_take_in_time_is_sent_again_and_nothing_is_missing(
     with prometheus(tmp_path / "prometheus", writing_to(gateway.listening())) as writer:
         eventually(lambda: scrapes_in(topic) >= 2)
         with kafka.hanging():
-            gateway.wait_for("it has put a request off", lambda one: put_off(one["figures"]["requests"]) >= 2)
+            gateway.wait_for("it has put a request off", lambda status: put_off(status["figures"]["requests"]) >= 2)
         before = scrapes_in(topic)
         eventually(lambda: scrapes_in(topic) >= before + 3)
         compare(topic, writer, before + 3)

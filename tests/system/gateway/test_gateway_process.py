@@ -97,7 +97,7 @@ def test_partitions_that_are_added_are_used(topic: GatewayTopic, start_gateway: 
     body = body_of(*(up(number) for number in range(200)))
     assert write(url, body).status == 204
     topic.grow(5)
-    gateway.wait_for("it knows of them", lambda one: one["figures"]["partitions"] == 5)
+    gateway.wait_for("it knows of them", lambda status: status["figures"]["partitions"] == 5)
     assert write(url, body).status == 204
     rows = decoded(topic.read())
     assert len(rows) == 400
@@ -109,9 +109,9 @@ def test_a_topic_that_was_made_again_is_written_to(topic: GatewayTopic, start_ga
     url = gateway.listening()
     assert write(url, body_of(up(1, time=1))).status == 204
     topic.delete()
-    gateway.wait_for("it misses the topic", lambda one: "there is no topic" in one["trouble"])
+    gateway.wait_for("it misses the topic", lambda status: "there is no topic" in status["trouble"])
     topic.make(2)
-    gateway.wait_for("it has found it", lambda one: not one["trouble"] and one["figures"]["partitions"] == 2)
+    gateway.wait_for("it has found it", lambda status: not status["trouble"] and status["figures"]["partitions"] == 2)
     eventually(lambda: write(url, body_of(up(1, time=2))).status == 204)
     assert (2,) in {tuple(time for time, _ in samples) for _, _, samples in decoded(topic.read())}
 
@@ -136,7 +136,7 @@ def test_writing_takes_the_token_which_a_reload_changes(
     eventually(lambda: write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 401)
     assert write(url, body, Authorization="Bearer another-token-of-this-test").status == 204
     assert "the-first-token" not in gateway.log_text()
-    gateway.wait_for("refusals are counted", lambda one: one["figures"]["unauthorized"]["401"] == 2)
+    gateway.wait_for("refusals are counted", lambda status: status["figures"]["unauthorized"]["401"] == 2)
 
 
 def test_systemd_is_told_when_it_listens_and_when_it_ends(

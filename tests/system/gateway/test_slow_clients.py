@@ -80,7 +80,7 @@ def rest_of(client: socket.socket) -> bytes:
 
 
 def arriving(gateway: GatewayProcess, least: int) -> None:
-    gateway.wait_for("bytes of slow clients are there", lambda one: one["figures"]["arriving_bytes"] >= least)
+    gateway.wait_for("bytes of slow clients are there", lambda status: status["figures"]["arriving_bytes"] >= least)
 
 
 def test_clients_that_announce_much_and_send_a_byte_now_and_then_do_not_stop_a_well_behaved_one(
@@ -96,7 +96,7 @@ def test_clients_that_announce_much_and_send_a_byte_now_and_then_do_not_stop_a_w
                 slow[number % SLOW].sendall(b"\x00")
         # They are cut off, and answered that they may try again, unless they had just sent something.
         assert {rest_of(client)[:13] for client in slow} <= {b"HTTP/1.1 503 ", b""}
-    gateway.wait_for("nothing of them is left", lambda one: one["figures"]["in_flight_bytes"] == 0)
+    gateway.wait_for("nothing of them is left", lambda status: status["figures"]["in_flight_bytes"] == 0)
 
 
 def test_clients_that_fill_the_room_and_then_stop_are_named_as_the_cause_until_they_are_cut_off(

@@ -159,7 +159,7 @@ def test_an_answer_of_many_series_arrives_whole(reading: PrometheusClient) -> No
 def test_series_are_listed_without_reading_their_samples(reading: PrometheusClient, queries: ReadQueries) -> None:
     before = len(queries.requests)
     found = reading.data("/api/v1/series", match="up", start=START / 1000, end=END / 1000)
-    assert [tuple(sorted(one.items())) for one in found] == [named("up", job="a"), named("up", job="b")]
+    assert [tuple(sorted(series.items())) for series in found] == [named("up", job="a"), named("up", job="b")]
     assert all(isinstance(ask, SeriesRequest) for ask in queries.requests[before:])
 
 
@@ -203,12 +203,12 @@ def test_the_chunks_that_prometheus_makes_of_the_same_samples_have_the_same_byte
     body = encode_request(Series(labels, samples) for labels, samples in written.items())
     with prometheus(tmp_path / "home", lambda _: {}, "--web.enable-remote-write-receiver") as receiving:
         receiving.post("/api/v1/write", bytes(cramjam.snappy.compress_raw(body)))
-        asked = Query(
+        query = Query(
             start_timestamp_ms=START,
             end_timestamp_ms=START + 3_700_000,
             matchers=[LabelMatcher(name="__name__", value="chunked")],
         )
-        body = receiving.post("/api/v1/read", packed_request([asked], [1]))
+        body = receiving.post("/api/v1/read", packed_request([query], [1]))
     found: dict[Labels, Samples] = {}
     for frame in frames_of(body):
         for series in frame.chunked_series:

@@ -91,9 +91,9 @@ def test_an_import_survives_the_kill_of_a_worker_a_gateway_a_node_an_executor_an
         chunk_bytes="64k",
         is_each_once=True,
     )
-    told: list[str] = [f"seed {options.seed}"]
-    report = Soak(stack, tmp_path, options, told.append).run()
-    assert report.passed, (told, report)
+    lines: list[str] = [f"seed {options.seed}"]
+    report = Soak(stack, tmp_path, options, lines.append).run()
+    assert report.passed, (lines, report)
     assert set(report.kills.values()) == {1}
     assert len(report.kills) == 5
     assert (report.count.in_topic, report.parts >= 5) == (ROWS - ROWS // BAD_EVERY, True)

@@ -86,8 +86,8 @@ def write_histograms(receiver: PrometheusClient, start: int) -> None:
     receiver.post("/api/v1/write", bytes(cramjam.snappy.compress_raw(request.SerializeToString())))
 
 
-def snapshot(asked: PrometheusClient, data: Path) -> Path:
-    status, body = asked.request("/api/v1/admin/tsdb/snapshot", method="POST")
+def snapshot(client: PrometheusClient, data: Path) -> Path:
+    status, body = client.request("/api/v1/admin/tsdb/snapshot", method="POST")
     assert status == 200, body
     (folder,) = (data / "snapshots").iterdir()
     return folder
@@ -121,8 +121,10 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
         assert status == 204, body
         second = snapshot(deleter, blocks)
         answered = {
-            tuple(sorted(one["metric"].items())): [(round(time * 1000), float(value)) for time, value in one["values"]]
-            for one in deleter.data("/api/v1/query", query="known_total[30m]", time=start / 1000 + 1000)["result"]
+            tuple(sorted(series["metric"].items())): [
+                (round(time * 1000), float(value)) for time, value in series["values"]
+            ]
+            for series in deleter.data("/api/v1/query", query="known_total[30m]", time=start / 1000 + 1000)["result"]
         }
     left = {
         labels: [s for s in samples if dict(labels)["series"] != "007" or not from_ms <= s[0] <= to_ms]

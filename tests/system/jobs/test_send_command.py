@@ -171,12 +171,12 @@ def test_an_import_waits_while_a_shard_lags_and_goes_on_afterwards(world: World,
     command = ["job", "import", str(world.folder / "data.csv"), *arguments, str(world.service.settings)]
     log, environ = world.folder / "waiting.log", {**world.service.environ, "STRANDLINE_JOBS__MAX_LAG": "1s"}
     with lagging(world):
-        lags = lambda: [one["lag_s"] or 0 for one in world.service.node.data("/api/v1/strandline/shards")["shards"]]  # noqa: E731
+        lags = lambda: [shard["lag_s"] or 0 for shard in world.service.node.data("/api/v1/strandline/shards")["shards"]]  # noqa: E731
         eventually(lambda: max(lags()) > 1, "a shard that lags")
         worker = Program(command, log, environ=environ)
         eventually(lambda: "jobs wait for the shards" in worker.log_text(), "the import waits")
         # It would have landed with its first chunk, which is the whole file.
-        (job,) = (one for one in world.command("list")[1]["jobs"] if one["job"] != imported)
+        (job,) = (job for job in world.command("list")[1]["jobs"] if job["job"] != imported)
         assert (job["state"], job["landed"], worker.exit_code) == ("running", 0, None)
     eventually(lambda: worker.exit_code is not None, "the import ends")
     assert worker.exit_code == ExitCode.OK, worker.log_text()
@@ -193,7 +193,7 @@ def test_each_series_becomes_one_message_in_the_topic_but_for_the_control_sample
     found = world.messages(name)
     with (world.folder / "events" / f"{name}.control.csv").open(newline="") as file:
         control = [row[0] for row in csv.reader(file)][1:]
-    left_out = [host for host in range(HOSTS) if any(f'host="host-{host}"' in one for one in control)]
+    left_out = [host for host in range(HOSTS) if any(f'host="host-{host}"' in series for series in control)]
     assert 3 < len(left_out) == len(control) < 30
     sent = sorted(int(message.value["host"].removeprefix("host-")) for message in found)
     assert sent == sorted(set(range(HOSTS)) - set(left_out))
@@ -216,10 +216,10 @@ def test_a_plan_shows_one_job_for_each_offset_and_writes_nothing(world: World, i
     local = ("--timezone-label", "tz", "--local-time", "09:00")
     code, plan = world.command("send", "load", "--to", world.topic, *template, *local, "--plan")
     assert (code, plan["series"]) == (ExitCode.OK, HOSTS)
-    assert {tuple(one["zones"]) for one in plan["jobs"]} == {("America/St_Johns",), ("Europe/Berlin",)}
+    assert {tuple(job["zones"]) for job in plan["jobs"]} == {("America/St_Johns",), ("Europe/Berlin",)}
     assert plan["unknown_zones"] == ["Mars"]
     now = CLOCK.now_ms()
-    assert all(now < one["due_at"] < now + 24 * 3_600_000 for one in plan["jobs"])
+    assert all(now < job["due_at"] < now + 24 * 3_600_000 for job in plan["jobs"])
     code, refused = world.command("send", "load", "--to", "no-such-topic", *template)
     assert code == ExitCode.FAILED
     assert "no-such-topic" in json.dumps(refused)

@@ -65,16 +65,16 @@ def scraping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusCli
                 ],
             }
 
-        with prometheus(tmp_path_factory.mktemp("scraping") / "prometheus", settings) as asked:
+        with prometheus(tmp_path_factory.mktemp("scraping") / "prometheus", settings) as client:
             assert wait_until(
-                lambda: value(asked, "count(up)") == value(asked, "sum(up)") == "2", timeout=60, clock=SystemClock()
+                lambda: value(client, "count(up)") == value(client, "sum(up)") == "2", timeout=60, clock=SystemClock()
             )
-            yield asked
+            yield client
 
 
-def value(asked: PrometheusClient, query: str) -> str | None:
+def value(client: PrometheusClient, query: str) -> str | None:
     """The one value that a query has."""
-    found = asked.data("/api/v1/query", query=query)["result"]
+    found = client.data("/api/v1/query", query=query)["result"]
     return found[0]["value"][1] if found else None
 
 
@@ -102,11 +102,11 @@ def test_both_are_up_and_every_metric_of_the_catalogue_is_there(scraping: Promet
     ("job", "metrics"), [("strandline", NODE_METRICS), ("strandline-gateway", GATEWAY_METRICS)], ids=["node", "gateway"]
 )
 def test_prometheus_knows_types_and_meanings(scraping: PrometheusClient, job: str, metrics: tuple[Metric, ...]) -> None:
-    told = scraping.data("/api/v1/targets/metadata")
-    found = {(one["metric"], one["help"]) for one in told if one["target"]["job"] == job}
+    targets = scraping.data("/api/v1/targets/metadata")
+    found = {(target["metric"], target["help"]) for target in targets if target["target"]["job"] == job}
     # In OpenMetrics, which Prometheus asks for, a family's name is without the suffix of its kind.
     suffix = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
-    assert found == {(one.name.removesuffix(suffix.get(one.kind, "")), one.meaning) for one in metrics}
+    assert found == {(metric.name.removesuffix(suffix.get(metric.kind, "")), metric.meaning) for metric in metrics}
 
 
 def test_the_rules_are_healthy_and_find_what_is_wrong(scraping: PrometheusClient) -> None:

@@ -53,7 +53,7 @@ def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def process(node: PrometheusClient, name: str) -> dict[str, Any]:
-    (found,) = [one for one in node.data(NODE)["processes"] if one["name"] == name]
+    (found,) = [process for process in node.data(NODE)["processes"] if process["name"] == name]
     return dict(found)
 
 

@@ -63,10 +63,10 @@ class Loaded:
         text = self.running.node.request("/metrics")[1].decode()
         found = re.findall(rf"^{name}(\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
-        return sum(float(value) for given, value in found if all(one in given for one in wanted))
+        return sum(float(value) for given, value in found if all(label in given for label in wanted))
 
     def front_bytes(self) -> int:
-        (front,) = [one for one in self.running.node.data(SHARDS)["processes"] if one["name"] == "front"]
+        (front,) = [process for process in self.running.node.data(SHARDS)["processes"] if process["name"] == "front"]
         return int(front["memory_bytes"])
 
     def points(self, step: str = "1s") -> str:
@@ -104,7 +104,7 @@ def write(running: Service, name: str, series: int, time: int) -> None:
     for first in range(0, series, SERIES_A_REQUEST):
         numbers = range(first, min(series, first + SERIES_A_REQUEST))
         labels = ([("__name__", name), ("n", f"{number:06}"), ("padding", PADDING)] for number in numbers)
-        body = compress(encode_request([Series(one, [(time, 1.0)]) for one in labels]))
+        body = compress(encode_request([Series(label, [(time, 1.0)]) for label in labels]))
         running.gateway.post("/api/v1/write", body)
 
 
@@ -130,8 +130,8 @@ def test_slow_readers_of_long_answers_take_no_more_memory_than_they_may_and_give
         assert len(accepted) + len(refused) == clients
         assert accepted
         assert refused
-        eventually(lambda: all(b'"error"' in one.received for one in refused), "refusals are whole")
-        assert all("query.answer_memory" in error_of(one.received) for one in refused)
+        eventually(lambda: all(b'"error"' in client.received for client in refused), "refusals are whole")
+        assert all("query.answer_memory" in error_of(client.received) for client in refused)
         assert 0 < loaded.metric("strandline_answer_memory_bytes") <= MEMORY_MB << 20
         assert loaded.front_bytes() < before + (MEMORY_MB + 100 << 20)
         # Others are served meanwhile.
@@ -249,7 +249,7 @@ class Watch:
             try:
                 stored = [self._look(shard) for shard in self._shards]
                 self.stored_bucket = min(stored)
-                lags = [one["lag_s"] for one in self._node.data(SHARDS)["shards"]]
+                lags = [shard["lag_s"] for shard in self._node.data(SHARDS)["shards"]]
                 self.lag_s = max(self.lag_s, *(lag or 0.0 for lag in lags))
             except Exception as error:  # noqa: BLE001 - the test looks at it
                 self.failures.append(repr(error)[:300])

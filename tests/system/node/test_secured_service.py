@@ -33,7 +33,7 @@ class Secured:
     folder: Path
     shown: Certificates
 
-    def asked(self, address: str, token: str | None) -> PrometheusClient:
+    def client(self, address: str, token: str | None) -> PrometheusClient:
         return PrometheusClient(address, tls=ssl.create_default_context(cafile=str(self.shown.ca)), token=token)
 
     @property
@@ -132,7 +132,7 @@ def test_a_prometheus_with_token_and_authority_writes_and_reads(secured: Secured
 def test_each_path_of_the_node_takes_its_own_token(
     secured: Secured, path: str, method: str, token: str | None, status: int
 ) -> None:
-    assert secured.asked(secured.node, token).request(path, method=method)[0] == status
+    assert secured.client(secured.node, token).request(path, method=method)[0] == status
 
 
 @pytest.mark.parametrize(("token", "status"), [(None, 401), (READ, 403), (WRITE, 400)])
@@ -140,8 +140,8 @@ def test_the_gateway_takes_the_token_for_writing_before_it_looks_at_a_body(
     secured: Secured, token: str | None, status: int
 ) -> None:
     headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
-    asked = secured.asked(secured.gateway, token)
-    assert asked.request("/api/v1/write", method="POST", body=b"no snappy", headers=headers)[0] == status
+    client = secured.client(secured.gateway, token)
+    assert client.request("/api/v1/write", method="POST", body=b"no snappy", headers=headers)[0] == status
 
 
 def test_commands_for_people_take_token_and_authority_from_files(secured: Secured) -> None:
@@ -169,14 +169,14 @@ def test_a_renewed_certificate_is_shown_and_a_new_token_taken_after_a_reload(sec
     token_file(secured.folder, "read", "a-newer-token-for-reading")
     secured.running.node_program.send(signal.SIGHUP)
     secured.shown = renewed
-    asked = secured.asked(secured.node, "a-newer-token-for-reading")
-    eventually(lambda: answers(asked), "the new certificate and the new token are in force")
-    assert secured.asked(secured.node, READ).request("/api/v1/labels")[0] == 401
+    client = secured.client(secured.node, "a-newer-token-for-reading")
+    eventually(lambda: answers(client), "the new certificate and the new token are in force")
+    assert secured.client(secured.node, READ).request("/api/v1/labels")[0] == 401
 
 
-def answers(asked: PrometheusClient) -> bool:
+def answers(client: PrometheusClient) -> bool:
     try:
-        return asked.request("/api/v1/labels")[0] == 200
+        return client.request("/api/v1/labels")[0] == 200
     except ssl.SSLError:
         return False
 

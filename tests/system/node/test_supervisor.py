@@ -91,7 +91,9 @@ def test_a_shard_that_is_killed_or_hangs_comes_back_and_the_other_goes_on(deploy
         assert status(supervisor, 1).restarts == 0
         processes = [ProcessIdentity.of(pid_of(supervisor, shard)) for shard in (0, 1)]
         supervisor.stop()
-        assert [(one.state, one.exit_code) for one in supervisor.shards()] == [(ProcessState.STOPPED, ExitCode.OK)] * 2
+        assert [(shard.state, shard.exit_code) for shard in supervisor.shards()] == [
+            (ProcessState.STOPPED, ExitCode.OK)
+        ] * 2
         assert not any(process is not None and process.alive() for process in processes)
     for shard in (0, 1):
         state = deployment.store.state(deployment.shard(shard))
@@ -152,14 +154,14 @@ class Node:
         )
 
     def wait_for(self, line: str, timeout: float = 120) -> None:
-        def told() -> bool:
+        def is_logged() -> bool:
             try:
                 while True:
                     self.messages += self.manager.recv(1 << 16).decode().splitlines()
             except BlockingIOError:
                 return line in self.messages or self.process.poll() is not None
 
-        assert wait_until(told, timeout=timeout, clock=CLOCK), self.messages
+        assert wait_until(is_logged, timeout=timeout, clock=CLOCK), self.messages
         assert line in self.messages, (self.process.poll(), self.messages)
         self.messages = self.messages[self.messages.index(line) + 1 :]
 

@@ -59,8 +59,8 @@ def deployment(stack: Stack, tmp_path: Path, units: Units, addresses: list[str],
 
 
 def is_active_again(units: Units, restarts: int) -> bool:
-    told = units.properties(THE_NODE)
-    return told["ActiveState"] == "active" and int(told["NRestarts"]) >= restarts
+    properties = units.properties(THE_NODE)
+    return properties["ActiveState"] == "active" and int(properties["NRestarts"]) >= restarts
 
 
 def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
@@ -71,15 +71,15 @@ def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
     # It returns when both have said that they are ready: the replay on Spark is over by then.
     units.done("start", THE_GATEWAY, THE_NODE)
     deployment.check_stored(before=deployment.this_hour)
-    told = units.properties(THE_NODE)
-    assert (told["StatusText"], told["NRestarts"]) == ("2 of 2 shards active", "0")
+    properties = units.properties(THE_NODE)
+    assert (properties["StatusText"], properties["NRestarts"]) == ("2 of 2 shards active", "0")
 
     now = SystemClock().now_ms()
     series = [Series([("__name__", "written"), ("number", str(number))], [(now, 1.0)]) for number in range(100)]
     gateway.post("/api/v1/write", compress(encode_request(series)))
     units.until(lambda: len(node.data("/api/v1/series", match="written")) == len(series))
     units.done("reload", THE_GATEWAY, THE_NODE)
-    assert units.properties(THE_NODE)["MainPID"] == told["MainPID"]
+    assert units.properties(THE_NODE)["MainPID"] == properties["MainPID"]
 
     units.done("kill", "--signal=KILL", "--kill-who=main", THE_NODE)
     units.until(lambda: is_active_again(units, 1))
@@ -87,8 +87,12 @@ def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
 
     units.done("stop", THE_NODE, THE_GATEWAY)
     for unit in (THE_NODE, THE_GATEWAY):
-        told = units.properties(unit)
-        assert (told["ActiveState"], told["Result"], told["ExecMainStatus"]) == ("inactive", "success", "0")
+        properties = units.properties(unit)
+        assert (properties["ActiveState"], properties["Result"], properties["ExecMainStatus"]) == (
+            "inactive",
+            "success",
+            "0",
+        )
     kept, cache = units.root / "var/lib/strandline/node-metrics", units.root / "var/cache/strandline/node-metrics"
     assert {path.name for path in (kept / f"strandline/shards/{deployment.name}").iterdir()} == {"0", "1"}
     assert any((cache / "numba").glob(f"*/{LEFT_OUT}*"))
@@ -111,6 +115,6 @@ def test_a_node_that_stands_still_is_ended_by_the_watchdog_and_started_again(
 def test_wrong_settings_are_told_and_not_tried_again(units: Units) -> None:
     units.configure("wrong", "[node]\nshards = 'some'\n")
     assert units.systemd.control("start", f"{NODE}@wrong").returncode != 0
-    told = units.properties(f"{NODE}@wrong")
-    assert (told["Result"], told["ExecMainStatus"], told["NRestarts"]) == ("exit-code", "2", "0")
+    properties = units.properties(f"{NODE}@wrong")
+    assert (properties["Result"], properties["ExecMainStatus"], properties["NRestarts"]) == ("exit-code", "2", "0")
     assert "node.shards" in units.logs()

@@ -115,7 +115,9 @@ def compared(running: Service, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def by_labels(result: list[dict[str, Any]]) -> list[tuple[str, Any]]:
-    return sorted((json.dumps(one["metric"], sort_keys=True), one.get("value") or one["values"]) for one in result)
+    return sorted(
+        (json.dumps(series["metric"], sort_keys=True), series.get("value") or series["values"]) for series in result
+    )
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
@@ -123,8 +125,8 @@ def test_promql_through_the_node_gives_what_a_prometheus_with_the_data_gives(
     compared: Compared, expression: str
 ) -> None:
     found, expected = (
-        by_labels(one.data("/api/v1/query", query=expression, time=compared.at)["result"])
-        for one in (compared.through, compared.own)
+        by_labels(server.data("/api/v1/query", query=expression, time=compared.at)["result"])
+        for server in (compared.through, compared.own)
     )
     assert expected
     assert found == expected
@@ -134,28 +136,30 @@ def test_promql_through_the_node_gives_what_a_prometheus_with_the_data_gives(
 def test_ranges_through_the_node_are_the_same_too(compared: Compared, expression: str) -> None:
     span = {"start": compared.at - 10, "end": compared.at, "step": "500ms"}
     found, expected = (
-        by_labels(one.data("/api/v1/query_range", query=expression, **span)["result"])
-        for one in (compared.through, compared.own)
+        by_labels(server.data("/api/v1/query_range", query=expression, **span)["result"])
+        for server in (compared.through, compared.own)
     )
     assert expected
     assert found == expected
 
 
-# Near a counter's zero the rates of Prometheus 3, and ours, are others than those of the version that Debian has.
-SAME_IN_ALL_VERSIONS = [one for one in EXPRESSIONS if "rate(" not in one and "increase(" not in one]
+# Close to a counter's zero, rates of Prometheus 3 and of the node differ from those of the version in Debian.
+SAME_IN_ALL_VERSIONS = [
+    expression for expression in EXPRESSIONS if "rate(" not in expression and "increase(" not in expression
+]
 
 
 @pytest.mark.parametrize("expression", SAME_IN_ALL_VERSIONS)
 def test_the_node_s_own_answers_are_those_of_prometheus(compared: Compared, expression: str) -> None:
     at = {"query": expression, "time": compared.at}
     span = {"query": expression, "start": compared.at - 8, "end": compared.at, "step": "0.25"}
-    for path, asked in (("/api/v1/query", at), ("/api/v1/query_range", span)):
+    for path, parameters in (("/api/v1/query", at), ("/api/v1/query_range", span)):
         found, expected = (
-            by_labels(one.document(path, **asked)["data"]["result"]) for one in (compared.node, compared.own)
+            by_labels(server.document(path, **parameters)["data"]["result"]) for server in (compared.node, compared.own)
         )
         assert [labels for labels, _ in found] == [labels for labels, _ in expected]
         for (_, values), (_, wanted) in zip(found, expected, strict=True):
-            # Sums are compensated here and in Prometheus 3, and are not in the version that Debian has.
+            # The node and Prometheus 3 compensate sums; the version in Debian does not.
             assert np.array(values, dtype=float).ravel().tolist() == pytest.approx(
                 np.array(wanted, dtype=float).ravel().tolist(), rel=1e-9, nan_ok=True
             )
@@ -164,10 +168,10 @@ def test_the_node_s_own_answers_are_those_of_prometheus(compared: Compared, expr
 def test_series_labels_and_values_are_those_of_prometheus(compared: Compared) -> None:
     match = f'{{instance="{compared.own.address}"}}'
 
-    def series(asked: PrometheusClient) -> list[str]:
-        return sorted(json.dumps(labels, sort_keys=True) for labels in asked.data("/api/v1/series", match=match))
+    def series(server: PrometheusClient) -> list[str]:
+        return sorted(json.dumps(labels, sort_keys=True) for labels in server.data("/api/v1/series", match=match))
 
-    # It goes on scraping, and each question that it is asked gives it new series of its own.
+    # Prometheus continues to scrape, and each request adds series about itself.
     eventually(lambda: series(compared.node) == series(compared.own), "both have the same series")
     assert len(series(compared.node)) > 400
     assert compared.node.data("/api/v1/labels", match=match) == compared.own.data("/api/v1/labels", match=match)
@@ -177,8 +181,8 @@ def test_series_labels_and_values_are_those_of_prometheus(compared: Compared) ->
 
 
 def test_metrics_are_exposed_as_promtool_likes_them(compared: Compared) -> None:
-    for asked in (compared.node, running_gateway(compared)):
-        status, body = asked.request("/metrics")
+    for server in (compared.node, running_gateway(compared)):
+        status, body = server.request("/metrics")
         assert status == 200
         checked = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, check=False)
         assert checked.returncode == 0, checked.stderr
@@ -192,9 +196,9 @@ def running_gateway(compared: Compared) -> PrometheusClient:
 
 
 def test_the_node_says_which_hours_are_ready(compared: Compared) -> None:
-    told = compared.node.data("/api/v1/strandline/ready", period="2026-01-01T00")
-    assert told["ready"] in (True, False)
-    assert told["readiness"]["period"] == "2026-01-01T00"
+    body = compared.node.data("/api/v1/strandline/ready", period="2026-01-01T00")
+    assert body["ready"] in (True, False)
+    assert body["readiness"]["period"] == "2026-01-01T00"
     assert len(compared.node.data("/api/v1/strandline/hours", days=1)) == 24
 
 

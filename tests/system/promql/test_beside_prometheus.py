@@ -55,17 +55,17 @@ def answer_of(real: PrometheusClient, text: str, times: QueryTimes) -> tuple[str
     else:
         bounds = {"start": times.start / 1000, "end": times.end / 1000, "step": times.step / 1000}
         _, body = real.request("/api/v1/query_range", query=text, **bounds)
-    told = orjson.loads(body)
-    if told["status"] == "error":
-        return told["errorType"], told["error"]
-    kind, found = told["data"]["resultType"], told["data"]["result"]
+    answer = orjson.loads(body)
+    if answer["status"] == "error":
+        return answer["errorType"], answer["error"]
+    kind, found = answer["data"]["resultType"], answer["data"]["result"]
     if kind in ("scalar", "string"):
         return kind, found[1] if kind == "string" else {(): {times.start: float(found[1])}}
     return kind, {
-        tuple(sorted(one["metric"].items())): {
-            round(time * 1000): float(value) for time, value in one.get("values") or [one["value"]]
+        tuple(sorted(series["metric"].items())): {
+            round(time * 1000): float(value) for time, value in series.get("values") or [series["value"]]
         }
-        for one in found
+        for series in found
     }
 
 

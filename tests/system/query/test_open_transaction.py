@@ -61,8 +61,8 @@ def test_an_answer_without_records_behind_an_open_transaction_says_so(
     with closing(ShardAnswers(LiveWorld(world))) as answers:
 
         def ask() -> SamplesAnswer:
-            asked = SamplesRequest(selector("up"), ALL_TIMES, 10, 10)
-            answer = answers.answer(asked, Cancellation(SystemClock(), 60.0))
+            request = SamplesRequest(selector("up"), ALL_TIMES, 10, 10)
+            answer = answers.answer(request, Cancellation(SystemClock(), 60.0))
             assert isinstance(answer, SamplesAnswer)
             return answer
 

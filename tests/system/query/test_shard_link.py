@@ -42,15 +42,15 @@ ALL_SAMPLES = SamplesRequest(EVERY, ALL_TIMES, 1000, 1_000_000)
 Samples = dict[str, list[tuple[int, float]]]
 
 
-class Asked:
+class ShardProcessUnderTest:
     """A topic, a shard's process with its socket, and what was produced."""
 
     def __init__(self, stack: Stack, folder: Path) -> None:
-        self.name = f"asked-{uuid4().hex[:8]}"
+        self.name = f"link-{uuid4().hex[:8]}"
         self.folder, self.socket = folder, folder / "s"
         kafka = {"bootstrap.servers": stack.kafka_bootstrap}
         create_topic(kafka, self.name, partitions=1, replication=1, retention_ms=3_600_000)
-        cassandra = {"contact_points": [stack.cassandra_host], "port": stack.cassandra_port, "keyspace": "asked"}
+        cassandra = {"contact_points": [stack.cassandra_host], "port": stack.cassandra_port, "keyspace": "shard_link"}
         dataset = {"name": self.name, "flush_interval": "2s", "grace": "0s", "groups": 4, "retention": "1h"}
         self.settings = write_settings(
             folder / "settings.toml",
@@ -80,13 +80,13 @@ class Asked:
 
 
 @pytest.fixture
-def asked(stack: Stack, tmp_path: Path) -> Asked:
-    return Asked(stack, tmp_path)
+def shard(stack: Stack, tmp_path: Path) -> ShardProcessUnderTest:
+    return ShardProcessUnderTest(stack, tmp_path)
 
 
 @pytest.fixture
-def client(asked: Asked) -> Iterator[LinkClient]:
-    with closing(Loop()) as loop, closing(LinkClient(asked.socket, loop, shard=0)) as made:
+def client(shard: ShardProcessUnderTest) -> Iterator[LinkClient]:
+    with closing(Loop()) as loop, closing(LinkClient(shard.socket, loop, shard=0)) as made:
         yield made
 
 
@@ -109,57 +109,59 @@ def keys_of(answer: Answer | None) -> list[bytes]:
     return [answer.keys.key(place) for place in range(len(answer.keys))]
 
 
-def report_of(asked: Asked) -> ShardReport:
-    """How the shard is, as its process says."""
+def report_of(shard: ShardProcessUnderTest) -> ShardReport:
+    """The report that the shard's process sends."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(str(asked.socket))
+        connection.connect(str(shard.socket))
         send(connection, Message("report", {}), wait_forever)
         return ShardReport.from_json(receive(connection, wait_forever).columns[0].tobytes())
 
 
-def reported(asked: Asked, process: ShardProcess) -> ShardReport:
-    """Its first report, as soon as there is one."""
+def reported(shard: ShardProcessUnderTest, process: ShardProcess) -> ShardReport:
+    """The first report, once there is one."""
     reports: list[ShardReport] = []
 
-    def told() -> bool:
+    def has_reported() -> bool:
         with suppress(OSError):
-            reports.append(report_of(asked))
+            reports.append(report_of(shard))
         return bool(reports)
 
-    assert wait_until(told, timeout=60, clock=CLOCK), process.log_text()
+    assert wait_until(has_reported, timeout=60, clock=CLOCK), process.log_text()
     return reports[0]
 
 
-def active(asked: Asked, process: ShardProcess, position: int) -> None:
+def active(shard: ShardProcessUnderTest, process: ShardProcess, position: int) -> None:
     def is_active() -> bool:
-        report = report_of(asked)
+        report = report_of(shard)
         return report.status.phase is Phase.ACTIVE and report.position == position
 
     assert wait_until(is_active, timeout=120, clock=CLOCK), process.log_text()
 
 
-def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked: Asked, client: LinkClient) -> None:
-    asked.produce(5)
+def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(
+    shard: ShardProcessUnderTest, client: LinkClient
+) -> None:
+    shard.produce(5)
     for _ in range(2):
-        process = asked.start()
+        process = shard.start()
         try:
-            report = reported(asked, process)
+            report = reported(shard, process)
             assert report.process.pid == process.pid
             assert report.status.phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX), "the socket was late"
             with pytest.raises(QueryUnavailable, match="shard 0 "):
                 samples_of(client)
-            active(asked, process, asked.sent)
-            asked.produce(5)
-            assert wait_until(lambda: samples_of(client) == (asked.produced, ()), timeout=60, clock=CLOCK)
+            active(shard, process, shard.sent)
+            shard.produce(5)
+            assert wait_until(lambda: samples_of(client) == (shard.produced, ()), timeout=60, clock=CLOCK)
             # Once more, when some of it is stored and the rest is in memory.
-            process.wait_for("something is stored", lambda one: one["counters"]["stored_samples"] > 0)
-            assert samples_of(client) == (asked.produced, ())
+            process.wait_for("something is stored", lambda status: status["counters"]["stored_samples"] > 0)
+            assert samples_of(client) == (shard.produced, ())
             series = client.request(SeriesRequest((EVERY,), None, 7))
             assert isinstance(series, SeriesAnswer)
             assert (len(series.keys), series.more) == (7, True)
             values = client.request(LabelValuesRequest("number", (), None, 100))
             assert isinstance(values, TermsAnswer)
-            assert values.terms() == sorted(asked.produced)
+            assert values.terms() == sorted(shard.produced)
             # The JVM answers beside it, and says the same.
             few = SeriesRequest(((*EVERY, Matcher("number", MatchOp.MATCH, "3|5|none")),), None, 7)
             frame = lookup_frame(few)
@@ -176,34 +178,36 @@ def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked:
         assert client.link.index_version() is None
 
 
-def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(asked: Asked, client: LinkClient) -> None:
-    asked.produce(1)
-    process = asked.start()
+def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(
+    shard: ShardProcessUnderTest, client: LinkClient
+) -> None:
+    shard.produce(1)
+    process = shard.start()
     try:
-        reported(asked, process)
-        active(asked, process, asked.sent)
+        reported(shard, process)
+        active(shard, process, shard.sent)
 
         async def killed_meanwhile() -> None:
             with process.suspended():
-                asking = asyncio.ensure_future(client.send(ALL_SAMPLES))
+                pending = asyncio.ensure_future(client.send(ALL_SAMPLES))
                 await asyncio.sleep(0)
-                assert not asking.done()
+                assert not pending.done()
                 await asyncio.to_thread(process.kill)
                 with pytest.raises(QueryUnavailable, match="shard 0 "):
-                    await asking
+                    await pending
 
         client.loop.run(killed_meanwhile())
     finally:
         process.kill()
 
 
-def test_a_stop_takes_the_socket_away(asked: Asked) -> None:
-    process = asked.start()
+def test_a_stop_takes_the_socket_away(shard: ShardProcessUnderTest) -> None:
+    process = shard.start()
     try:
-        reported(asked, process)
-        active(asked, process, 0)
-        assert asked.socket.exists()
+        reported(shard, process)
+        active(shard, process, 0)
+        assert shard.socket.exists()
         assert process.terminate() == ExitCode.OK
-        assert not asked.socket.exists()
+        assert not shard.socket.exists()
     finally:
         process.kill()

@@ -124,7 +124,7 @@ def test_what_was_stored_after_a_backup_is_read_from_kafka_again_when_cassandra_
     writer.write()
     process = deployment.start()
     try:
-        process.wait_for("something is stored", lambda one: one["checkpoint"] > 0)
+        process.wait_for("something is stored", lambda status: status["checkpoint"] > 0)
         first = newest_bucket(deployment)
         writer.write_while(lambda: newest_bucket(deployment) < first + 2)
         names = operator.begin(documented("take 1"))
@@ -152,8 +152,8 @@ def test_what_was_stored_after_a_backup_is_read_from_kafka_again_when_cassandra_
     assert first + 2 <= min(restored.stored_up_to) <= named, "what the manifest had when it was taken"
     again = deployment.start()
     try:
-        again.wait_for("all is stored", lambda one: one["checkpoint"] >= writer.records)
-        status = again.wait_for("it is active", lambda one: one["phase"] == "active")
+        again.wait_for("all is stored", lambda status: status["checkpoint"] >= writer.records)
+        status = again.wait_for("it is active", lambda status: status["phase"] == "active")
         assert status["counters"]["records"] == writer.records - restored.resume_at, "from the backup on, and no more"
     finally:
         again.kill()

@@ -50,7 +50,7 @@ def run_until_stored(deployment: Deployment) -> ShardProcess:
     """A shard that has stored every whole hour. Whoever called this ends it."""
     process = deployment.start()
     try:
-        process.wait_for("all is stored", lambda one: one["checkpoint"] >= ALL and one["phase"] == "active")
+        process.wait_for("all is stored", lambda status: status["checkpoint"] >= ALL and status["phase"] == "active")
     except BaseException:
         process.kill()
         raise
@@ -67,14 +67,14 @@ def said(deployment: Deployment, *arguments: str) -> str:
 def check_plan_of_a_rewind(deployment: Deployment, hours: Hours) -> None:
     """`recover plan` after the last two hours were rewound."""
     rewound = deployment.store.manifest(deployment.shard())
-    code, told = deployment.command("recover", "plan")
-    (shard,) = told["shards"]
+    code, document = deployment.command("recover", "plan")
+    (shard,) = document["shards"]
     assert (code, shard["problem"], shard["reads_from"], shard["log_end"]) == (ExitCode.OK, "", 2 * RECORDS, ALL)
     assert [(job["bucket"], job["start"], job["end"]) for job in shard["jobs"]] == [
         (hours.first + 2, 2 * RECORDS, 3 * RECORDS),
         (hours.first + 3, 3 * RECORDS, ALL),
     ]
-    assert (told["records"], shard["tail"], shard["new_cuts"]) == (2 * RECORDS + 1, 0, 0)
+    assert (document["records"], shard["tail"], shard["new_cuts"]) == (2 * RECORDS + 1, 0, 0)
     assert deployment.command("recover", "plan", "--shard", "1")[0] == ExitCode.USAGE
     assert deployment.store.manifest(deployment.shard()) == rewound, "a plan takes and writes nothing"
 
@@ -84,38 +84,43 @@ def test_hours_are_ready_once_stored_taken_back_by_a_rewind_and_ready_again(depl
     rewind = ("offsets", "rewind", "0", "--to-time", hours.name(2))
     process = run_until_stored(deployment)
     try:
-        code, told = deployment.command("offsets", "show")
-        (shard,) = told["shards"]
-        assert (code, told["dataset"], told["partitions"]) == (ExitCode.OK, deployment.name, 1)
+        code, document = deployment.command("offsets", "show")
+        (shard,) = document["shards"]
+        assert (code, document["dataset"], document["partitions"]) == (ExitCode.OK, deployment.name, 1)
         assert shard["seen_ms_ago"] is not None
         assert (shard["log_start"], shard["log_end"], shard["lag"]) == (0, ALL, 0)
         assert {shard["checkpoints"][name] for name in ("lowest", "highest", "index")} == {ALL}
-        assert told["newest_ready_hour"] >= hours.name(HOURS - 1)
+        assert document["newest_ready_hour"] >= hours.name(HOURS - 1)
 
-        code, told = deployment.command("ready", hours.name(0))
-        assert (code, told["ready"]) == (ExitCode.OK, True)
-        assert (told["readiness"]["revision"], told["readiness"]["late_samples"]) == (1, 1)
-        code, told = deployment.command("ready", hours.name(HOURS + 5), "--wait", "1")
-        assert (code, told["ready"]) == (ExitCode.NOT_READY, False)
-        assert [one["shard"] for one in told["readiness"]["behind"]] == [0]
+        code, document = deployment.command("ready", hours.name(0))
+        assert (code, document["ready"]) == (ExitCode.OK, True)
+        assert (document["readiness"]["revision"], document["readiness"]["late_samples"]) == (1, 1)
+        code, document = deployment.command("ready", hours.name(HOURS + 5), "--wait", "1")
+        assert (code, document["ready"]) == (ExitCode.NOT_READY, False)
+        assert [shard["shard"] for shard in document["readiness"]["behind"]] == [0]
 
-        code, told = deployment.command(*rewind, "--yes")
-        assert (code, told["error"]["type"]) == (ExitCode.FENCED, "StillOwned")
+        code, document = deployment.command(*rewind, "--yes")
+        assert (code, document["error"]["type"]) == (ExitCode.FENCED, "StillOwned")
         assert process.terminate() == ExitCode.OK
     finally:
         process.kill()
 
     before = deployment.store.manifest(deployment.shard())
-    code, told = deployment.command(*rewind)
-    assert (code, told["done"], told["bucket"], told["offset"]) == (ExitCode.USAGE, False, hours.first + 2, 2 * RECORDS)
-    assert told["samples"] == 2 * RECORDS * SERIES + 1
+    code, document = deployment.command(*rewind)
+    assert (code, document["done"], document["bucket"], document["offset"]) == (
+        ExitCode.USAGE,
+        False,
+        hours.first + 2,
+        2 * RECORDS,
+    )
+    assert document["samples"] == 2 * RECORDS * SERIES + 1
     assert deployment.store.manifest(deployment.shard()) == before
-    code, told = deployment.command(*rewind, "--yes")
-    assert (code, told["done"]) == (ExitCode.OK, True)
+    code, document = deployment.command(*rewind, "--yes")
+    assert (code, document["done"]) == (ExitCode.OK, True)
 
     assert said(deployment, "ready", hours.name(1)) == f"{hours.name(1)} is ready, revision 0, late samples: 0\n"
     assert deployment.command("ready", hours.name(2))[0] == ExitCode.NOT_READY
-    buckets = {one["bucket"]: one for one in deployment.command("offsets", "history", "0")[1]["buckets"]}
+    buckets = {bucket["bucket"]: bucket for bucket in deployment.command("offsets", "history", "0")[1]["buckets"]}
     assert [buckets[hours.first + number]["superseded_groups"] for number in range(HOURS)] == [0, 0, GROUPS, GROUPS]
     assert [buckets[hours.first + number]["records"] for number in range(HOURS)] == [RECORDS] * 3 + [RECORDS + 1]
 
@@ -134,12 +139,14 @@ def test_a_rewind_by_force_ends_the_owner_and_its_next_start_reads_again(deploym
     hours = Hours(deployment)
     process = run_until_stored(deployment)
     try:
-        code, told = deployment.command("offsets", "rewind", "0", "--to-offset", str(RECORDS + 1), "--yes", "--take")
-        assert (code, told["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
-        assert f"the offsets {RECORDS} and {2 * RECORDS}" in told["error"]["remedy"]
+        code, document = deployment.command(
+            "offsets", "rewind", "0", "--to-offset", str(RECORDS + 1), "--yes", "--take"
+        )
+        assert (code, document["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
+        assert f"the offsets {RECORDS} and {2 * RECORDS}" in document["error"]["remedy"]
         assert process.status()["phase"] == "active", "what can't be done takes the shard from nobody"
-        code, told = deployment.command("offsets", "rewind", "0", "--to-offset", "0", "--yes", "--take")
-        assert (code, told["rows"] % GROUPS, told["records"]) == (ExitCode.OK, 0, ALL)
+        code, document = deployment.command("offsets", "rewind", "0", "--to-offset", "0", "--yes", "--take")
+        assert (code, document["rows"] % GROUPS, document["records"]) == (ExitCode.OK, 0, ALL)
         assert process.wait() == ExitCode.FENCED
     finally:
         process.kill()

@@ -57,7 +57,7 @@ def test_a_node_that_is_down_is_caught_up_by_spark_as_by_direct_reading(deployme
     assert code == ExitCode.OK, report
     process = deployment.start()
     try:
-        status = process.wait_for("it is active", lambda one: one["phase"] == "active")
+        status = process.wait_for("it is active", lambda status: status["phase"] == "active")
         assert status["keys"] == 300, "with those of the tail"
         assert status["counters"]["records"] == 1, "the tail is all that was left to read"
     finally:
@@ -118,7 +118,7 @@ def test_a_recovery_that_is_killed_at_every_place_is_finished_by_the_next_start(
         before = finished(deployment)
         process = deployment.start()
         try:
-            status = process.wait_for("it is active", lambda one: one["phase"] == "active", timeout=300)
+            status = process.wait_for("it is active", lambda status: status["phase"] == "active", timeout=300)
             assert status["keys"] == 450
             assert before <= finished(deployment), "what was done is not done again"
             assert not deployment.store.jobs(deployment.shard())

@@ -170,7 +170,7 @@ def test_a_store_is_used_again_once_its_user_may_log_in_again(
 
     def refused_attempts() -> int:
         messages = [record.getMessage() for record in caplog.records]
-        return sum("attempting to reconnect" in one and "Failed to authenticate" in one for one in messages)
+        return sum("attempting to reconnect" in message and "Failed to authenticate" in message for message in messages)
 
     def works() -> bool:
         try:
@@ -241,10 +241,10 @@ def test_client_without_tls_is_kept_out(secured_stack: Stack) -> None:
 
 
 def test_passwords_are_in_no_record_log_or_command_line(secured_stack: Stack) -> None:
-    told = [secured_stack.folder.record_file.read_bytes()]
+    contents = [secured_stack.folder.record_file.read_bytes()]
     for server in secured_stack.record.servers:
         assert server.process is not None
-        told.append(Path(f"/proc/{server.process.pid}/cmdline").read_bytes())
-        told.append(Path(server.log).read_bytes())
+        contents.append(Path(f"/proc/{server.process.pid}/cmdline").read_bytes())
+        contents.append(Path(server.log).read_bytes())
 
-    assert not any(KAFKA_LOGIN[1].encode() in text for text in told)
+    assert not any(KAFKA_LOGIN[1].encode() in text for text in contents)

@@ -132,13 +132,13 @@ def test_nothing_is_lost_or_doubled_by_kills_at_any_point(deployment: Deployment
             process.wait_for("some samples are stored", stored_something)
             deployment.produce(20)
             if round_:
-                process.wait_for("a bucket is closed", lambda one: one["counters"]["cuts"] > 3)
+                process.wait_for("a bucket is closed", lambda status: status["counters"]["cuts"] > 3)
         finally:
             process.kill()
     process = deployment.start()
     try:
         process.wait_for("all is stored", deployment.all_is_stored())
-        status = process.wait_for("it is active", lambda one: one["phase"] == "active")
+        status = process.wait_for("it is active", lambda status: status["phase"] == "active")
         assert status["keys"] == SERIES
         deployment.check_stored()
         assert process.terminate() == ExitCode.OK
@@ -164,7 +164,7 @@ def test_a_stop_says_that_the_owner_left_and_the_copy_is_used_again(deployment: 
     assert "loading the index from the store" in process.log_text(), "the first start has no copy"
     again = deployment.start()
     try:
-        again.wait_for("it is active", lambda one: one["phase"] == "active")
+        again.wait_for("it is active", lambda status: status["phase"] == "active")
         assert again.status()["keys"] == SERIES
     finally:
         again.kill()
@@ -196,7 +196,7 @@ def test_a_second_start_leaves_the_first_alone_unless_it_is_to_take_the_shard(de
     first = deployment.start()
     second = None
     try:
-        first.wait_for("it is active", lambda one: one["phase"] == "active")
+        first.wait_for("it is active", lambda status: status["phase"] == "active")
         other = deployment.folder / "other"
         other.mkdir()
         text = deployment.settings.read_text().replace(str(deployment.folder / "data"), str(other / "data"))
@@ -204,7 +204,7 @@ def test_a_second_start_leaves_the_first_alone_unless_it_is_to_take_the_shard(de
         refused = ShardProcess(0, other / "settings.toml", other, SystemClock())
         assert refused.wait() == ExitCode.FENCED
         second = ShardProcess(0, other / "settings.toml", other, SystemClock(), ("--take",))
-        second.wait_for("it is active", lambda one: one["phase"] == "active")
+        second.wait_for("it is active", lambda status: status["phase"] == "active")
         deployment.produce(3)
         assert first.wait() == ExitCode.FENCED
         assert first.status()["phase"] == "fenced"
@@ -219,7 +219,7 @@ def test_a_second_start_leaves_the_first_alone_unless_it_is_to_take_the_shard(de
 def test_the_signal_of_a_terminal_ends_it_too(deployment: Deployment) -> None:
     process = deployment.start()
     try:
-        process.wait_for("it is active", lambda one: one["phase"] == "active")
+        process.wait_for("it is active", lambda status: status["phase"] == "active")
         process.send(signal.SIGINT)
         assert process.wait() == ExitCode.OK
     finally:

@@ -187,7 +187,7 @@ def test_a_cancellation_holds_within_seconds_though_a_task_hangs_and_nothing_lan
         assert eventually(marker.exists)
         began = clock.monotonic()
         imports.board.change(
-            imports.board.job(job.job), lambda one: request_stop(one, Wanted.CANCELLED, clock.now_ms())
+            imports.board.job(job.job), lambda job: request_stop(job, Wanted.CANCELLED, clock.now_ms())
         )
         assert eventually(lambda: imports.board.job(job.job).state is BulkJobState.CANCELLED)
         took.append(clock.monotonic() - began)

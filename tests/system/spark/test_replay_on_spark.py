@@ -99,7 +99,7 @@ def test_spark_leaves_the_same_bytes_as_the_twin_in_memory(
     found = stored_in(places.store, replayed.jobs)
     assert found == stored_in(twins_store, replayed.jobs)
     assert len(found[replayed.jobs[0].shard, BUCKET, SUMMARY]) > 1
-    assert sum(group.samples for one in replayed.results.values() for group in one.groups) > SERIES * SCRAPES
+    assert sum(group.samples for result in replayed.results.values() for group in result.groups) > SERIES * SCRAPES
 
 
 def test_spark_keeps_late_samples_that_were_checked_or_whose_record_has_no_time(replayed: Replayed) -> None:
@@ -117,7 +117,7 @@ def test_the_node_finds_what_a_job_left(places: ReplayEnvironment, replayed: Rep
     first, empty, _ = replayed.jobs[:3]
     result = read_result(places.store, first)
     assert result == replayed.results[first]
-    assert [(one.offset, one.time, one.value) for one in read_faults(places.store, first)] == [
+    assert [(fault.offset, fault.time, fault.value) for fault in read_faults(places.store, first)] == [
         (31, START + 7, POISON),
         (32, START + 8, b""),
     ]
@@ -125,7 +125,7 @@ def test_the_node_finds_what_a_job_left(places: ReplayEnvironment, replayed: Rep
     assert len(summary) == len(keys(np.arange(len(summary)))) == SERIES
     nothing = read_result(places.store, empty)
     assert nothing is not None
-    assert (nothing.counts.records, [one.group for one in nothing.groups]) == (0, [1])
+    assert (nothing.counts.records, [group.group for group in nothing.groups]) == (0, [1])
 
 
 def test_running_jobs_twice_changes_nothing(spark: SparkSession, places: ReplayEnvironment, replayed: Replayed) -> None:
@@ -253,9 +253,9 @@ def test_spark_reads_exactly_the_offsets_that_it_was_given(
     rows = read_ranges(spark, options).collect()
     read = {(row.partition, row.offset): bytes(row.value) for row in rows}
     wanted = {
-        (one.partition, offset): produced[one.partition, offset]
-        for one in RANGES
-        for offset in range(one.start, one.end)
+        (each.partition, offset): produced[each.partition, offset]
+        for each in RANGES
+        for offset in range(each.start, each.end)
     }
     assert len(rows) == len(read) == 34
     assert read == wanted
@@ -268,13 +268,15 @@ def test_sparks_workers_decode_records_with_the_wire_kernels(
         row.partition: (row.records, row.samples, row.faults)
         for row in tally_records(read_ranges(spark, options), Limits()).collect()
     }
-    for one in RANGES:
+    for each in RANGES:
         samples = sum(
             len(series.samples)
-            for offset in range(one.start, one.end)
-            for series in WriteRequest.FromString(decompress(produced[one.partition, offset], limit=1 << 25)).timeseries
+            for offset in range(each.start, each.end)
+            for series in WriteRequest.FromString(
+                decompress(produced[each.partition, offset], limit=1 << 25)
+            ).timeseries
         )
-        assert tallied[one.partition] == (one.end - one.start, samples, 0)
+        assert tallied[each.partition] == (each.end - each.start, samples, 0)
 
 
 @pytest.mark.usefixtures("spark")

@@ -163,10 +163,10 @@ def test_port_in_use_is_named_with_its_setting_and_its_holder(operator: Operator
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
-        code, told = operator.run("up", STRANDLINE_STACK__KAFKA_PORT=str(port))
+        code, document = operator.run("up", STRANDLINE_STACK__KAFKA_PORT=str(port))
 
     assert code == ExitCode.FAILED
-    assert told["error"]["type"] == "PortInUse"
-    assert f"port {port} of 127.0.0.1 (stack.kafka_port) is in use by" in told["error"]["message"]
-    assert f"(pid {os.getpid()})" in told["error"]["message"]
+    assert document["error"]["type"] == "PortInUse"
+    assert f"port {port} of 127.0.0.1 (stack.kafka_port) is in use by" in document["error"]["message"]
+    assert f"(pid {os.getpid()})" in document["error"]["message"]
     assert len(operator.processes()) == 1

@@ -88,7 +88,7 @@ def test_a_table_that_is_missing_is_made_again(fresh: CassandraConnection) -> No
     ],
 )
 def test_tables_of_another_version_are_refused_and_left_alone(
-    fresh: CassandraConnection, version: int, told: str
+    fresh: CassandraConnection, version: int, message: str
 ) -> None:
     opened(fresh).close()
     session = connected(fresh)
@@ -98,7 +98,7 @@ def test_tables_of_another_version_are_refused_and_left_alone(
             (version, MIN_VERSION),
         )
         session.execute("DROP TABLE jobs")
-        with pytest.raises(StoreRefused, match=told):
+        with pytest.raises(StoreRefused, match=message):
             opened(fresh)
         session.cluster.refresh_keyspace_metadata(fresh.keyspace)
         assert set(session.cluster.metadata.keyspaces[fresh.keyspace].tables) == set(definitions()) - {"jobs"}

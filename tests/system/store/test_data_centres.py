@@ -50,7 +50,7 @@ def test_a_dataset_that_a_node_of_version_2_made_gets_its_data_centre_by_the_nex
     move(session, shape, None)
     assert store.dataset(shape.dataset) == shape
     assert data_centre(session, shape) is None, "looking writes nothing"
-    assert race(lambda one: one.create_dataset(shape), [store, other_store]) == [shape, shape]
+    assert race(lambda store: store.create_dataset(shape), [store, other_store]) == [shape, shape]
     assert data_centre(session, shape) == "datacenter1"
 
 
@@ -99,9 +99,9 @@ def test_a_dataset_that_is_known_is_not_asked_for_again(
     store: CassandraStore, session: LossySession, shape: DatasetShape, lasting: Lifetime
 ) -> None:
     store.create_dataset(shape)
-    asked = session.count("SELECT dataset")
+    reads = session.count("SELECT dataset")
     shard = ShardId(shape.dataset, 0)
     taken(store, shard)
     for bucket in range(5):
         store.add_job(job(shard, bucket, lasting))
-    assert session.count("SELECT dataset") == asked
+    assert session.count("SELECT dataset") == reads

@@ -44,7 +44,7 @@ def session(connection: CassandraConnection, version: int) -> Iterator[Session]:
             for store in threads.map(lambda _: open_cassandra_store(connection, SystemClock()), range(3)):
                 store.close()
         assert len(prepared) > 20
-        read_state = next(one for one in prepared if one.query_string.startswith("SELECT DISTINCT"))
+        read_state = next(statement for statement in prepared if statement.query_string.startswith("SELECT DISTINCT"))
         assert session.execute(read_state, ("metrics", 0)).one().epoch == 2
         yield session
     finally:
@@ -93,7 +93,7 @@ def test_each_table_and_column_was_added_once_and_a_later_start_adds_none(
 ) -> None:
     before = columns(session, connection.keyspace)
     assert set(before) == set(definitions())
-    assert all(one.column in before[one.table] for one in additions())
+    assert all(addition.column in before[addition.table] for addition in additions())
     open_cassandra_store(connection, SystemClock()).close()
     assert columns(session, connection.keyspace) == before
 
