@@ -93,7 +93,7 @@ FORMATS: list[tuple[Format, dict[str, object], Callable[[Path], Path]]] = [
 
 @pytest.fixture(params=FORMATS, ids=[form[0].value for form in FORMATS])
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JobWorld:
-    """With a plan of several parts, and several chunks a part, some of which are divided for what they become."""
+    """The plan has several parts with several chunks each, some of which are split because they become too large."""
     format_, mapping, write = request.param
     monkeypatch.setattr(parquet_parts, "ROWS_PER_CHUNK", 10)
     monkeypatch.setattr(block_parts, "SAMPLES_PER_CHUNK", 20)
@@ -121,14 +121,14 @@ def test_every_sample_lands_once(world: JobWorld) -> None:
     assert max(chunk for (_, _, chunk), _ in world.records()) > 0
 
 
-def test_a_worker_that_crashes_between_chunks_is_followed_by_one_that_goes_on(world: JobWorld) -> None:
+def test_another_worker_continues_after_a_crash_between_chunks(world: JobWorld) -> None:
     assert not world.work(Fault(FaultKind.CRASH_AFTER, 22))
     assert 0 < len(world.samples()) < len(SAMPLES)
     assert world.work()
     check_done(world)
 
 
-def test_a_source_that_changes_is_refused_by_name(world: JobWorld) -> None:
+def test_a_source_that_changes_is_refused_and_named(world: JobWorld) -> None:
     files = sorted(path for path in world.folder.rglob("*") if path.is_file())
     changed = files[-1] if len(files) == 1 else next(path for path in files if path.name == "index")
     changed.write_bytes(changed.read_bytes()[:-1] + b"?")

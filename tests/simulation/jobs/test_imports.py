@@ -26,7 +26,7 @@ pytestmark = pytest.mark.simulation
 MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit": "ms"}, "labels": ["host"]}
 NOW = 1_800_000_000_000
 ROWS = 40
-# Parts of some ten rows, each in chunks of some three.
+# Parts of about ten rows, in chunks of about three.
 OPTIONS = ImportOptions(Format.CSV, MAPPING, part_bytes=250, chunk_bytes=80, max_record=60)
 
 
@@ -39,7 +39,7 @@ def text(rows: int = ROWS, bad_every: int = 9) -> bytes:
 
 
 def check_done(world: JobWorld, rows: int = ROWS, bad_every: int = 9) -> None:
-    """Everything has landed once, and the report says so."""
+    """Assert that everything has landed once, and is reported as landed."""
     bad = rows // bad_every
     samples = world.samples()
     assert set(samples.values()) == {1}
@@ -58,7 +58,7 @@ def check_done(world: JobWorld, rows: int = ROWS, bad_every: int = 9) -> None:
     assert {part.state for part in world.board.parts(job)} == {JobState.DONE}
 
 
-def test_undisturbed(tmp_path: Path) -> None:
+def test_an_undisturbed_import_lands_each_sample_once(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     plan = world.planned(text(), OPTIONS)
     assert len(plan.parts) >= 4
@@ -67,7 +67,7 @@ def test_undisturbed(tmp_path: Path) -> None:
     assert max(chunk for (_, _, chunk), _ in world.records()) >= 2
 
 
-def test_a_worker_that_joins_after_a_crash_keeps_to_the_rate_of_the_job(tmp_path: Path) -> None:
+def test_a_worker_that_joins_after_a_crash_respects_the_job_s_rate(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     world.board.change(world.board.job("job"), lambda job: changed_rate(job, 2.0))
@@ -77,13 +77,13 @@ def test_a_worker_that_joins_after_a_crash_keeps_to_the_rate_of_the_job(tmp_path
     assert world.work()
     check_done(world)
     left = len(world.samples()) - landed
-    # A burst of a second, and the chunk that comes last.
+    # A burst of a second, and the last chunk.
     assert left > 15
     assert world.clock.monotonic() - began >= (left - 2 - 3) / 2.0
 
 
 @pytest.mark.parametrize(("fails", "least_s", "most_s"), [(lambda n: n % 2 == 0, 0, 30), (lambda n: n <= 6, 63, 120)])
-def test_a_failure_is_tried_again_soon_if_something_has_landed_since_the_one_before(
+def test_a_failure_is_retried_soon_if_something_has_landed_since_the_previous_one(
     tmp_path: Path, fails: Callable[[int], bool], least_s: float, most_s: float
 ) -> None:
     world, calls, failed = JobWorld(tmp_path), 0, 0
@@ -95,7 +95,7 @@ def test_a_failure_is_tried_again_soon_if_something_has_landed_since_the_one_bef
             failed += 1
             raise LogUnreachable("the brokers do not answer")
 
-    # One part of many chunks: one that is done has passed, too.
+    # One part of many chunks, because a finished part would also count as progress.
     world.planned(text(), replace(OPTIONS, part_bytes=10_000))
     began = world.clock.monotonic()
     world.worker(pace=pace).run_until_done()
@@ -106,8 +106,8 @@ def test_a_failure_is_tried_again_soon_if_something_has_landed_since_the_one_bef
 
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("kind", FaultKind)
-def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, kind: FaultKind, width: int) -> None:
-    """Also of a worker that leases several parts at a time, as one on Spark does."""
+def test_a_crash_at_any_call_loses_and_duplicates_nothing(tmp_path: Path, kind: FaultKind, width: int) -> None:
+    """Also with a worker that leases several parts at a time, as a worker on Spark does."""
     calls = 0
     while True:
         calls += 1
@@ -124,8 +124,8 @@ def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, kind: Fau
     assert calls > 60
 
 
-def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
-    """Each one does a few calls, so that parts are begun many times."""
+def test_workers_that_crash_repeatedly_make_progress(tmp_path: Path) -> None:
+    """Each makes only some calls, so that parts are begun many times."""
     world = JobWorld(tmp_path, failures_allowed=1_000)
     world.planned(text(), OPTIONS)
     lives = 0
@@ -136,11 +136,11 @@ def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
     check_done(world)
 
 
-def test_a_part_with_which_every_worker_is_lost_fails_and_stops_no_other(tmp_path: Path) -> None:
+def test_a_part_that_loses_every_worker_fails_and_stops_no_other(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     plan = world.planned(text(), OPTIONS)
     for _ in range(4):
-        # Behind the lease of the first part, and before it has landed.
+        # After the lease of the first part, and before it has landed.
         assert not world.work(Fault(FaultKind.CRASH_BEFORE, 8))
     assert world.work()
     job = world.board.job("job")
@@ -155,13 +155,13 @@ def test_a_part_with_which_every_worker_is_lost_fails_and_stops_no_other(tmp_pat
     check_done(world)
 
 
-def test_a_zombie_that_wakes_after_another_has_its_part_lands_nothing(tmp_path: Path) -> None:
+def test_a_zombie_that_wakes_after_another_worker_took_its_part_lands_nothing(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     is_taken = False
 
     def stalls(_samples: int, _check: Callable[[], None]) -> None:
-        """Between packing and landing, the worker stands still, and another does all the work."""
+        """The worker is suspended between packing and landing, and another one does all the work."""
         nonlocal is_taken
         if not is_taken:
             is_taken = True
@@ -193,7 +193,7 @@ def test_a_worker_that_waits_for_its_rate_gives_up_its_part_when_the_job_is_paus
     assert not world.samples()
 
 
-def test_a_pause_holds_once_nothing_can_land_and_a_resume_goes_on(tmp_path: Path) -> None:
+def test_a_job_is_paused_once_nothing_can_land_and_a_resume_continues_it(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     world.work(Fault(FaultKind.CRASH_BEFORE, 60))
@@ -213,8 +213,8 @@ def test_a_pause_holds_once_nothing_can_land_and_a_resume_goes_on(tmp_path: Path
 
 @pytest.mark.parametrize("call", ["hold", "committed", "begin", "send", "send_offset", "commit"])
 @pytest.mark.parametrize("calls", range(1, 40, 5))
-def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path: Path, calls: int, call: str) -> None:
-    """Its machine was suspended, and its monotonic clock with it, so it does not know that its lease is over. The
+def test_a_zombie_that_wakes_after_a_cancellation_lands_nothing(tmp_path: Path, calls: int, call: str) -> None:
+    """Its machine was suspended together with its monotonic clock, so it does not know that its lease has expired. The
     brokers refuse it, or, if it has fenced the others by then, it finds in the store that it lost the part.
     """
     world = JobWorld(tmp_path)
@@ -225,7 +225,7 @@ def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path
         if not seen:
             world.dead.add("worker-0")
             world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
-            # Settled by workers of which the first crashes at some call.
+            # Cancelled by workers of which the first crashes at some call.
             world.work(Fault(FaultKind.CRASH_AFTER, calls))
             world.work()
             assert world.board.job("job").state is BulkJobState.CANCELLED
@@ -235,7 +235,7 @@ def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path
     assert [sum(world.samples().values())] == seen
 
 
-def test_a_job_is_cancelled_though_the_brokers_have_forgotten_what_has_landed(tmp_path: Path) -> None:
+def test_a_job_is_cancelled_though_the_brokers_have_deleted_its_progress(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     world.work(Fault(FaultKind.CRASH_BEFORE, 60))
@@ -247,10 +247,10 @@ def test_a_job_is_cancelled_though_the_brokers_have_forgotten_what_has_landed(tm
     assert world.samples() == landed
 
 
-def test_a_part_is_not_sent_again_once_the_brokers_may_have_forgotten_it(tmp_path: Path) -> None:
+def test_a_part_is_not_sent_again_once_the_brokers_may_have_deleted_its_progress(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    # Behind the lease of a part, of which nothing has landed yet.
+    # After the lease of a part of which nothing has landed yet.
     world.work(Fault(FaultKind.CRASH_BEFORE, 8))
     world.clock.sleep(8 * 86_400)
     assert world.work()
@@ -260,7 +260,7 @@ def test_a_part_is_not_sent_again_once_the_brokers_may_have_forgotten_it(tmp_pat
 
 
 @pytest.mark.parametrize(("bad_every", "state"), [(20, BulkJobState.DONE), (19, BulkJobState.BROKEN)])
-def test_a_twentieth_of_bad_records_is_allowed_and_more_breaks_the_job(
+def test_five_percent_of_bad_records_are_allowed_and_more_break_the_job(
     tmp_path: Path, bad_every: int, state: BulkJobState
 ) -> None:
     world = JobWorld(tmp_path)
@@ -272,7 +272,7 @@ def test_a_twentieth_of_bad_records_is_allowed_and_more_breaks_the_job(
     if state is BulkJobState.BROKEN:
         assert "jobs.error_rate" in job.reason
         assert any(part.state is JobState.PENDING for part in world.board.parts(job))
-        # What was bad before does not break it again.
+        # Earlier bad records do not break it again.
         world.board.change(job, lambda job: resume(job, NOW))
         assert world.work()
         check_done(world, rows, bad_every)
@@ -280,7 +280,7 @@ def test_a_twentieth_of_bad_records_is_allowed_and_more_breaks_the_job(
 
 @pytest.mark.parametrize("rows", [1_500, 300])
 def test_a_broker_that_refuses_deliveries_breaks_the_job(tmp_path: Path, rows: int) -> None:
-    """At once, or by what several attempts at a part have counted together."""
+    """Immediately, or by the sum over several attempts at a part."""
     world = JobWorld(tmp_path)
     world.planned(text(rows, rows + 1), replace(OPTIONS, part_bytes=100_000, chunk_bytes=100_000))
     world.cluster.refuses_records = True

@@ -1,4 +1,4 @@
-"""Imports in order: parts land one after the other, whatever workers do, and the last sample of a time wins."""
+"""Imports in order: parts land one after the other, regardless of crashes, and the last sample with a timestamp wins."""
 
 import os
 from dataclasses import replace
@@ -22,12 +22,14 @@ MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit":
 NOW = 1_800_000_000_000
 ROWS, HOSTS = 40, 3
 OPTIONS = ImportOptions(Format.CSV, MAPPING, part_bytes=250, chunk_bytes=80, max_record=60, ordered=True)
-# The samples of all rows of a host have one time: the last row wins.
+# The samples of all rows of a host have the same time: the last row wins.
 TEXT = "\n".join(["time,host,value", *(f"{NOW},host-{row % HOSTS},{row}" for row in range(ROWS))]).encode()
 
 
 def check_order(world: JobWorld) -> None:
-    """In each partition parts follow each other, and the last sample of each series is that of its last row."""
+    """Assert that parts follow each other in each partition, and that the last sample of each series is that of its
+    last row.
+    """
     newest: set[float] = set()
     for records in world.cluster.read().values():
         parts = [int(dict(record.headers)[PART_HEADER]) for record in records]
@@ -66,7 +68,7 @@ def test_a_crash_at_any_call_keeps_the_order(tmp_path: Path, width: int) -> None
 
 
 @pytest.mark.parametrize("call", ["hold", "send", "commit"])
-def test_no_other_worker_takes_a_part_before_the_one_ahead_of_it_is_done(tmp_path: Path, call: str) -> None:
+def test_no_other_worker_takes_a_part_before_the_previous_part_is_done(tmp_path: Path, call: str) -> None:
     world = JobWorld(tmp_path)
     world.planned(TEXT, OPTIONS)
     other = world.worker()
@@ -86,13 +88,13 @@ def test_no_other_worker_takes_a_part_before_the_one_ahead_of_it_is_done(tmp_pat
     check_done(world)
 
 
-def test_a_zombie_whose_part_was_given_to_another_lands_nothing_behind_the_next_part(tmp_path: Path) -> None:
+def test_a_zombie_whose_part_was_reassigned_lands_nothing_after_the_next_part(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(TEXT, OPTIONS)
     slow_clock = type(world.clock)(world.clock.now_ms())
 
     def taken_over() -> None:
-        # Its machine stands still for longer than its lease, and the others do everything.
+        # Its machine is suspended for longer than its lease, and others do everything.
         other = world.worker()
         for _ in range(40):
             world.clock.sleep(20)
@@ -108,7 +110,7 @@ def test_a_zombie_whose_part_was_given_to_another_lands_nothing_behind_the_next_
     check_done(world)
 
 
-def test_a_part_that_fails_for_good_ends_the_job_and_a_resume_goes_on_in_order(tmp_path: Path) -> None:
+def test_a_part_that_fails_permanently_ends_the_job_and_a_resume_continues_in_order(tmp_path: Path) -> None:
     world = JobWorld(tmp_path, failures_allowed=0)
     plan = world.planned(TEXT, OPTIONS)
     file = world.folder / "job.txt"

@@ -22,7 +22,7 @@ ALL = tuple(series(number) for number in range(SERIES))
 
 
 def sent(world: SendWorld) -> list[str]:
-    """The host of each message, doubles included."""
+    """The host of each message, including duplicates."""
     return sorted(json.loads(record.value)["host"] for record in world.records())
 
 
@@ -57,7 +57,7 @@ def test_each_series_becomes_a_message_with_key_value_and_headers(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", FaultKind)
-def test_a_crash_at_any_call_loses_and_doubles_no_message(tmp_path: Path, kind: FaultKind) -> None:
+def test_a_crash_at_any_call_loses_and_duplicates_no_message(tmp_path: Path, kind: FaultKind) -> None:
     calls = 0
     while True:
         calls += 1
@@ -74,7 +74,7 @@ def test_a_crash_at_any_call_loses_and_doubles_no_message(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("kind", FaultKind)
-def test_a_crash_at_any_call_loses_no_event_of_a_job_that_is_cancelled(tmp_path: Path, kind: FaultKind) -> None:
+def test_a_crash_at_any_call_loses_no_event_of_a_cancelled_job(tmp_path: Path, kind: FaultKind) -> None:
     calls = 0
     while True:
         calls += 1
@@ -95,16 +95,16 @@ def test_a_crash_at_any_call_loses_no_event_of_a_job_that_is_cancelled(tmp_path:
             "cancelled",
             "cancelled by an operator",
         )
-        # What had landed of its part, though that is not done.
+        # The records of its part that have landed, though the part is not done.
         assert event["counts"]["sent"] == len(world.records()) > 0
-        # Once it is announced no worker writes it again.
+        # Once the event is published, no worker writes it again.
         (world.folder / "events" / "job.cancelled.json").unlink()
         assert world.work()
         assert event_files(world) == []
     assert calls > 10
 
 
-def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
+def test_workers_that_crash_repeatedly_make_progress(tmp_path: Path) -> None:
     unrenderable = replace(ALL[-1], labels={"__name__": "up"})
     world = SendWorld(tmp_path, *ALL[:-1], unrenderable, failures_allowed=1_000)
     world.planned()
@@ -117,7 +117,7 @@ def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
 
 
 def begun(tmp_path: Path, **spec: object) -> SendWorld:
-    """A job whose only part has landed some chunks, and lost its worker."""
+    """A job whose only part has landed some chunks before it lost its worker."""
     world = SendWorld(tmp_path, *ALL)
     world.planned(parts=1, **spec)
     calls = 20
@@ -128,8 +128,8 @@ def begun(tmp_path: Path, **spec: object) -> SendWorld:
     return world
 
 
-def test_what_changes_while_a_part_is_interrupted_doubles_nothing(tmp_path: Path) -> None:
-    """Series that appear behind the last one sent are sent, and those before it are not; no other is sent again."""
+def test_changes_during_an_interruption_duplicate_nothing(tmp_path: Path) -> None:
+    """Series that are added after the last one sent are sent, those before it are not, and none is sent twice."""
     world = begun(tmp_path)
     before = sent(world)
     last = max(series.key for series in ALL if series.labels["host"] in before)
@@ -144,7 +144,7 @@ def test_what_changes_while_a_part_is_interrupted_doubles_nothing(tmp_path: Path
 
 
 def test_the_number_of_bad_records_survives_an_interruption(tmp_path: Path) -> None:
-    """Only of those that were counted before it, the reason is not known."""
+    """The reasons are only unknown for records that were counted before the interruption."""
     world = SendWorld(
         tmp_path, *(replace(series, labels={"__name__": "up", "n": series.labels["host"]}) for series in ALL)
     )
@@ -156,7 +156,7 @@ def test_the_number_of_bad_records_survives_an_interruption(tmp_path: Path) -> N
     assert 0 < report.bad[EARLIER] < SERIES
 
 
-def test_chunks_that_end_by_their_bytes_leave_nothing_out(tmp_path: Path) -> None:
+def test_chunks_limited_by_bytes_omit_nothing(tmp_path: Path) -> None:
     world = SendWorld(tmp_path, *ALL)
     world.planned(parts=2, chunk_series=10, chunk_bytes=40)
     assert world.work()
@@ -218,7 +218,7 @@ def control_list(world: SendWorld) -> bytes:
     return (world.folder / "events" / "job.control.csv").read_bytes()
 
 
-def test_the_control_sample_is_the_same_for_all_sizes_of_parts_and_none_of_it_is_sent(tmp_path: Path) -> None:
+def test_the_control_sample_is_the_same_for_all_part_sizes_and_is_not_sent(tmp_path: Path) -> None:
     lists = set()
     for parts in (1, 2, 7, 40):
         world = SendWorld(tmp_path / str(parts), *ALL)
@@ -248,7 +248,7 @@ def test_the_control_sample_is_the_same_though_parts_were_interrupted(tmp_path: 
     assert sent(world) == sent(undisturbed)
 
 
-def test_a_job_that_is_an_hour_overdue_fails_by_name_and_may_be_resumed(tmp_path: Path) -> None:
+def test_a_job_that_is_an_hour_overdue_fails_with_the_reason_and_may_be_resumed(tmp_path: Path) -> None:
     late = SendWorld(tmp_path, *ALL)
     late.planned(due_at=NOW + 60_000)
     assert not late.worker().step()
