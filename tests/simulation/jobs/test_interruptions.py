@@ -130,7 +130,7 @@ def test_a_worker_that_takes_a_part_while_the_job_is_being_paused_lands_nothing(
     world.planned(text(), OPTIONS)
 
     def paused_meanwhile() -> None:
-        """The worker has read that the job runs, and takes a part. Nothing is leased in between, so the job is paused."""
+        """The worker has read that the job runs, and takes a part. Nothing is leased in between, so the job pauses."""
         if state(world) is BulkJobState.RUNNING:
             world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
             assert world.work()
@@ -225,7 +225,7 @@ def test_a_worker_that_saw_parts_fail_does_not_fail_the_job_again_after_a_resume
     has_resumed: list[bool] = []
 
     def resumed_meanwhile() -> None:
-        """The worker is about to mark the job as failed. Another worker does so first, and an operator resumes the job."""
+        """The worker is about to mark the job as failed. Another worker does so, and an operator resumes the job."""
         parts = world.board.parts(world.board.job("job"))
         if not has_resumed and {part.state for part in parts} == {JobState.FAILED}:
             has_resumed.append(True)

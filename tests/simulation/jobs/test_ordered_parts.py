@@ -1,4 +1,4 @@
-"""Imports in order: parts land one after the other, regardless of crashes, and the last sample with a timestamp wins."""
+"""Imports in order: parts land one after the other despite crashes, and the last sample with a timestamp wins."""
 
 import os
 from dataclasses import replace

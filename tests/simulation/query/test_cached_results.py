@@ -40,7 +40,7 @@ def now_of(both: CacheComparison) -> int:
 
 @pytest.fixture
 def both(tmp_path: Path) -> Iterator[CacheComparison]:
-    """A shard with samples of an hour and a half, some stored and some in the open bucket."""
+    """A shard with samples of 90 minutes, some stored and some in the open bucket."""
     with cache_comparison(tmp_path, 1, policy=replace(POLICY, retention=100 * HOUR), groups=2) as made:
         (world,) = made.node.worlds
         live(world, 90)
@@ -130,7 +130,7 @@ def test_a_different_lookback_delta_is_a_different_query(both: CacheComparison) 
 
 
 @pytest.mark.parametrize("text", ["m0 @ end()", "sum(m0 @ 3600000)", "m0 > time()", "m0 * (time() - 1)", "topk(0, m0)"])
-def test_results_that_depend_on_more_than_their_windows_are_not_cached(both: CacheComparison, text: str) -> None:
+def test_results_that_depend_on_samples_outside_their_windows_are_not_cached(both: CacheComparison, text: str) -> None:
     for _ in range(2):
         assert both.kept(text, ending(now_of(both))) == (0, 0, 0)
 
@@ -145,7 +145,7 @@ def test_instant_queries_are_not_cached_but_the_steps_of_their_subqueries_are(bo
 
 @pytest.mark.parametrize("ago", [0, 7, 31, 62])
 @pytest.mark.parametrize("text", [SUM, "m0", "count(m0)"])
-def test_a_late_sample_shows_at_once(both: CacheComparison, world: LuceneWorld, ago: int, text: str) -> None:
+def test_a_late_sample_is_visible_immediately(both: CacheComparison, world: LuceneWorld, ago: int, text: str) -> None:
     times = ending(now_of(both))
     both.check(text, times)
     world.produce(("m0", "b", times.end - ago * MINUTE - 1, 1_000.0))
@@ -154,7 +154,7 @@ def test_a_late_sample_shows_at_once(both: CacheComparison, world: LuceneWorld, 
 
 
 @pytest.mark.parametrize("value", [77.0, float(STALE), float("nan")], ids=["value", "stale marker", "NaN"])
-def test_a_sample_that_is_written_again_shows_at_once(both: CacheComparison, world: LuceneWorld, value: float) -> None:
+def test_an_overwritten_sample_is_visible_immediately(both: CacheComparison, world: LuceneWorld, value: float) -> None:
     times = ending(now_of(both))
     both.check("m0", times)
     ((_, name), time, _) = world.produced[-20].samples[0]
@@ -177,7 +177,7 @@ def test_storing_what_was_in_buffers_changes_nothing(both: CacheComparison, worl
     assert len(world.manifest().groups) == stored + 2
 
 
-def test_a_bucket_that_was_open_is_evaluated_again_once_its_buffer_is_gone(
+def test_a_formerly_open_bucket_is_evaluated_again_once_its_buffer_is_dropped(
     both: CacheComparison, world: LuceneWorld
 ) -> None:
     times = ending(now_of(both))
@@ -270,7 +270,7 @@ def test_an_unavailable_shard_is_not_hidden_by_the_cache(tmp_path: Path) -> None
         both.check("sum(m0)", times)
 
 
-def test_nothing_is_cached_without_room(world: LuceneWorld) -> None:
+def test_nothing_is_cached_without_memory(world: LuceneWorld) -> None:
     (fragment,) = prepare(SUM, ending(world.clock.now_ms())).fragments
     assert isinstance(fragment, Fragment)
     ask = EvaluateRequest(fragment, 1, 100, 100_000)

@@ -46,7 +46,7 @@ QUERIES = (
 )
 
 
-class History:
+class ShardEvents:
     """The random events of one shard."""
 
     def __init__(self, world: LuceneWorld, draw: random.Random) -> None:
@@ -114,7 +114,7 @@ def test_cached_results_equal_new_ones(tmp_path: Path, seed: int, shards: int) -
     seal_rows = draw.choice([3, 40, 1000])
     with cache_comparison(tmp_path, shards, seal_rows=seal_rows, groups=draw.choice([1, 4])) as both:
         worlds = both.node.worlds
-        histories = [History(world, draw) for world in worlds]
+        histories = [ShardEvents(world, draw) for world in worlds]
         panels = draw.sample(QUERIES, 8)
         for _ in range(25):
             for history in histories:

@@ -1,5 +1,5 @@
-"""Random histories in which rows of index buckets are lost, and the loss is accepted where Kafka can't make up for it:
-what is left is sound.
+"""Random histories in which rows of index buckets are lost, and the loss is accepted where Kafka no longer has the
+records. The remaining data is consistent.
 """
 
 import pytest
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.simulation
 
 
 class DamagedHistory(ShortLivedHistory):
-    """Keys are purged after hours, records are lost, and so are rows of index buckets."""
+    """Keys are purged after hours, and records and rows of index buckets are lost."""
 
     def recover(self) -> None:
         if self.world.shard is None:
@@ -23,11 +23,11 @@ class DamagedHistory(ShortLivedHistory):
             self.world.start(accepted=accepted)
 
     def another_retention(self) -> None:  # type: ignore[override]
-        """Not here: buckets that are written again would outlive their cuts."""
+        """Not in this history: rewritten buckets would outlive their cuts."""
 
     @rule(place=st.integers(0, 30), forgets=st.booleans())
     def a_row_of_an_index_bucket_is_lost(self, place: int, *, forgets: bool) -> None:
-        """Perhaps together with all that Kafka has."""
+        """In some cases together with all records in Kafka."""
         self.world.crash()
         with self.world.sqlite._connections.writing() as connection:
             rows = connection.execute("SELECT rowid FROM index_buckets ORDER BY bucket, attempt, seq").fetchall()

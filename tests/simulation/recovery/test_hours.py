@@ -37,7 +37,7 @@ FIRST = START // HOUR
 
 
 def stored(*partitions: World) -> StoredDataset:
-    """Worlds as the partitions of one dataset: each has a separate store, and all have the same times."""
+    """Worlds that are the partitions of one dataset, each with a separate store and the same times."""
     one = partitions[0]
     known_since = one.clock.now_ms() - one.options.row_lifetime
     manifests = [each.sqlite.manifest(each.options.shard) for each in partitions]
@@ -49,20 +49,20 @@ def readiness_of(hour: int, *partitions: World) -> Readiness:
 
 
 def ready(*partitions: World) -> list[int]:
-    """The hours that are ready, of all that there may be."""
+    """The hours that are ready."""
     hours = range(FIRST - 30, FIRST + 40)
     return [hour for hour in hours if readiness_of(hour, *partitions).verdict is Verdict.READY]
 
 
-def test_hours_become_ready_one_by_one_and_not_before_their_grace_is_over(world: World) -> None:
+def test_hours_become_ready_in_order_and_not_before_the_end_of_their_grace(world: World) -> None:
     world.start()
     for hour in range(3):
         produce_everywhere(world, str(hour))
         world.settle()
-        # No record closes it: it is overdue a grace after its deadline.
+        # Without a record that closes it, it is overdue a grace after its deadline.
         world.pass_time((FIRST + hour + 1) * HOUR + 2 * GRACE - 1 - world.clock.now_ms())
         world.settle()
-        assert ready(world) == list(range(FIRST, FIRST + hour)), "a record may still come for it"
+        assert ready(world) == list(range(FIRST, FIRST + hour)), "a record may still arrive for it"
         world.pass_time(1)
         world.settle()
         assert ready(world) == list(range(FIRST, FIRST + hour + 1))
@@ -92,7 +92,7 @@ def test_an_hour_without_a_record_becomes_ready_by_the_clock(world: World) -> No
     assert ready(world) == [FIRST, FIRST + 1, FIRST + 2]
 
 
-def test_26_with_kafka_out_of_reach_no_hour_is_ready_until_it_is_back(world: World) -> None:
+def test_26_no_hour_becomes_ready_while_kafka_is_unreachable(world: World) -> None:
     world.start()
     produce_everywhere(world)
     world.pass_hours(1)
@@ -108,7 +108,7 @@ def test_26_with_kafka_out_of_reach_no_hour_is_ready_until_it_is_back(world: Wor
     assert ready(world) == [FIRST + hour for hour in range(4)]
 
 
-def test_the_slowest_partition_holds_an_hour_back(make_world: Callable[..., World]) -> None:
+def test_the_slowest_partition_delays_an_hour(make_world: Callable[..., World]) -> None:
     quick, slow = make_world(), make_world()
     for world in (quick, slow):
         world.start()
@@ -126,14 +126,14 @@ def test_the_slowest_partition_holds_an_hour_back(make_world: Callable[..., Worl
     assert ready(quick, slow) == [FIRST]
 
 
-def test_a_partition_that_was_not_read_yet_delays_all_hours_but_none_before_its_start(
+def test_an_unread_partition_delays_all_hours_since_its_start(
     make_world: Callable[..., World],
 ) -> None:
     old, new = make_world(), make_world(first_start=FirstStart(StartAt.EARLIEST))
     old.start()
     old.pass_hours(2)
     assert ready(old) == [FIRST, FIRST + 1]
-    assert ready(old, new) == [], "nobody knows what is in it"
+    assert ready(old, new) == [], "its content is not known yet"
     new.pass_time(2 * HOUR)
     new.start()
     new.settle()
@@ -162,7 +162,7 @@ def test_a_late_sample_raises_the_revision_of_its_hour_and_of_no_other(world: Wo
     assert (found.revision, found.late_samples) == (2, 3)
 
 
-def test_what_comes_within_the_grace_is_not_late(world: World) -> None:
+def test_samples_within_the_grace_are_not_late(world: World) -> None:
     world.start()
     world.pass_time((FIRST + 1) * HOUR + GRACE - 1 - world.clock.now_ms())
     world.produce(("m", "just in time", (FIRST + 1) * HOUR - 1, 1.0))
@@ -170,7 +170,7 @@ def test_what_comes_within_the_grace_is_not_late(world: World) -> None:
     assert (readiness_of(FIRST, world).verdict, readiness_of(FIRST, world).revision) == (Verdict.READY, 0)
 
 
-def test_crashes_do_not_change_what_is_ready_nor_a_revision(world: World) -> None:
+def test_crashes_change_neither_readiness_nor_revisions(world: World) -> None:
     world.start()
     seen = []
     for hour in range(5):
@@ -182,11 +182,11 @@ def test_crashes_do_not_change_what_is_ready_nor_a_revision(world: World) -> Non
         world.settle()
         assert [readiness_of(hour, world) for hour in ready(world)] == before
         seen.append([(readiness.revision, readiness.late_samples) for readiness in before])
-    # Each hour's sample but the first's lies in the first hour: one bucket more each time.
+    # Except for the first hour, each hour's sample belongs to the first hour, so that each adds one more bucket to it.
     assert [readiness[0] for readiness in seen] == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]
 
 
-def test_a_rewind_takes_hours_back_and_a_start_brings_them_again_with_their_revisions(world: World) -> None:
+def test_a_rewind_revokes_hours_and_a_start_makes_them_ready_again_with_their_revisions(world: World) -> None:
     world.start()
     for _ in range(4):
         produce_everywhere(world)

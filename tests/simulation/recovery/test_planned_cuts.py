@@ -1,4 +1,4 @@
-"""Planned cuts are those that a shard makes which reads the same log."""
+"""Planned cuts equal those that a shard makes when it reads the same log."""
 
 import shutil
 import tempfile
@@ -24,7 +24,7 @@ RECORD, LATE_RECORD, HOLES, COMMITTED, ABORTED, OPEN = "record", "late record", 
 STEPS_IN_ORDER = st.sampled_from([RECORD, RECORD, COMMITTED, ABORTED, HOLES])
 STEPS_BESIDE_OPEN = st.sampled_from([RECORD, COMMITTED, HOLES])
 STEPS_OUT_OF_ORDER = st.sampled_from([RECORD, LATE_RECORD, LATE_RECORD, HOLES])
-# What happens, and how many minutes pass before it.
+# An event, and the minutes before it.
 PAUSES = st.sampled_from([0, 1, 15, 45, 60, 61, 150, 400])
 Step = tuple[str, int]
 
@@ -33,7 +33,7 @@ Step = tuple[str, int]
 def a_world() -> Iterator[World]:
     folder = Path(tempfile.mkdtemp(prefix="strandline-", dir=MEMORY if MEMORY.is_dir() else None))
     try:
-        # Nothing grows too old meanwhile.
+        # Nothing is purged or rejected as too old in a test.
         with closing(World(folder, policy=replace(POLICY, retention=1000 * HOUR))) as world:
             yield world
     finally:
@@ -50,7 +50,7 @@ def happen(world: World, steps: Sequence[Step]) -> None:
             case "late record":
                 world.produce(("m", "a", now, 1.0), late=70 * MINUTE)
             case "holes":
-                # As compaction leaves them: no reader sees such an offset, and no lookup by time finds it.
+                # As left by compaction: readers never see these offsets, and lookups by time do not find them.
                 transaction = world.log.begin()
                 transaction.append(b"", 0)
                 transaction.abort()
@@ -81,7 +81,7 @@ def visible(world: World, start: int, end: int) -> list[int]:
 
 
 def compared(steps: Sequence[Step], last_pause: int) -> None:
-    """Let a shard begin and go; let things happen; plan; let the shard come back and read the same."""
+    """Start a shard and crash it, let the events happen, plan, and let the shard return and read the same."""
     with a_world() as world:
         world.start()
         world.settle()
@@ -119,9 +119,7 @@ def test_planned_cuts_are_a_shard_s_own_with_idle_hours_transactions_and_holes(
 @settings(max_examples=60)
 @given(steps=st.lists(st.tuples(STEPS_OUT_OF_ORDER, PAUSES), max_size=12), last_pause=PAUSES)
 @example(steps=[(RECORD, 61), (LATE_RECORD, 0), (RECORD, 0)], last_pause=0)
-def test_planned_cuts_are_a_shard_s_own_where_records_are_out_of_the_order_of_their_times(
-    steps: list[Step], last_pause: int
-) -> None:
+def test_planned_cuts_are_a_shard_s_own_where_record_times_are_out_of_order(steps: list[Step], last_pause: int) -> None:
     compared(steps, last_pause)
 
 
@@ -133,14 +131,14 @@ def test_planned_cuts_are_a_shard_s_own_where_records_are_out_of_the_order_of_th
 )
 @example(steps=[], behind=[], last_pause=150)
 @example(steps=[(RECORD, 0)], behind=[(RECORD, 61)], last_pause=150)
-def test_neither_a_plan_nor_a_shard_cuts_after_an_open_transaction(
+def test_neither_plan_nor_shard_cuts_after_an_open_transaction(
     steps: list[Step], behind: list[Step], last_pause: int
 ) -> None:
     compared([*steps, (OPEN, 1), *behind], last_pause)
 
 
-def test_a_plan_may_know_by_an_aborted_record_what_a_shard_behind_an_open_transaction_can_not() -> None:
-    """Brokers find it by its time, but readers never see it. The bucket is over nevertheless."""
+def test_an_aborted_record_after_an_open_transaction_ends_a_bucket_in_a_plan_only() -> None:
+    """Brokers find it by its time, but readers never see it. The bucket is over all the same."""
     with a_world() as world:
         world.start()
         world.settle()
@@ -153,7 +151,7 @@ def test_a_plan_may_know_by_an_aborted_record_what_a_shard_behind_an_open_transa
         assert cuts_of(world)[-1] == newest
 
 
-def test_the_buckets_of_a_long_silence_are_planned_up_to_the_newest_deadline() -> None:
+def test_the_buckets_of_a_long_idle_time_are_planned_up_to_the_newest_deadline() -> None:
     with a_world() as world:
         world.start()
         world.settle()

@@ -1,5 +1,6 @@
-"""Stores that are restored from a backup which was taken while a shard wrote: in the order that docs/operations.md asks
-for, at any two moments, nothing is lost that Kafka still has; in the other order something is.
+"""Stores that are restored from a backup that was taken while a shard wrote. If the tables are copied in the order of
+docs/operations.md, at any two moments, everything is recovered that Kafka still has; in the opposite order, data is
+missing.
 """
 
 import sqlite3
@@ -27,7 +28,7 @@ ACTIONS = ("record", "new key", "hour", "store", "pieces", "crash")
 
 
 def finish(world: World) -> None:
-    """Let a shard replay, read and store all that there is."""
+    """Let a shard replay, read and store everything."""
     for _ in range(30):
         world.work()
         world.pass_time(60_000)
@@ -59,7 +60,7 @@ def live(world: World, action: str, number: int) -> None:
 
 
 class Backup:
-    """Takes the tables that name the data after some calls to the store, and the data after some more."""
+    """Copies the tables that reference data after some calls to the store, and the data after some more."""
 
     def __init__(self, world: World) -> None:
         """Before the shard's first start."""
@@ -80,7 +81,7 @@ class Backup:
         self._data = copied(self._world, DATA)
 
     def tables(self) -> Tables:
-        """What was taken, the rest now."""
+        """The copied tables; those that are not copied yet are copied now."""
         names = self._names or copied(self._world, NAMES)
         return {**names, **(self._data or copied(self._world, DATA))}
 
@@ -92,7 +93,7 @@ class Backup:
     data_later=st.integers(1, 60),
     mode=st.sampled_from([ReplayMode.DIRECT, ReplayMode.SPARK]),
 )
-def test_a_backup_whose_manifest_is_no_younger_than_its_data_is_sound_and_kafka_has_the_rest(
+def test_a_backup_whose_manifest_is_not_newer_than_its_data_is_consistent(
     actions: list[str], names_at: int, data_later: int, mode: ReplayMode
 ) -> None:
     with worlds() as make:
@@ -125,7 +126,7 @@ def lived(world: World, hours: int) -> None:
         world.pass_hours(1)
 
 
-def test_a_backup_whose_data_is_older_than_its_manifest_lacks_what_that_names(world: World) -> None:
+def test_a_backup_whose_data_is_older_than_its_manifest_lacks_referenced_data(world: World) -> None:
     lived(world, 2)
     data = copied(world, DATA)
     lived(world, 1)
@@ -136,7 +137,7 @@ def test_a_backup_whose_data_is_older_than_its_manifest_lacks_what_that_names(wo
         assert {FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_MISSING} <= found
 
 
-def test_a_store_restored_beside_a_new_topic_keeps_what_it_holds_once_that_is_accepted(world: World) -> None:
+def test_a_store_restored_with_a_new_topic_keeps_its_data_once_that_is_accepted(world: World) -> None:
     lived(world, 3)
     backup = {**copied(world, NAMES), **copied(world, DATA)}
     before = world.found()
@@ -156,7 +157,7 @@ def test_a_store_restored_beside_a_new_topic_keeps_what_it_holds_once_that_is_ac
         assert_world_sound(again)
 
 
-def test_what_kafka_has_deleted_since_the_backup_is_named_and_may_be_accepted(world: World) -> None:
+def test_records_deleted_since_the_backup_are_reported_and_may_be_accepted_as_lost(world: World) -> None:
     lived(world, 3)
     backup = {**copied(world, NAMES), **copied(world, DATA)}
     lived(world, 2)
@@ -168,7 +169,7 @@ def test_what_kafka_has_deleted_since_the_backup_is_named_and_may_be_accepted(wo
         again.start(accepted=Accepted(loss_to=4))
         finish(again)
         times = again.found()["metric_0", "always"]
-        assert len(times) == 4, "all but the one that is gone"
+        assert len(times) == 4, "all except the deleted one"
         assert_world_sound(again)
 
 
@@ -183,7 +184,7 @@ def online_backup(connection: sqlite3.Connection, backup: Path) -> None:
 
 @pytest.mark.parametrize("copy", [vacuum_into, online_backup])
 @pytest.mark.parametrize("call", [1, 2, 3, 5, 8, 13])
-def test_a_copy_of_the_sqlite_file_that_was_made_while_a_shard_wrote_is_restored_as_it_is(
+def test_a_copy_of_the_sqlite_file_made_during_writes_is_a_valid_backup(
     make_world: Callable[..., World], copy: Callable[[sqlite3.Connection, Path], None], call: int
 ) -> None:
     world = make_world()

@@ -1,5 +1,5 @@
-"""Rewinds in a world that continues: wherever one is interrupted, in the end every sample and every key exists once,
-and no id twice.
+"""Rewinds in a world that continues: wherever a rewind is interrupted, every sample and every key exists once at the
+end, and no id is used twice.
 """
 
 from collections.abc import Callable
@@ -41,11 +41,11 @@ from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
-FIRST = START // HOUR  # The bucket that the first record falls into.
+FIRST = START // HOUR  # The bucket of the first record.
 LASTING = replace(POLICY, retention=48 * HOUR)  # Nothing is purged within a test.
 
 
-def test_a_rewound_shard_reads_again_from_the_cut_and_ends_up_as_it_was(world: World) -> None:
+def test_a_rewound_shard_reads_again_from_the_cut_and_reaches_the_same_state(world: World) -> None:
     world_with_history(world)
     world.start()
     keys, before = world.keys(), ids(world)
@@ -73,11 +73,11 @@ def test_a_rewound_shard_reads_again_from_the_cut_and_ends_up_as_it_was(world: W
 
 def test_a_rewind_to_a_time_begins_with_the_bucket_of_the_records_of_that_time(world: World) -> None:
     world_with_history(world)
-    # Records within the grace are in the bucket before.
+    # Records within the grace belong to the previous bucket.
     assert rewind_world(world, ToTime((FIRST + 3) * HOUR)).bucket == FIRST + 2
 
 
-def test_27_a_rewind_further_than_the_log_reaches_is_refused_and_takes_nothing_away(world: World) -> None:
+def test_27_a_rewind_beyond_the_start_of_the_log_is_refused_without_changes(world: World) -> None:
     world_with_history(world)
     world.log.delete_before(5)
     before = world.manifest()
@@ -87,15 +87,15 @@ def test_27_a_rewind_further_than_the_log_reaches_is_refused_and_takes_nothing_a
         assert f"The oldest possible target is bucket {FIRST + 3}, offset 6" in caught.value.remedy
     after = world.manifest()
     assert (after.cuts, after.groups) == (before.cuts, before.groups)
-    assert after.state.seen_at is None, "whoever comes next need not wait"
+    assert after.state.seen_at is None, "the next owner need not wait"
     del world.produced[:]
     world.start()
     world.settle()
     assert world.is_active()
 
 
-def test_27_a_rewind_that_stops_half_way_is_a_shorter_one(make_world: Callable[..., World]) -> None:
-    """After each of its batches, before or after the store has it."""
+def test_27_an_interrupted_rewind_equals_a_shorter_one(make_world: Callable[..., World]) -> None:
+    """Interrupted at each of its batches, before or after the store has applied it."""
     groups = 4
     for whole_batches in range(4):
         for applied in (False, True):
@@ -122,14 +122,14 @@ def test_27_a_rewind_that_stops_half_way_is_a_shorter_one(make_world: Callable[.
             shard = world.options.shard
             found, wanted = (progress(each.manifest(), groups, shard) for each in (world, shorter))
             assert found is not None
-            assert found == wanted, "it has the same holes as a rewind to a later cut"
+            assert found == wanted, "it leaves the same holes as a rewind to a later cut"
             for each in (world, shorter):
                 each.start()
                 check_stored_exactly_once(each)
             assert world.keys() == shorter.keys()
 
 
-def test_27_the_rest_of_a_rewind_is_done_by_calling_it_again(world: World) -> None:
+def test_27_repeating_an_interrupted_rewind_completes_it(world: World) -> None:
     world_with_history(world)
 
     def fail(call: StoreCall) -> None:
@@ -141,16 +141,16 @@ def test_27_the_rest_of_a_rewind_is_done_by_calling_it_again(world: World) -> No
         rewind_world(world, ToBucket(FIRST + 1), most_rows=4)
     world.store.before = no_fault
     assert superseded(world) == {FIRST + 3, FIRST + 4}
-    assert world.manifest().state.seen_at is None, "it has left, so that it can be called again at once"
+    assert world.manifest().state.seen_at is None, "it has given up ownership, so it can be repeated immediately"
     again = rewind_world(world, ToBucket(FIRST + 1), most_rows=4)
     assert [[row.bucket for row in batch] for batch in again.batches] == [[FIRST + 2] * 4, [FIRST + 1] * 4]
-    assert rewind_world(world, ToBucket(FIRST + 1)).rows == 0, "and once more it does nothing"
+    assert rewind_world(world, ToBucket(FIRST + 1)).rows == 0, "another rewind to it changes nothing"
     world.start()
     check_stored_exactly_once(world)
 
 
-def test_27_an_ended_key_whose_only_record_lay_in_a_superseded_bucket_is_still_there(world: World) -> None:
-    key, time = ("m", "ahead"), START + 30 * HOUR  # A sample from the future: its key ends soon, and stays for long.
+def test_27_an_ended_key_whose_only_record_is_in_a_superseded_bucket_is_kept(world: World) -> None:
+    key, time = ("m", "ahead"), START + 30 * HOUR  # A sample from the future: its key ends soon, and is kept for long.
     world.start()
     world.produce((*key, time, 1.0))
     world.pass_hours(17)
@@ -167,10 +167,10 @@ def test_27_an_ended_key_whose_only_record_lay_in_a_superseded_bucket_is_still_t
     assert superseded(world) == set()
     world.crash()
     world.start()
-    assert world.keys()[key] == (time, time, time), "it was written again, though no record has named it"
+    assert world.keys()[key] == (time, time, time), "it was written again, although no record has its key"
 
 
-def test_27_a_key_that_was_purged_and_came_back_behind_the_cut_has_its_id_of_the_cut(world: World) -> None:
+def test_27_a_key_that_was_purged_and_recreated_after_the_cut_has_its_id_of_the_cut(world: World) -> None:
     """Its record from before the cut expires before the start, and superseded buckets name it under both ids."""
     key = ("m", "back")
     world.start()
@@ -206,8 +206,8 @@ def test_27_a_key_that_was_purged_and_came_back_behind_the_cut_has_its_id_of_the
     assert world.keys()[key][0] == keys[key][0], "it came back again"
 
 
-def test_what_was_written_again_counts_more_than_what_is_superseded(world: World) -> None:
-    """A rewind is made because something was wrong. What is right now must not be undone by a crash in the middle."""
+def test_rewritten_rows_take_precedence_over_superseded_ones(world: World) -> None:
+    """A rewind corrects wrong data. A crash during the rewind must not revert the corrections."""
     world.options = replace(world.options, sample_limits=SampleLimits(behind=HOUR, ahead=None))
     world.start()
     world.produce(("m", "a", START, 1.0), ("m", "a", START - 3 * HOUR, 2.0))
@@ -229,7 +229,7 @@ def test_what_was_written_again_counts_more_than_what_is_superseded(world: World
     assert world.keys()["m", "a"] == (START - 3 * HOUR, START, START)
 
 
-def test_a_crash_at_every_call_of_a_rewind_and_of_the_start_behind_it_loses_and_doubles_nothing(
+def test_a_crash_at_any_call_of_a_rewind_and_the_following_start_loses_and_duplicates_nothing(
     make_world: Callable[..., World],
 ) -> None:
     calm = world_with_history(make_world())
@@ -261,10 +261,10 @@ def test_a_crash_at_every_call_of_a_rewind_and_of_the_start_behind_it_loses_and_
         if not crashed:
             break
         crashes += 1
-    assert crashes > 60, "there were more calls than that"
+    assert crashes > 60, "there are more calls than that"
 
 
-def test_a_stuck_group_and_a_rewind_behind_it_leave_no_hole(make_world: Callable[..., World]) -> None:
+def test_a_stuck_group_and_a_later_rewind_leave_no_hole(make_world: Callable[..., World]) -> None:
     world = make_world(policy=LASTING)
     for stuck in (other_group(world), designated_group(world.options.shard, world.options.groups)):
         world.start()
@@ -276,14 +276,14 @@ def test_a_stuck_group_and_a_rewind_behind_it_leave_no_hole(make_world: Callable
         stop_shard(world)
         newest = world.manifest().cuts[0].bucket
         plan = rewind_world(world, ToBucket(newest - 1))
-        assert plan.rows == 2 * (world.options.groups - 1), "the stuck group has none to be marked"
+        assert plan.rows == 2 * (world.options.groups - 1), "the stuck group has no row to supersede"
         world.start()
         assert world.running.position < plan.offset, "it begins where the stuck group does"
         check_stored_exactly_once(world)
         world.crash()
 
 
-def test_a_rewind_to_where_reading_began_reads_all_of_it_again(world: World) -> None:
+def test_a_rewind_to_the_first_offset_reads_everything_again(world: World) -> None:
     world_with_history(world, hours=2)
     plan = rewind_world(world, ToOffset(0))
     assert (plan.bucket, plan.buckets, plan.records) == (FIRST, 2, 4)

@@ -30,11 +30,11 @@ from support.shard_world import (
 
 pytestmark = pytest.mark.simulation
 
-FIRST = START // HOUR  # The bucket that the first record falls into.
+FIRST = START // HOUR  # The bucket of the first record.
 LASTING = replace(POLICY, retention=48 * HOUR)  # Nothing is purged within a test.
 
 
-def test_28_a_shard_that_is_owned_is_rewound_only_by_force_and_its_owner_is_fenced(world: World) -> None:
+def test_28_an_owned_shard_is_rewound_only_by_force_which_fences_its_owner(world: World) -> None:
     world.start()
     produce_everywhere(world)
     world.pass_hours(2)
@@ -52,7 +52,7 @@ def test_28_a_shard_that_is_owned_is_rewound_only_by_force_and_its_owner_is_fenc
     check_stored_exactly_once(world)
 
 
-def test_a_node_that_starts_in_the_middle_of_a_rewind_ends_it(world: World) -> None:
+def test_a_node_that_starts_during_a_rewind_stops_it(world: World) -> None:
     world_with_history(world)
 
     def start(call: StoreCall) -> None:
@@ -77,7 +77,7 @@ def started_with_lucene(world: World) -> LuceneStorage:
 
 
 @pytest.mark.parametrize(("to", "is_used"), [(2, False), (5, True)])
-def test_a_local_copy_of_what_was_superseded_is_not_used_and_an_older_one_does_no_harm(
+def test_a_local_copy_of_a_superseded_bucket_is_not_used_and_an_older_one_is_valid(
     make_world: Callable[..., World], to: int, *, is_used: bool
 ) -> None:
     """The copy is that of the newest bucket whose index was stored when the shard stopped."""
@@ -101,8 +101,8 @@ def test_a_local_copy_of_what_was_superseded_is_not_used_and_an_older_one_does_n
         assert superseded(world) == set()
 
 
-def test_a_plan_is_made_by_the_manifest_as_it_is_once_the_shard_was_taken(world: World) -> None:
-    """An owner may have stored more between the question and the answer."""
+def test_a_rewind_is_planned_with_the_manifest_after_the_shard_was_taken(world: World) -> None:
+    """An owner may have stored more in the meantime."""
     world.start()
     produce_everywhere(world)
     world.pass_hours(2)
@@ -117,8 +117,8 @@ def test_a_plan_is_made_by_the_manifest_as_it_is_once_the_shard_was_taken(world:
     assert superseded(world) == {FIRST, FIRST + 1, FIRST + 2}
 
 
-def test_what_workers_had_read_is_read_again_after_a_rewind(world: World) -> None:
-    """A job that is done must not stand for the reading again."""
+def test_records_that_workers_had_read_are_read_again_after_a_rewind(world: World) -> None:
+    """The result of an earlier job must not replace reading the records again."""
     world.start()
     produce_everywhere(world, "before")
     world.pass_hours(1)

@@ -1,6 +1,5 @@
-"""Random histories with rewinds in them: records, hours, crashes, and rewinds that are done or cut off.
-
-Once a shard has caught up, its samples and keys are those of a shard that was never rewound.
+"""Random histories with rewinds: records, hours, crashes, and rewinds that complete or are interrupted. Once a shard
+has caught up, its samples and keys equal those of a shard that was never rewound.
 """
 
 from contextlib import ExitStack, suppress
@@ -18,7 +17,7 @@ from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, n
 pytestmark = pytest.mark.simulation
 
 METRICS = st.sampled_from(["m0", "m1", "m2", "m3"])
-# A sample: metric, name, how many minutes before its record, and its value.
+# A sample: metric, name, minutes before its record, and value.
 SAMPLES = st.lists(
     st.tuples(METRICS, st.sampled_from("abc"), st.sampled_from([0, 0, 1, 61, 150]), st.integers(0, 9)),
     min_size=1,
@@ -51,7 +50,7 @@ class RewoundHistory(RuleBasedStateMachine):
             self.opened.close()
 
     def catch_up(self) -> None:
-        """As far as there is something to read: when a bucket is cut by the clock depends on what was read by then."""
+        """As far as there are records: when the clock closes a bucket depends on what was read before."""
         if self.world.shard is None:
             self.world.start()
         self.calm.settle()
@@ -81,7 +80,7 @@ class RewoundHistory(RuleBasedStateMachine):
         pieces=st.integers(0, 20),
     )
     def it_is_rewound(self, back: int, most_rows: int, commits: int, pieces: int) -> None:
-        """Some buckets back, or as far as possible. The following start may crash after storing some parts."""
+        """Some buckets back, or as far as possible. The following start may crash after storing some groups."""
         self.world.crash()
         cuts = [cut for cut in self.world.manifest().cuts if not cut.reset]
         if not cuts:

@@ -1,7 +1,6 @@
-"""Random histories of a shard end with a store that verifies, and verify at any moment on the way.
-
-The histories are those of the shard's own simulation, with crashes at any call to the store; and others in which keys
-are purged and return, what was stored is rewound and written again, and records are lost.
+"""Random histories of a shard after which, and at any moment of which, verification of the store succeeds. The
+histories are those of the shard's own simulation, with crashes at any call to the store; and others in which keys are
+purged and return, stored data is rewound and written again, and records are lost.
 """
 
 import shutil
@@ -23,10 +22,10 @@ pytestmark = pytest.mark.simulation
 
 
 class VerifiedHistory(ShardHistory):
-    """Nothing grows too old in it, so all that was ever produced is there to be found as well."""
+    """Nothing expires in it, so that all produced samples must be found."""
 
     @rule()
-    def somebody_verifies(self) -> None:
+    def the_store_is_verified(self) -> None:
         assert_world_sound(self.world)
 
     def teardown(self) -> None:
@@ -41,7 +40,7 @@ class VerifiedHistory(ShardHistory):
 
 
 class ShortLivedHistory(ShardHistory):
-    """Keys are purged after hours, and may return. What is found then is another simulation's affair."""
+    """Keys are purged after hours, and may return. Another simulation checks which samples are found."""
 
     @initialize(
         groups=st.sampled_from([1, 3]),
@@ -53,19 +52,19 @@ class ShortLivedHistory(ShardHistory):
         policy = replace(POLICY, retention=retention * HOUR, margin=4 * HOUR)
         self.world = World(self.folder, groups=groups, policy=policy, series_limit=series_limit, history=history * HOUR)
         self.worlds = [self.world]
-        # The world beside, in which nothing goes wrong, has nothing to say here.
+        # The world without faults is not used here.
         self.calm = self.world
         self.world.start()
 
     def every_sample_is_found(self) -> None:
-        """Not here."""
+        """Not checked here."""
 
     def recover(self) -> None:
         if self.world.shard is None:
             self.world.start(accepted=Accepted(loss_to=self.world.log.ends().start))
 
     @rule()
-    def somebody_verifies(self) -> None:
+    def the_store_is_verified(self) -> None:
         assert_world_sound(self.world)
 
     @rule(buckets=st.integers(0, 6))
@@ -96,7 +95,7 @@ class ShortLivedHistory(ShardHistory):
 
     @rule(series_limit=st.sampled_from([2, 4, 1000]))
     def less_room_for_series(self, series_limit: int) -> None:
-        """Never more: what was refused while half of a bucket was stored would then be missing from that half."""
+        """Only lower limits: series refused while half of a bucket was stored would be missing from that half."""
         self.world.crash()
         limit = min(series_limit, self.world.options.series_limit)
         self.world.options = replace(self.world.options, series_limit=limit)
