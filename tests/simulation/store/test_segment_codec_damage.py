@@ -1,4 +1,4 @@
-"""Every kind of damage to a stored segment is rejected with the segment's name, or leaves it valid."""
+"""Any damage to a stored segment is either rejected with the segment's name, or leaves it valid."""
 
 import random
 import struct
@@ -147,7 +147,7 @@ def test_every_extension_is_noticed(read: Read) -> None:
 
 
 @READING
-def test_pieces_that_are_lost_doubled_swapped_or_overwritten_are_noticed(read: Read) -> None:
+def test_lost_duplicated_swapped_or_overwritten_pieces_are_noticed(read: Read) -> None:
     chance = random.Random(2)  # noqa: S311 # repeatable on purpose
     for _ in range(3_000):
         start, end = sorted(chance.sample(range(len(sound()) + 1), 2))
@@ -173,7 +173,7 @@ def test_bytes_that_were_never_a_segment_are_refused(read: Read) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_nonsense_under_a_right_checksum_is_refused_or_at_least_a_sound_run(seed: int) -> None:
+def test_random_bytes_with_a_valid_checksum_are_refused_or_a_valid_run(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 # repeatable on purpose
     refused = 0
     for _ in range(2_000):
@@ -215,12 +215,12 @@ def test_another_kind_or_version_is_named_and_the_remedy_is_another_program(read
     ],
     ids=str,
 )
-def test_counts_that_cannot_be_are_refused_before_memory_is_taken_for_them(read: Read, changes: dict) -> None:
+def test_impossible_counts_are_refused_before_memory_is_allocated(read: Read, changes: dict) -> None:
     assert_refused(read, with_header(**changes), "its header has invalid counts")
 
 
 @READING
-def test_counts_that_differ_from_what_is_there_are_refused(read: Read) -> None:
+def test_counts_that_differ_from_the_content_are_refused(read: Read) -> None:
     assert_refused(read, with_header(series=6), "its numbers of hashes and series differ")
     assert_refused(read, with_header(metrics=3), "its numbers of hashes and series differ")
     assert_refused(read, with_header(samples=142), "the samples of its series don't add up")
@@ -228,7 +228,7 @@ def test_counts_that_differ_from_what_is_there_are_refused(read: Read) -> None:
     assert_refused(read, with_header(timetables=4), "a section has other than 4 numbers")
 
 
-def test_odd_values_that_are_not_there_are_refused() -> None:
+def test_missing_odd_values_are_refused() -> None:
     assert_refused(READERS[0], with_header(odd=2), "a section has other than 2 numbers")
     assert_refused(READERS[0], with_header(odd=0), "a section that must be empty is not")
 
@@ -307,7 +307,7 @@ def test_lengths_that_do_not_add_up_are_refused() -> None:
             assert_refused(READERS[0], data, "its sections end at byte")
 
 
-def test_a_run_out_of_order_that_was_encoded_all_the_same_is_refused() -> None:
+def test_an_encoded_run_that_is_out_of_order_is_refused() -> None:
     run = sound_run()
     time = run.time.copy()
     time[[3, 4]] = time[[4, 3]]
@@ -322,7 +322,7 @@ def test_a_run_out_of_order_that_was_encoded_all_the_same_is_refused() -> None:
     assert_refused(READERS[0], segment_codec._encode(replace(run, key_low=key_low)), "its series are not in order")
 
 
-def test_every_cut_of_a_large_segment_is_noticed() -> None:
+def test_every_truncation_of_a_large_segment_is_noticed() -> None:
     chance = np.random.default_rng(1)
     samples = 30_000
     run = run_of({(1, 1, 1): dict(enumerate(chance.integers(0, 2**64, samples, dtype=np.uint64).tolist()))})

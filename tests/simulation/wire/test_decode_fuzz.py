@@ -57,7 +57,9 @@ def damaged_message(chance: random.Random) -> bytes:
 
 
 def has_group(message: bytes) -> bool:
-    """Whether any byte could be the tag of a group, the one kind of field that is refused though protobuf allows it."""
+    """Whether any byte could be the tag of a group, the only kind of field that is refused although protobuf
+    allows it.
+    """
     return any(byte & 7 in (3, 4) for byte in message)
 
 
@@ -68,6 +70,6 @@ def test_damaged_messages_decode_as_the_official_implementation_reads_them(seed:
     columns = decode_batch([compress(message) for message in messages], LIMITS)
     broken = {fault.record for fault in columns.faults}
     assert 0 < len(broken) < BATCH
-    # Ours may refuse a message with a group in it; those are set aside, in both.
+    # Our decoder may refuse a message with a group; these are excluded from both results.
     kept = [message for record, message in enumerate(messages) if not (record in broken and has_group(message))]
     compare(decode_batch([compress(message) for message in kept], LIMITS), kept, LIMITS)

@@ -1,4 +1,4 @@
-"""A hundred thousand damaged requests: each is refused just as decoding refuses it, or its parts are the request."""
+"""A hundred thousand damaged requests: each is refused as decoding refuses it, or its parts equal the request."""
 
 import random
 
@@ -20,7 +20,7 @@ VALUES = ["1", "up", "", "x" * 130, "x" * 141, "€"]
 
 
 def series_content(chance: random.Random) -> bytes:
-    """The fields of a series: labels and samples as clients send them, or in any order and with others between."""
+    """The fields of a series: labels and samples as clients send them, or in any order with other fields in between."""
     labels = [(chance.choice(NAMES), chance.choice(VALUES)) for _ in range(chance.randrange(5))]
     times = [chance.getrandbits(chance.choice([6, 40, 63])) for _ in range(chance.randrange(4))]
     if chance.random() < 0.5:
