@@ -1,4 +1,4 @@
-"""`strandline bench import`, with little to import."""
+"""`strandline bench import` with little data."""
 
 from pathlib import Path
 from uuid import uuid4

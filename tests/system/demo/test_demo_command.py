@@ -10,10 +10,10 @@ pytestmark = pytest.mark.system
 SERIES = 4_000
 
 
-def test_the_demonstration_proves_that_nothing_is_lost_and_leaves_nothing(
+def test_the_demonstration_shows_that_nothing_is_lost_and_cleans_up(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    # A short name: paths of sockets may not be long.
+    # A short name, because the length of socket paths is limited.
     folder = tmp_path_factory.mktemp("demo")
     command = [Path(sys.executable).with_name("strandline"), "demo", "--series", str(SERIES)]
     command += ["--flush-interval", "5", "--output", "json"]

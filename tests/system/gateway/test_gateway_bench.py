@@ -17,7 +17,7 @@ pytestmark = pytest.mark.system
 
 
 @pytest.mark.parametrize("series", [30, 4_000])
-def test_all_that_is_sent_is_written_and_what_that_took_is_told_by_stage(
+def test_everything_sent_is_written_and_the_duration_is_reported_by_stage(
     series: int, stack: Stack, tmp_path: Path
 ) -> None:
     topic = GatewayTopic(stack.kafka_bootstrap, make=False)
@@ -26,7 +26,7 @@ def test_all_that_is_sent_is_written_and_what_that_took_is_told_by_stage(
     report = bench.run_on(stack, topic=topic.name)
     assert report.samples == 20 * series
     assert 0 < sum(report.stages.values()) < report.cpu_seconds
-    # What warms it up is written, too.
+    # The warm-up is written, too.
     assert len(decoded(topic.read())) == 120 * series
     *_, table = report.blocks()
     assert isinstance(table, Table)

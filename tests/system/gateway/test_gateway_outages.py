@@ -1,4 +1,6 @@
-"""The gateway while its Kafka hangs, stops and comes back: a Kafka of its own, because other tests must not suffer."""
+"""The gateway while its Kafka hangs, stops and returns. It uses its own Kafka, because other tests must not be
+affected.
+"""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -39,7 +41,9 @@ def start_gateway(start_gateway: StartGateway, kafka: OwnKafka) -> StartGateway:
     return lambda *arguments, **options: start_gateway(*arguments, bootstrap=kafka.bootstrap, **options)
 
 
-def test_kafka_may_stop_and_come_back(kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway) -> None:
+def test_the_gateway_survives_a_stop_and_restart_of_kafka(
+    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway
+) -> None:
     gateway = start_gateway(topic.name, gateway={"timeout": "3s"})
     url = gateway.listening()
     assert write(url, body_of(up(1, time=1))).status == 204
@@ -47,7 +51,7 @@ def test_kafka_may_stop_and_come_back(kafka: OwnKafka, topic: GatewayTopic, star
     try:
         assert write(url, body_of(up(1, time=2))).status == 503
         eventually(lambda: not is_ready(url))
-        # From here on it does not even wait for the time-out.
+        # From now on it does not even wait for the timeout.
         assert "can't be looked up" in write(url, body_of(up(1, time=3))).text
     finally:
         kafka.start()
@@ -58,7 +62,7 @@ def test_kafka_may_stop_and_come_back(kafka: OwnKafka, topic: GatewayTopic, star
     assert gateway.terminate() == 0
 
 
-def test_brokers_that_hang_are_noticed_and_waited_for(
+def test_hung_brokers_are_noticed_and_writes_wait_for_them(
     kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name, gateway={"timeout": "3s"})
@@ -74,9 +78,7 @@ def test_brokers_that_hang_are_noticed_and_waited_for(
     gateway.wait_for("nothing is in flight", lambda status: status["figures"]["in_flight_bytes"] == 0)
 
 
-def test_told_to_stop_it_finishes_what_has_begun(
-    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway
-) -> None:
+def test_a_stop_waits_for_requests_in_flight(kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name)
     url = gateway.listening()
     assert write(url, body_of(up(1))).status == 204
@@ -90,7 +92,9 @@ def test_told_to_stop_it_finishes_what_has_begun(
     assert len(decoded(topic.read())) == 2
 
 
-def test_a_second_signal_ends_it_at_once(kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway) -> None:
+def test_a_second_signal_ends_the_gateway_immediately(
+    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway
+) -> None:
     gateway = start_gateway(topic.name)
     url = gateway.listening()
     with kafka.hanging():
@@ -102,7 +106,7 @@ def test_a_second_signal_ends_it_at_once(kafka: OwnKafka, topic: GatewayTopic, s
         assert gateway.wait() == -signal.SIGINT
 
 
-def test_what_kafka_did_not_take_in_time_is_sent_again_and_nothing_is_missing(
+def test_writes_that_time_out_are_retried_and_nothing_is_missing(
     kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     gateway = start_gateway(topic.name, gateway={"timeout": "1s"})

@@ -1,4 +1,4 @@
-"""The gateway as operators run it: a process, with a real Kafka."""
+"""The gateway as operators run it: as a process, with a real Kafka."""
 
 import signal
 import socket
@@ -27,7 +27,7 @@ def topic(stack: Stack) -> GatewayTopic:
     return GatewayTopic(stack.kafka_bootstrap)
 
 
-def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
+def test_writes_are_in_their_partitions_and_a_signal_stops_the_gateway_cleanly(
     topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name)
@@ -43,7 +43,7 @@ def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
     assert gateway.status()["figures"]["in_flight_bytes"] == 0
 
 
-def test_a_gateway_started_before_its_topic_waits_for_it_with_a_remedy(
+def test_a_gateway_started_before_its_topic_reports_a_remedy_and_waits(
     stack: Stack, start_gateway: StartGateway
 ) -> None:
     name = fresh_topic()
@@ -59,7 +59,7 @@ def test_a_gateway_started_before_its_topic_waits_for_it_with_a_remedy(
     eventually(lambda: write(url, body_of(up(2))).status == 204)
 
 
-def test_a_topic_is_made_if_that_is_asked_for(stack: Stack, start_gateway: StartGateway) -> None:
+def test_the_topic_is_created_on_request(stack: Stack, start_gateway: StartGateway) -> None:
     name = fresh_topic()
     assert write(start_gateway(name, "--create-topic", "5").listening(), body_of(up(1))).status == 204
     admin = KafkaAdmin({"bootstrap.servers": stack.kafka_bootstrap}, name)
@@ -70,7 +70,7 @@ def test_a_topic_is_made_if_that_is_asked_for(stack: Stack, start_gateway: Start
         admin.close()
 
 
-def test_records_too_large_for_the_topic_are_an_error_at_the_start(
+def test_a_record_limit_too_large_for_the_topic_is_an_error_at_the_start(
     topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name, gateway={"max_record": "2m"})
@@ -78,7 +78,7 @@ def test_records_too_large_for_the_topic_are_an_error_at_the_start(
     assert "max.message.bytes" in gateway.log_text()
 
 
-def test_without_brokers_it_answers_503_and_says_why(start_gateway: StartGateway) -> None:
+def test_without_brokers_the_gateway_answers_503_with_the_reason(start_gateway: StartGateway) -> None:
     gateway = start_gateway("metrics", bootstrap=unused_address())
     url = gateway.listening()
     reply = write(url, body_of(up(1)))
@@ -91,32 +91,34 @@ def test_without_brokers_it_answers_503_and_says_why(start_gateway: StartGateway
     assert gateway.terminate() == 0
 
 
-def test_partitions_that_are_added_are_used(topic: GatewayTopic, start_gateway: StartGateway) -> None:
+def test_added_partitions_are_used(topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name, gateway={"partitions_refresh": "1s"})
     url = gateway.listening()
     body = body_of(*(up(number) for number in range(200)))
     assert write(url, body).status == 204
     topic.grow(5)
-    gateway.wait_for("it knows of them", lambda status: status["figures"]["partitions"] == 5)
+    gateway.wait_for("the new partitions are known", lambda status: status["figures"]["partitions"] == 5)
     assert write(url, body).status == 204
     rows = decoded(topic.read())
     assert len(rows) == 400
     assert {partition for partition, _, _ in rows} == set(range(5))
 
 
-def test_a_topic_that_was_made_again_is_written_to(topic: GatewayTopic, start_gateway: StartGateway) -> None:
+def test_a_recreated_topic_is_written_to(topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name, gateway={"partitions_refresh": "1s", "timeout": "3s"})
     url = gateway.listening()
     assert write(url, body_of(up(1, time=1))).status == 204
     topic.delete()
-    gateway.wait_for("it misses the topic", lambda status: "there is no topic" in status["trouble"])
+    gateway.wait_for("the topic is reported as missing", lambda status: "there is no topic" in status["trouble"])
     topic.make(2)
-    gateway.wait_for("it has found it", lambda status: not status["trouble"] and status["figures"]["partitions"] == 2)
+    gateway.wait_for(
+        "the topic is found again", lambda status: not status["trouble"] and status["figures"]["partitions"] == 2
+    )
     eventually(lambda: write(url, body_of(up(1, time=2))).status == 204)
     assert (2,) in {tuple(time for time, _ in samples) for _, _, samples in decoded(topic.read())}
 
 
-def test_writing_takes_the_token_which_a_reload_changes(
+def test_writes_require_the_token_and_a_reload_replaces_it(
     topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
@@ -139,7 +141,7 @@ def test_writing_takes_the_token_which_a_reload_changes(
     gateway.wait_for("refusals are counted", lambda status: status["figures"]["unauthorized"]["401"] == 2)
 
 
-def test_systemd_is_told_when_it_listens_and_when_it_ends(
+def test_systemd_is_notified_of_readiness_and_stop(
     topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     address = tmp_path / "notify"

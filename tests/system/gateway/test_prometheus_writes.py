@@ -22,7 +22,7 @@ def topic(stack: Stack) -> GatewayTopic:
     return GatewayTopic(stack.kafka_bootstrap)
 
 
-def test_its_samples_are_in_the_topic_as_it_tells_them_itself(
+def test_samples_in_the_topic_equal_those_in_prometheus_itself(
     topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     gateway = start_gateway(topic.name)
@@ -32,6 +32,8 @@ def test_its_samples_are_in_the_topic_as_it_tells_them_itself(
         for failed in ("samples", "metadata"):
             (count,) = samples_of(writer, f"prometheus_remote_storage_{failed}_failed_total").values()
             assert set(count.values()) == {0.0}
-    figures = gateway.wait_for("it tells", lambda status: status["figures"]["skipped_metadata"] > 0)["figures"]
+    figures = gateway.wait_for("metadata is counted", lambda status: status["figures"]["skipped_metadata"] > 0)[
+        "figures"
+    ]
     assert {outcome for outcome, count in figures["requests"].items() if count} == {"written"}
     assert figures["dropped_series"] == {}

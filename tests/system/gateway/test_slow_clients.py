@@ -1,4 +1,4 @@
-"""Clients that hold a real gateway's connections and room, and a well-behaved sender beside them."""
+"""Clients that occupy connections and memory of a real gateway, and a well-behaved sender at the same time."""
 
 import socket
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.system
 TOKEN = "a-token-of-a-well-behaved-sender"
 SLOW, ANNOUNCED = 16, 16 << 20
 ROOM, CONNECTIONS = 1 << 20, 20
-"""Far less than what the slow clients announce, and far fewer than there are idle ones."""
+"""Far less than the slow clients announce, and far fewer than the idle clients."""
 
 
 @pytest.fixture(scope="module")
 def gateway(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    """One with little room, few connections and little patience."""
+    """A gateway with little memory, a low limit of connections and short timeouts."""
     folder = tmp_path_factory.mktemp("gateway")
     token = folder / "token"
     token.write_text(f"{TOKEN}\n")
@@ -40,7 +40,7 @@ def gateway(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             "connections": CONNECTIONS,
             "request_timeout": "3s",
         },
-        # Who finds no room is put off after a second: before the slow clients are cut off.
+        # A request without memory gets 503 after a second, before the slow clients are disconnected.
         "gateway": {"max_in_flight": "1m", "timeout": "4s"},
     }
     process = GatewayProcess(write_settings(folder / "settings.toml", settings), folder, SystemClock())
@@ -60,7 +60,7 @@ def connections(gateway: GatewayProcess, count: int) -> Iterator[list[socket.soc
 
 
 def announce(client: socket.socket, first: bytes) -> None:
-    """Begin a large request, as one that may be made."""
+    """Begin a large but permitted request."""
     fields = {**HEADERS, "Host": "gateway", "Authorization": f"Bearer {TOKEN}", "Content-Length": str(ANNOUNCED)}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     client.sendall(f"POST /api/v1/write HTTP/1.1\r\n{head}\r\n".encode() + first)
@@ -71,7 +71,7 @@ def send_well(gateway: GatewayProcess, number: int) -> Reply:
 
 
 def rest_of(client: socket.socket) -> bytes:
-    """What is answered until the connection ends."""
+    """The answer, up to the end of the connection."""
     answer = b""
     with suppress(ConnectionError):
         while more := client.recv(1 << 16):
@@ -80,10 +80,10 @@ def rest_of(client: socket.socket) -> bytes:
 
 
 def arriving(gateway: GatewayProcess, least: int) -> None:
-    gateway.wait_for("bytes of slow clients are there", lambda status: status["figures"]["arriving_bytes"] >= least)
+    gateway.wait_for("bytes of slow clients have arrived", lambda status: status["figures"]["arriving_bytes"] >= least)
 
 
-def test_clients_that_announce_much_and_send_a_byte_now_and_then_do_not_stop_a_well_behaved_one(
+def test_clients_that_announce_large_bodies_and_send_slowly_do_not_block_a_well_behaved_one(
     gateway: GatewayProcess,
 ) -> None:
     with connections(gateway, SLOW) as slow:
@@ -94,12 +94,12 @@ def test_clients_that_announce_much_and_send_a_byte_now_and_then_do_not_stop_a_w
             assert send_well(gateway, number).status == 204
             with suppress(ConnectionError):
                 slow[number % SLOW].sendall(b"\x00")
-        # They are cut off, and answered that they may try again, unless they had just sent something.
+        # They are disconnected with an answer that permits a retry, unless they had just sent something.
         assert {rest_of(client)[:13] for client in slow} <= {b"HTTP/1.1 503 ", b""}
-    gateway.wait_for("nothing of them is left", lambda status: status["figures"]["in_flight_bytes"] == 0)
+    gateway.wait_for("their bytes are released", lambda status: status["figures"]["in_flight_bytes"] == 0)
 
 
-def test_clients_that_fill_the_room_and_then_stop_are_named_as_the_cause_until_they_are_cut_off(
+def test_clients_that_stall_with_all_memory_are_reported_as_the_cause_until_disconnected(
     gateway: GatewayProcess,
 ) -> None:
     with connections(gateway, SLOW) as slow:
@@ -115,7 +115,9 @@ def test_clients_that_fill_the_room_and_then_stop_are_named_as_the_cause_until_t
     assert all(reply.status == 503 and "Kafka is not the cause" in reply.text for reply in put_off)
 
 
-def test_idle_clients_without_a_token_do_not_shut_out_health_checks_and_later_nobody(gateway: GatewayProcess) -> None:
+def test_idle_clients_without_a_token_do_not_block_health_checks_and_are_later_disconnected(
+    gateway: GatewayProcess,
+) -> None:
     url = gateway.listening()
     with connections(gateway, 300):
         for _ in range(5):

@@ -1,6 +1,4 @@
-"""The processes of a node: what happens to one of them does not touch the others. On a real Kafka and a real Cassandra,
-with a real Spark.
-"""
+"""The processes of a node: the failure of one does not affect the others. On a real Kafka, Cassandra and Spark."""
 
 import json
 import os
@@ -35,8 +33,7 @@ CLOCK = SystemClock()
 NODE = "/api/v1/strandline/shards"
 ADMIN_TOKEN = "an-admin-token-of-a-test"
 HANG_AFTER_S = 5
-# On two cores with nothing else on them the front is back after 1.5 to 2 s, nearly all of it for Python's imports. The
-# rest is for machines that do other things at the same time.
+# On two idle cores, the front is back after 1.5 to 2 s, mostly for Python's imports. The rest is for busy machines.
 BACK_S = 15.0
 
 
@@ -62,7 +59,7 @@ def shard_pids(node: PrometheusClient) -> list[int]:
 
 
 class Writer:
-    """Writes one series after the other through the gateway, until it is left."""
+    """Writes one series after the other through the gateway until the context ends."""
 
     def __init__(self, gateway: PrometheusClient, name: str) -> None:
         self.written, self.failures = 0, list[str]()
@@ -88,18 +85,18 @@ class Writer:
                 self.failures.append(repr(error))
 
 
-def test_a_front_that_is_killed_under_load_is_back_and_ingestion_does_not_notice(running: Service) -> None:
+def test_a_front_that_is_killed_under_load_restarts_without_affecting_ingestion(running: Service) -> None:
     node = running.node
     shards, front = shard_pids(node), process(node, "front")
     with Writer(running.gateway, "while_killed") as writer:
         eventually(lambda: node.data("/api/v1/series", match="while_killed"), "what is written is found")
         os.kill(front["pid"], signal.SIGKILL)
         killed, before = CLOCK.monotonic(), writer.written
-        # Nobody is refused: the connection waits in the backlog for the next front.
+        # No client is refused: connections wait in the backlog for the next front.
         assert node.request("/api/v1/labels")[0] == 200
         took = CLOCK.monotonic() - killed
         away = writer.written
-        assert away > before, "writes went on meanwhile"
+        assert away > before, "writes continued meanwhile"
     assert not writer.failures
     assert took < BACK_S
     assert shard_pids(node) == shards
@@ -118,12 +115,12 @@ def metrics(node: PrometheusClient) -> str:
     return node.request("/metrics")[1].decode()
 
 
-def test_a_front_that_stands_still_is_replaced(running: Service) -> None:
+def test_a_suspended_front_is_replaced(running: Service) -> None:
     node = running.node
     shards, front = shard_pids(node), process(node, "front")
     os.kill(front["pid"], signal.SIGSTOP)
     stopped = CLOCK.monotonic()
-    # It waits in the backlog, or in the hands of the one that stands still, whose death closes the connection.
+    # It waits in the backlog, or in the suspended process, whose end closes the connection.
     eventually(lambda: answers(node), "another front answers")
     assert CLOCK.monotonic() - stopped >= HANG_AFTER_S / 2
     assert process(node, "front")["pid"] != front["pid"]
@@ -163,8 +160,8 @@ def test_a_shard_is_restarted_and_settings_are_reloaded_through_the_front(runnin
         running.settings.write_text(text)
 
 
-def test_an_address_that_another_process_has_is_told_at_once() -> None:
-    # A short path: the node's sockets lie in it.
+def test_an_address_in_use_is_reported_immediately() -> None:
+    # A short path, because the node's sockets are in it.
     with tempfile.TemporaryDirectory() as folder, socket.create_server((LOOPBACK, 0)) as taken:
         environ = {**os.environ, "STRANDLINE_HTTP__NODE_ADDRESS": f"{LOOPBACK}:{taken.getsockname()[1]}"}
         script = Path(sys.executable).with_name("strandline")
@@ -196,17 +193,17 @@ def address() -> str:
 
 
 def replayed(node: PrometheusClient, shard: int) -> float:
-    """How much of a shard's replay is done."""
+    """The progress of a shard's replay."""
     found = node.data(NODE)["shards"][shard]
     return 1.0 if found["phase"] in ("catching-up", "active") else (found["progress"] or 0.0)
 
 
-# Spark takes its time on a machine that does other things as well.
+# Spark is slow on a busy machine.
 @pytest.mark.timeout(600)
-def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
+def test_a_replay_continues_after_kills_of_another_shard_and_of_the_worker(
     stack: Stack, tmp_path: Path, address: str
 ) -> None:
-    # One job a wave, so that there is something to be killed in the middle of.
+    # One job per wave, so that a kill interrupts the replay.
     deployment = Deployment(stack, tmp_path, partitions=2, replay={"wave_records": 1}, http={"node_address": address})
     for partition in (0, 1):
         deployment.produce_hours(3, records=50, series=200, partition=partition)
@@ -218,7 +215,7 @@ def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
         killed = 1 - goes_on
         os.kill(shards[killed], signal.SIGKILL)
         eventually(lambda: node.data(NODE)["shards"][killed]["restarts"] == 1, "the killed shard is started again")
-        assert process(node, "worker")["pid"] == worker, "the worker is not that shard's"
+        assert process(node, "worker")["pid"] == worker, "the worker does not depend on that shard"
         assert shard_pids(node)[goes_on] == shards[goes_on]
         before = replayed(node, goes_on)
         eventually(lambda: replayed(node, goes_on) > before or before == 1.0, "the replay goes on", timeout=240)
@@ -234,7 +231,7 @@ def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
             deployment.check_stored(partition, before=deployment.this_hour)
 
 
-def test_a_stop_while_cassandra_hangs_takes_no_longer_than_it_may(stack: Stack, tmp_path: Path, address: str) -> None:
+def test_a_stop_while_cassandra_hangs_takes_a_limited_time(stack: Stack, tmp_path: Path, address: str) -> None:
     stop_timeout_s = 8
     with closing(StallingProxy(stack.cassandra_port)) as cassandra:
         deployment = Deployment(

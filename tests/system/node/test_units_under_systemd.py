@@ -1,4 +1,4 @@
-"""The units, run by a real systemd: their sandboxes, notices, restarts, watchdog and stops."""
+"""The units, run by a real systemd: their sandboxes, notifications, restarts, watchdog and stops."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -34,7 +34,7 @@ def addresses() -> list[str]:
 
 @pytest.fixture
 def replay() -> str:
-    """How the node reads what it has missed."""
+    """How the node reads missed records."""
     return "spark"
 
 
@@ -63,12 +63,12 @@ def is_active_again(units: Units, restarts: int) -> bool:
     return properties["ActiveState"] == "active" and int(properties["NRestarts"]) >= restarts
 
 
-def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
+def test_a_node_and_a_gateway_work_inside_their_sandboxes(
     units: Units, deployment: Deployment, addresses: list[str]
 ) -> None:
     node, gateway = map(PrometheusClient, addresses)
     deployment.produce_hours(2, records=5, series=50)
-    # It returns when both have said that they are ready: the replay on Spark is over by then.
+    # It returns when both have notified readiness: the replay on Spark is over by then.
     units.done("start", THE_GATEWAY, THE_NODE)
     deployment.check_stored(before=deployment.this_hour)
     properties = units.properties(THE_NODE)
@@ -98,12 +98,10 @@ def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
     assert any((cache / "numba").glob(f"*/{LEFT_OUT}*"))
 
 
-# Spark in the sandbox is the test's above.
+# The test above covers Spark in the sandbox.
 @pytest.mark.parametrize("replay", ["direct"])
-def test_a_node_that_stands_still_is_ended_by_the_watchdog_and_started_again(
-    units: Units, deployment: Deployment
-) -> None:
-    # With a pause that is long enough to see why it ended.
+def test_the_watchdog_restarts_a_suspended_node(units: Units, deployment: Deployment) -> None:
+    # With a pause that is long enough to read the result.
     units.change(NODE, f"[Service]\nWatchdogSec={2 * HANG_AFTER_S}s\nRestartSec=2s\n")
     deployment.produce_hours(1, records=1, series=1)
     units.done("start", THE_NODE)
@@ -112,7 +110,7 @@ def test_a_node_that_stands_still_is_ended_by_the_watchdog_and_started_again(
     units.until(lambda: is_active_again(units, 1))
 
 
-def test_wrong_settings_are_told_and_not_tried_again(units: Units) -> None:
+def test_invalid_settings_are_reported_without_a_restart(units: Units) -> None:
     units.configure("wrong", "[node]\nshards = 'some'\n")
     assert units.systemd.control("start", f"{NODE}@wrong").returncode != 0
     properties = units.properties(f"{NODE}@wrong")

@@ -1,4 +1,4 @@
-"""Scenario 47 with a real Kafka: a producer holds a transaction open, and others write behind it."""
+"""Scenario 47 with a real Kafka: a producer keeps a transaction open while others write after it."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -30,7 +30,7 @@ def topic(stack: Stack) -> TemporaryTopic:
 
 @pytest.fixture
 def world(stack: Stack, topic: TemporaryTopic, tmp_path: Path) -> Iterator[LuceneWorld]:
-    """A shard that reads the topic; only the age of what it has read is by a clock that the test moves."""
+    """A shard that reads the topic. The test controls the clock that measures the age of unread records."""
     client = {"bootstrap.servers": stack.kafka_bootstrap}
     log = KafkaLog(client, dataset="system", topic=topic.name, partition=0, watch_every=0.2)
     with closing(log), closing(LuceneWorld(tmp_path, poll_timeout_s=0.02)) as made:
@@ -43,7 +43,7 @@ def write(topic: TemporaryTopic, name: str) -> int:
     return topic.append(compress(encode_request([series])), START)
 
 
-def test_an_answer_without_records_behind_an_open_transaction_says_so(
+def test_an_answer_without_the_records_after_an_open_transaction_has_a_warning(
     topic: TemporaryTopic, world: LuceneWorld
 ) -> None:
     write(topic, "before")

@@ -1,5 +1,5 @@
-"""A shard's process that is asked over its socket, between a real Kafka and a real Cassandra: while it starts, while it
-stores, and after it was killed.
+"""Requests to a shard's process over its socket, with a real Kafka and a real Cassandra: during its start, while it
+stores, and after a kill.
 """
 
 import asyncio
@@ -138,7 +138,7 @@ def active(shard: ShardProcessUnderTest, process: ShardProcess, position: int) -
     assert wait_until(is_active, timeout=120, clock=CLOCK), process.log_text()
 
 
-def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(
+def test_a_shard_reports_from_its_start_and_answers_before_and_after_a_kill(
     shard: ShardProcessUnderTest, client: LinkClient
 ) -> None:
     shard.produce(5)
@@ -147,13 +147,13 @@ def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(
         try:
             report = reported(shard, process)
             assert report.process.pid == process.pid
-            assert report.status.phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX), "the socket was late"
+            assert report.status.phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX), "the socket was created late"
             with pytest.raises(QueryUnavailable, match="shard 0 "):
                 samples_of(client)
             active(shard, process, shard.sent)
             shard.produce(5)
             assert wait_until(lambda: samples_of(client) == (shard.produced, ()), timeout=60, clock=CLOCK)
-            # Once more, when some of it is stored and the rest is in memory.
+            # Again, when some samples are stored and the rest is in memory.
             process.wait_for("something is stored", lambda status: status["counters"]["stored_samples"] > 0)
             assert samples_of(client) == (shard.produced, ())
             series = client.request(SeriesRequest((EVERY,), None, 7))
@@ -162,7 +162,7 @@ def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(
             values = client.request(LabelValuesRequest("number", (), None, 100))
             assert isinstance(values, TermsAnswer)
             assert values.terms() == sorted(shard.produced)
-            # The JVM answers beside it, and says the same.
+            # The JVM gives the same answers.
             few = SeriesRequest(((*EVERY, Matcher("number", MatchOp.MATCH, "3|5|none")),), None, 7)
             frame = lookup_frame(few)
             assert frame is not None
@@ -178,9 +178,7 @@ def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(
         assert client.link.index_version() is None
 
 
-def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(
-    shard: ShardProcessUnderTest, client: LinkClient
-) -> None:
+def test_a_kill_of_a_shard_fails_requests_in_progress(shard: ShardProcessUnderTest, client: LinkClient) -> None:
     shard.produce(1)
     process = shard.start()
     try:
@@ -201,7 +199,7 @@ def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(
         process.kill()
 
 
-def test_a_stop_takes_the_socket_away(shard: ShardProcessUnderTest) -> None:
+def test_a_stop_removes_the_socket(shard: ShardProcessUnderTest) -> None:
     process = shard.start()
     try:
         reported(shard, process)

@@ -1,4 +1,4 @@
-"""`strandline offsets` and `strandline ready` on the real stack, as somebody uses them who runs a node."""
+"""`strandline offsets` and `strandline ready` on the real stack, as operators use them."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def deployment(stack: Stack, tmp_path: Path) -> Iterator[Deployment]:
 
 
 class Hours:
-    """Whole hours that lie in the past, with records in each; the last record brings a sample of the first hour."""
+    """Complete hours in the past, with records in each; the last record has a sample of the first hour."""
 
     def __init__(self, deployment: Deployment) -> None:
         deployment.produce_hours(HOURS, records=RECORDS, series=SERIES)
@@ -42,12 +42,12 @@ class Hours:
         deployment.flush()
 
     def name(self, number: int) -> str:
-        """As `strandline ready` takes it."""
+        """The hour as an argument of `strandline ready`."""
         return utc_text((self.first + number) * HOUR)[: len("2026-11-15T10")]
 
 
 def run_until_stored(deployment: Deployment) -> ShardProcess:
-    """A shard that has stored every whole hour. Whoever called this ends it."""
+    """A shard that has stored every complete hour. The caller stops it."""
     process = deployment.start()
     try:
         process.wait_for("all is stored", lambda status: status["checkpoint"] >= ALL and status["phase"] == "active")
@@ -58,7 +58,7 @@ def run_until_stored(deployment: Deployment) -> ShardProcess:
 
 
 def said(deployment: Deployment, *arguments: str) -> str:
-    """What a command tells people."""
+    """The human-readable output of a command."""
     script = Path(sys.executable).with_name("strandline")
     command = [sys.executable, str(script), *arguments, "--config", str(deployment.settings)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
@@ -76,10 +76,10 @@ def check_plan_of_a_rewind(deployment: Deployment, hours: Hours) -> None:
     ]
     assert (document["records"], shard["tail"], shard["new_cuts"]) == (2 * RECORDS + 1, 0, 0)
     assert deployment.command("recover", "plan", "--shard", "1")[0] == ExitCode.USAGE
-    assert deployment.store.manifest(deployment.shard()) == rewound, "a plan takes and writes nothing"
+    assert deployment.store.manifest(deployment.shard()) == rewound, "a plan takes no shard and writes nothing"
 
 
-def test_hours_are_ready_once_stored_taken_back_by_a_rewind_and_ready_again(deployment: Deployment) -> None:
+def test_hours_are_ready_once_stored_not_after_a_rewind_and_then_ready_again(deployment: Deployment) -> None:
     hours = Hours(deployment)
     rewind = ("offsets", "rewind", "0", "--to-time", hours.name(2))
     process = run_until_stored(deployment)
@@ -127,7 +127,7 @@ def test_hours_are_ready_once_stored_taken_back_by_a_rewind_and_ready_again(depl
     check_plan_of_a_rewind(deployment, hours)
     again = run_until_stored(deployment)
     try:
-        assert again.status()["counters"]["records"] == 2 * RECORDS + 1, "no more than what was rewound is read again"
+        assert again.status()["counters"]["records"] == 2 * RECORDS + 1, "only rewound records are read again"
         assert again.status()["keys"] == SERIES + 1
         assert deployment.command("ready", hours.name(2))[0] == ExitCode.OK
         deployment.check_stored()
@@ -135,7 +135,7 @@ def test_hours_are_ready_once_stored_taken_back_by_a_rewind_and_ready_again(depl
         again.kill()
 
 
-def test_a_rewind_by_force_ends_the_owner_and_its_next_start_reads_again(deployment: Deployment) -> None:
+def test_a_rewind_by_force_stops_the_owner_and_its_next_start_reads_again(deployment: Deployment) -> None:
     hours = Hours(deployment)
     process = run_until_stored(deployment)
     try:
@@ -144,7 +144,7 @@ def test_a_rewind_by_force_ends_the_owner_and_its_next_start_reads_again(deploym
         )
         assert (code, document["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")
         assert f"the offsets {RECORDS} and {2 * RECORDS}" in document["error"]["remedy"]
-        assert process.status()["phase"] == "active", "what can't be done takes the shard from nobody"
+        assert process.status()["phase"] == "active", "an impossible rewind does not take the shard from its owner"
         code, document = deployment.command("offsets", "rewind", "0", "--to-offset", "0", "--yes", "--take")
         assert (code, document["rows"] % GROUPS, document["records"]) == (ExitCode.OK, 0, ALL)
         assert process.wait() == ExitCode.FENCED

@@ -1,4 +1,4 @@
-"""`strandline recover verify` on a real Cassandra that real shard processes have written to, and were killed at it."""
+"""`strandline recover verify` on a real Cassandra, written by real shard processes that were killed meanwhile."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -43,7 +43,7 @@ def sound(deployment: Deployment) -> None:
     assert_sound(deployment.store, deployment.shard(), GROUPS, POLICY, clock=SystemClock())
 
 
-def test_what_killed_processes_have_stored_is_sound_until_a_segment_is_deleted(
+def test_data_of_killed_processes_is_consistent_until_a_segment_is_deleted(
     deployment: Deployment, stack: Stack
 ) -> None:
     deployment.produce_hours(HOURS, records=RECORDS, series=SERIES)
@@ -61,7 +61,9 @@ def test_what_killed_processes_have_stored_is_sound_until_a_segment_is_deleted(
         )
         code, document = deployment.command("recover", "verify")
         assert (code, document["sound"]) == (ExitCode.OK, True)
-        assert [note["kind"] for note in document["shards"][0]["notes"]] == ["copy-not-checked"], "the shard goes on"
+        assert [note["kind"] for note in document["shards"][0]["notes"]] == ["copy-not-checked"], (
+            "the shard is still running"
+        )
         assert process.status()["phase"] == "active"
     finally:
         process.kill()

@@ -1,4 +1,4 @@
-"""Replay jobs and bulk jobs on a Spark cluster: a master, a worker and executors in processes of their own."""
+"""Replay jobs and bulk jobs on a Spark cluster: a master, a worker and executors in separate processes."""
 
 import os
 import signal
@@ -33,13 +33,13 @@ pytestmark = pytest.mark.system
 TESTS = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 EXECUTORS = 2
-# Masters, workers and executors have the driver's class path, so its archive fits them, too.
+# Masters, workers and executors have the driver's class path, so they can use its archive.
 QUICK_START_OF_ALL = " ".join((FAST_START, *class_archives.archive_options(class_archives.SPARK)))
 
 
 @contextmanager
 def part_of_cluster(name: str, log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A master or a worker, as a cluster's start scripts run it."""
+    """A master or a worker, started like the cluster's scripts do."""
     command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     environ = os.environ | {"JAVA_HOME": str(Installation.load().java_home), "SPARK_DAEMON_MEMORY": "256m"}
     environ |= {"SPARK_DAEMON_JAVA_OPTS": QUICK_START_OF_ALL}
@@ -88,7 +88,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             JAVA_OPTIONS: FAST_START,
             "spark.executor.extraJavaOptions": QUICK_START_OF_ALL,
             "spark.executorEnv.PYTHONPATH": str(TESTS),
-            # Whatever takes longer than the quickest is run twice.
+            # Tasks that take longer than the fastest one are run twice.
             "spark.speculation": "true",
             "spark.speculation.interval": "20ms",
             "spark.speculation.multiplier": "1.01",
@@ -101,13 +101,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def executors(spark: SparkSession) -> int:
-    """How many there are beside the driver."""
+    """The number of executors."""
     java = spark.sparkContext._jsc
     assert java is not None
     return len(java.sc().statusTracker().getExecutorInfos()) - 1
 
 
-def test_executors_in_their_own_processes_leave_the_same_bytes_as_the_twin_in_memory(
+def test_executors_in_their_own_processes_produce_the_same_bytes_as_the_in_memory_runner(
     spark: SparkSession, log: Log, places: ReplayEnvironment
 ) -> None:
     assert eventually(lambda: executors(spark) == EXECUTORS)
@@ -119,7 +119,7 @@ def test_executors_in_their_own_processes_leave_the_same_bytes_as_the_twin_in_me
 
 
 def kill_executor(marker: Path) -> list[int]:
-    """Kill the executor of the Python process that writes its number into a file: its own number."""
+    """Kill the executor of the Python process that writes its pid into a file. Returns the executor's pid."""
     assert eventually(marker.exists)
     killed = []
     for process in ancestors(int(marker.read_text())):
@@ -130,7 +130,7 @@ def kill_executor(marker: Path) -> list[int]:
     return killed
 
 
-def test_the_tasks_of_a_killed_executor_are_run_by_others(
+def test_other_executors_run_the_tasks_of_a_killed_executor(
     spark: SparkSession, log: Log, places: ReplayEnvironment, tmp_path: Path
 ) -> None:
     jobs = jobs_of(log, "executor killed")
@@ -147,7 +147,7 @@ def test_the_tasks_of_a_killed_executor_are_run_by_others(
     assert stored_in(places.store, jobs) == stored_in(run_in_memory(log, places, jobs)[0], jobs)
 
 
-def test_an_import_on_a_cluster_leaves_the_same_parts_report_and_records_as_in_process(
+def test_an_import_on_a_cluster_produces_the_same_parts_report_and_records_as_in_process(
     spark: SparkSession, imports: Imports
 ) -> None:
     job = imports.planned("cluster")
@@ -158,7 +158,7 @@ def test_an_import_on_a_cluster_leaves_the_same_parts_report_and_records_as_in_p
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
-def test_a_part_whose_executor_is_killed_within_a_transaction_lands_once(
+def test_a_part_whose_executor_is_killed_during_a_transaction_lands_once(
     spark: SparkSession, imports: Imports, tmp_path: Path
 ) -> None:
     job, marker, killed = imports.planned("killed"), tmp_path / "worker", list[int]()
@@ -172,11 +172,11 @@ def test_a_part_whose_executor_is_killed_within_a_transaction_lands_once(
     assert imports.board.job("killed").state is BulkJobState.DONE
     assert imports.landed("killed") == imports.landed("in-process")
     assert [part.outcome for part in imports.rows("killed")] == [part.outcome for part in imports.rows("in-process")]
-    # The part was begun again under another lease. No other one was touched, but for one that waited for the executor.
+    # The part was begun again under another lease. No other part was affected, except one that waited for the executor.
     assert 1 <= sum(part.epoch - 1 for part in imports.rows("killed")) <= 2
 
 
-def test_a_cancellation_holds_within_seconds_though_a_task_hangs_and_nothing_lands_afterwards(
+def test_a_cancellation_completes_within_seconds_despite_a_hung_task_and_nothing_lands_afterwards(
     spark: SparkSession, imports: Imports, tmp_path: Path
 ) -> None:
     job, marker = imports.planned("cancelled"), tmp_path / "worker"
@@ -199,11 +199,11 @@ def test_a_cancellation_holds_within_seconds_though_a_task_hangs_and_nothing_lan
         imports.worker(runner).run_until_done(job.job)
     operator.join(STACK_TIMEOUT)
     (seconds,) = took
-    # As long as the last grant, and then the fencing of some parts.
+    # The duration of the last grant, plus the fencing of some parts.
     assert seconds < 30
     assert JobState.LEASED not in {part.state for part in imports.rows(job.job)}
     landed = imports.landed(job.job)
-    # Spark ends the process that hangs. What it left open was aborted when its part was fenced.
+    # Spark ends the hung process. Its open transaction was aborted when its part was fenced.
     assert eventually(lambda: not spark.sparkContext.statusTracker().getActiveJobsIds())
     assert imports.landed(job.job) == landed
     assert sum(imports.samples(job.job).values()) < sum(imports.samples("in-process").values())

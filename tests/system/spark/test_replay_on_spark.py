@@ -1,5 +1,5 @@
-"""A local Spark between a real Kafka and a real Cassandra: its Kafka source, our kernels in its workers, replays beside
-the twin in memory, and an import beside one without Spark. They stand in one file so that one JVM does for all.
+"""A local Spark with a real Kafka and a real Cassandra: its Kafka source, our kernels in its workers, replays compared
+with the in-memory runner, and an import compared with one without Spark. All in one file, so that they share one JVM.
 """
 
 import os
@@ -67,7 +67,7 @@ def spark() -> Iterator[SparkSession]:
     properties = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
-        # Not by our own environment: the JVM may be that of an earlier session of this process.
+        # Not from the environment: the JVM may be that of an earlier session of this process.
         "spark.executorEnv.PYTHONPATH": str(TESTS),
         JAVA_OPTIONS: FAST_START,
     }
@@ -77,7 +77,7 @@ def spark() -> Iterator[SparkSession]:
 
 @dataclass(frozen=True)
 class Replayed:
-    """Jobs that were run once, their results, and what was fractions meanwhile."""
+    """Jobs that were run once, their results, and the reported progress."""
 
     jobs: Sequence[Job]
     results: dict[Job, JobResult]
@@ -91,7 +91,7 @@ def replayed(spark: SparkSession, log: Log, places: ReplayEnvironment) -> Replay
     return Replayed(jobs, dict(places.runner(spark).run(jobs, fractions.append)), fractions)
 
 
-def test_spark_leaves_the_same_bytes_as_the_twin_in_memory(
+def test_spark_produces_the_same_bytes_as_the_in_memory_runner(
     log: Log, places: ReplayEnvironment, replayed: Replayed
 ) -> None:
     twins_store, twins_results = run_in_memory(log, places, replayed.jobs)
@@ -108,12 +108,12 @@ def test_spark_keeps_late_samples_that_were_checked_or_whose_record_has_no_time(
     assert [replayed.results[job].counts.too_old for job in (first, empty, last)] == [0, 0, 2 * SERIES_A_RECORD]
 
 
-def test_progress_is_told_from_none_to_all(replayed: Replayed) -> None:
+def test_progress_is_reported_from_0_to_1(replayed: Replayed) -> None:
     assert list(replayed.fractions) == sorted(replayed.fractions)
     assert all(0 <= fraction <= 1 for fraction in replayed.fractions)
 
 
-def test_the_node_finds_what_a_job_left(places: ReplayEnvironment, replayed: Replayed) -> None:
+def test_the_node_reads_the_results_of_a_job(places: ReplayEnvironment, replayed: Replayed) -> None:
     first, empty, _ = replayed.jobs[:3]
     result = read_result(places.store, first)
     assert result == replayed.results[first]
@@ -134,7 +134,7 @@ def test_running_jobs_twice_changes_nothing(spark: SparkSession, places: ReplayE
     assert stored_in(places.store, replayed.jobs) == once
 
 
-def test_a_task_whose_python_process_is_killed_is_run_again(
+def test_a_task_whose_python_process_is_killed_runs_again(
     spark: SparkSession, log: Log, places: ReplayEnvironment, tmp_path: Path
 ) -> None:
     jobs = jobs_of(log, "killed")
@@ -158,7 +158,7 @@ def test_a_task_whose_python_process_is_killed_is_run_again(
 
 
 @pytest.mark.parametrize("is_begun", [False, True])
-def test_what_hears_of_progress_may_end_the_run(
+def test_an_exception_in_the_progress_callback_ends_the_run(
     spark: SparkSession, log: Log, places: ReplayEnvironment, tmp_path: Path, *, is_begun: bool
 ) -> None:
     class LostError(Exception):
@@ -176,7 +176,7 @@ def test_what_hears_of_progress_may_end_the_run(
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
-def test_an_import_on_a_local_spark_leaves_the_same_parts_report_and_records_as_in_process(
+def test_an_import_on_a_local_spark_produces_the_same_parts_report_and_records_as_in_process(
     spark: SparkSession, imports: Imports
 ) -> None:
     job = imports.planned("local")
@@ -185,14 +185,14 @@ def test_an_import_on_a_local_spark_leaves_the_same_parts_report_and_records_as_
     imports.check_same("local", "in-process")
 
 
-def test_each_unit_is_written_by_a_task_of_its_own(spark: SparkSession) -> None:
+def test_each_unit_is_written_by_a_separate_task(spark: SparkSession) -> None:
     numbers = spark.createDataFrame([(number,) for number in shuffle_slots(7)], "slot int").repartition(7, "slot")
     rows = numbers.selectExpr("slot", "spark_partition_id() AS task").collect()
     assert [row.slot for row in sorted(rows, key=lambda row: row.task)] == shuffle_slots(7)
     assert sorted(row.task for row in rows) == list(range(7))
 
 
-def test_a_worker_has_what_its_tasks_need_before_the_first_one(spark: SparkSession) -> None:
+def test_a_worker_loads_modules_before_its_first_task(spark: SparkSession) -> None:
     def modules(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys  # noqa: PLC0415 - of the worker
 
@@ -225,7 +225,7 @@ def test_records_that_kafka_no_longer_has_fail_the_run(
 
 @pytest.fixture(scope="module")
 def produced(stack: Stack) -> dict[tuple[int, int], bytes]:
-    """Real remote-write bodies in Kafka: what lies at each (partition, offset)."""
+    """Real remote-write bodies in Kafka, by (partition, offset)."""
     client = {"bootstrap.servers": stack.kafka_bootstrap}
     make_topic(client, TRAFFIC)
     placed: dict[tuple[int, int], bytes] = {}
@@ -247,7 +247,7 @@ def options(stack: Stack) -> dict[str, str]:
     return source_options(stack.kafka_bootstrap, TRAFFIC, RANGES, max_records_per_task=6, client={})
 
 
-def test_spark_reads_exactly_the_offsets_that_it_was_given(
+def test_spark_reads_exactly_the_requested_offsets(
     spark: SparkSession, produced: dict[tuple[int, int], bytes], options: dict[str, str]
 ) -> None:
     rows = read_ranges(spark, options).collect()

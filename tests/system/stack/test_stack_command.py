@@ -30,7 +30,7 @@ pytestmark = pytest.mark.system
 
 
 class Operator:
-    """Somebody at a shell."""
+    """An operator at a shell."""
 
     def __init__(self, folder: StateFolder) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Operator:
         return ended.returncode, json.loads(ended.stdout)
 
     def processes(self) -> list[ProcessIdentity]:
-        """The keeper and the servers, by the stack's own account."""
+        """The keeper and the servers, according to the state file."""
         record = self.folder.read()
         if record is None:
             return []
@@ -61,7 +61,7 @@ class Operator:
 
 @pytest.fixture
 def operator(tmp_path: Path) -> Iterator[Operator]:
-    """An operator who leaves nothing running."""
+    """An operator, whose stack is stopped at the end."""
     folder = StateFolder(tmp_path / "state")
     yield Operator(folder)
     control.stop(folder, clock=SystemClock())
@@ -83,7 +83,7 @@ def put(addresses: dict[str, Any], name: str) -> None:
 
 
 def found(addresses: dict[str, Any], name: str) -> tuple[bytes | None, str]:
-    """What is left of it."""
+    """The remaining data."""
     consumer = Consumer({"bootstrap.servers": addresses["kafka"], "group.id": name})
     consumer.assign([TopicPartition(name, 0, 0)])
     message = consumer.poll(90)
@@ -96,7 +96,7 @@ def found(addresses: dict[str, Any], name: str) -> tuple[bytes | None, str]:
 
 
 def assert_quiet(folder: StateFolder) -> None:
-    """The servers have logged little, and no error: nothing has happened to them."""
+    """Assert that the servers have logged little and no errors."""
     for server in ("kafka", "cassandra"):
         log = folder.log(server).read_text(encoding="utf-8")
         assert log
@@ -104,7 +104,7 @@ def assert_quiet(folder: StateFolder) -> None:
         assert not re.search(r"\b(ERROR|FATAL)\b", log)
 
 
-def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operator: Operator) -> None:
+def test_data_and_addresses_survive_a_stop_and_a_kill_and_no_process_does(operator: Operator) -> None:
     name = f"kept-{uuid.uuid4()}"
 
     code, first = operator.run("up")
@@ -118,7 +118,7 @@ def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operat
     assert_quiet(operator.folder)
     running = operator.processes()
     assert len(running) == 3
-    assert f"{FOLDER}/kafka.jsa" in Path(f"/proc/{running[1].pid}/maps").read_text(), "the archive of set-up fits"
+    assert f"{FOLDER}/kafka.jsa" in Path(f"/proc/{running[1].pid}/maps").read_text(), "the archive of set-up is used"
 
     assert operator.run("down")[0] == ExitCode.OK
     assert all(gone(process) for process in running)
@@ -147,7 +147,7 @@ def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operat
     assert not operator.folder.root.exists()
 
 
-def test_killing_the_command_while_it_starts_leaves_no_process(operator: Operator) -> None:
+def test_a_kill_of_the_command_during_its_start_leaves_no_process(operator: Operator) -> None:
     with subprocess.Popen(operator.command("up"), env=operator.environment, stderr=subprocess.DEVNULL) as up:
         assert eventually(lambda: len(operator.processes()) == 3)
         running = operator.processes()
@@ -159,7 +159,7 @@ def test_killing_the_command_while_it_starts_leaves_no_process(operator: Operato
     assert eventually(lambda: not operator.folder.is_held())
 
 
-def test_port_in_use_is_named_with_its_setting_and_its_holder(operator: Operator) -> None:
+def test_a_port_in_use_is_reported_with_its_setting_and_process(operator: Operator) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
