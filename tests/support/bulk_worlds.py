@@ -20,7 +20,7 @@ LIFE = 10 * 86_400_000
 NOW = 1_800_000_000_000
 
 Stalls = Mapping[str, Callable[[], None]]
-"""By the name of a call: what happens while the process is suspended before it."""
+"""Functions by the name of a call: each runs while the process is suspended before that call."""
 
 
 class Crash(BaseException):
@@ -28,7 +28,7 @@ class Crash(BaseException):
 
 
 class FaultKind(Enum):
-    """What happens at a call."""
+    """The kinds of faults."""
 
     CRASH_BEFORE = "crash before"
     CRASH_AFTER = "crash after"

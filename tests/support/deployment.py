@@ -156,7 +156,9 @@ class Deployment:
         return ended.returncode, json.loads(ended.stdout)
 
     def stored(self, number: int = 0) -> Iterator[tuple[int, float]]:
-        """Time and value of each sample in the segments that the manifest names, after a look at the checksums."""
+        """Time and value of each sample in the segments that the manifest references, after verification of the
+        checksums.
+        """
         shard = self.shard(number)
         manifest = self.store.manifest(shard)
         assert manifest is not None

@@ -43,13 +43,12 @@ Samples = Sequence[tuple[int, float]]
 
 
 class FakeQueries:
-    """`NodeQueries` over series: labels, and samples as (milliseconds, value) in rising order of their times.
-
+    """`NodeQueries` over series: labels, and samples as (milliseconds, value) in ascending order of their times.
     `requests` has every request, `fragments` the evaluated fragments, and `timeouts` the timeout of each request in
     seconds. `warnings` are added to every answer. `failure` is raised instead of any answer. With `held`, a request
     waits until it is cancelled, and `given_up` is set then. An answer takes `size` bytes of memory. With a `version`,
-    lists may be cached, and `answered_from_kept` has those that were answered from the cache. PromQL is evaluated over
-    `shards` shards.
+    lists may be cached, and `cached_answers` has the requests that were answered from the cache. PromQL is evaluated
+    over `shards` shards.
     """
 
     def __init__(

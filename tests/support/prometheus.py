@@ -1,4 +1,4 @@
-"""A real Prometheus, as its users run it."""
+"""A real Prometheus, run as by its users."""
 
 import http.client
 import json

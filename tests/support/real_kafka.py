@@ -11,13 +11,13 @@ from confluent_kafka.cimpl import NewTopic
 from strandline.clock import SystemClock, wait_until
 from strandline.wire.record_headers import CHECKED_HEADERS
 
-# After a broker was frozen, it may take minutes on a busy machine until its controller trusts it again.
+# After a broker was frozen, it may take minutes on a busy machine until its controller accepts it again.
 TIMEOUT = 240.0
 PRODUCERS_TIMES = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
 """Record times from the producer, however old: with a retention by time, old records would be deleted at once."""
 
 
-# Errors of a broker, or its client, that was suspended and is not yet trusted by its controller again.
+# Errors of a broker, or its client, that was suspended and that its controller has not accepted again yet.
 _NOT_YET = {
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
@@ -79,13 +79,13 @@ class TemporaryTopic:
             return True
 
         eventually(is_made)
-        # The broker learns of it a moment later.
+        # The broker has its metadata a moment later.
         eventually(self._known)
 
     def recreate(self) -> None:
         self.admin.delete_topics([self.name])[self.name].result(TIMEOUT)
         self.make()
-        # The old producer remembers the old topic.
+        # The old producer has metadata of the old topic.
         self._producer = Producer({**self.client, "linger.ms": 0})
 
     def append(self, value: bytes, time: int = 0, *, times_checked: bool = False) -> int:

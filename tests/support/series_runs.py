@@ -134,7 +134,7 @@ _KEY_SETS = [st.lists(KEYS, min_size=least, max_size=6, unique=True) for least i
 
 @st.composite
 def models(draw: st.DrawFn, *, least_series: int = 0) -> dict[Key, dict[int, int]]:
-    """Any run, as a model: few and many samples, shared and separate times, any bits as values."""
+    """Any run, as a model: small and large numbers of samples, shared and separate times, any bits as values."""
     shared = draw(_REGULAR_TIMES)
     model = {}
     for key in draw(_KEY_SETS[least_series]):

@@ -147,7 +147,7 @@ class FakeMachine:
 
 
 class TwinReplays:
-    """A `ReplayService` whose worker runs when the test says so."""
+    """A `ReplayService` whose worker runs when the test calls it."""
 
     def __init__(self, world: "World") -> None:
         self.wanted = 0
@@ -362,7 +362,7 @@ class World:
         for place, part_id in enumerate(batch.part_ids.tolist()):
             labels = decode_part_key(batch.part_key(place))
             names[part_id] = (labels["__name__"], labels["name"])
-        assert len(set(names.values())) == len(rows), "a key has two part ids, or an id no key"
+        assert len(set(names.values())) == len(rows), "a key has two part ids, or an id has no key"
         times = zip(rows.part_id.tolist(), rows.start.tolist(), rows.last.tolist(), rows.end.tolist(), strict=True)
         return {names[key]: (start, last, None if end == LIVE else end) for key, start, last, end in times}
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 READ_SIZE = 1 << 10
-# Above http.min_rate for each client, so that only the query's timeout ends it.
+# Above http.min_rate for each client, so that only the query's timeout ends the request.
 _PAUSE_S = 0.1
 
 

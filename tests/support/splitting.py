@@ -1,4 +1,4 @@
-"""What must hold for every split: decoding and the official implementation find the request in its parts."""
+"""Properties of every split: decoding and the official implementation find the request in its parts."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence

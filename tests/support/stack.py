@@ -1,4 +1,4 @@
-"""Small substitutes for the stack's servers: real processes, ports and signals, without a JVM's start time."""
+"""Stand-ins for the stack's servers: real processes, ports and signals, without a JVM's start time."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ from strandline.node.stack.server import Server
 from strandline.node.stack.state import StateFolder
 
 STACK_TIMEOUT = 90.0
-"""The time after which a condition that a test waits for has failed."""
+"""The time in seconds after which a condition that a test waits for has failed."""
 
 SCRIPT = """
 import json, signal, socket, sys
@@ -109,7 +109,7 @@ class CassandraStandIn(StandIn):
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """Builds two substitutes, instead of Kafka and Cassandra."""
+    """Builds two stand-ins, instead of Kafka and Cassandra."""
 
     kafka: Behaviour = Behaviour()
     cassandra: Behaviour = Behaviour()
@@ -138,12 +138,12 @@ def gone(process: ProcessIdentity | None) -> bool:
 
 
 def fake_keeper_command(descriptor: int, stand_ins: StandIns) -> list[str]:
-    """A command that runs a keeper of substitutes, like the one that `strandline stack up` starts."""
+    """A command that runs a keeper of stand-ins, like the one that `strandline stack up` starts."""
     return [sys.executable, __file__, "detached", str(descriptor), json.dumps(asdict(stand_ins))]
 
 
 def fake_foreground_command(folder: Path, stand_ins: StandIns) -> list[str]:
-    """A command like `strandline stack up --foreground`, for substitutes. It writes a line once it is up."""
+    """A command like `strandline stack up --foreground`, for stand-ins. It writes a line once they are up."""
     return [sys.executable, __file__, "foreground", str(folder), json.dumps(asdict(stand_ins))]
 
 

@@ -1,4 +1,4 @@
-"""Plain readers of the text formats: line by line, with regular expressions and Python's own modules."""
+"""Simple readers of the text formats: line by line, with regular expressions and Python's own modules."""
 
 import csv
 import json
@@ -96,7 +96,7 @@ def read_csv(data: bytes, offset: int, options: CsvOptions, limits: Limits) -> E
 
 
 def _row(text: bytes, options: CsvOptions, limits: Limits) -> list[FlatSample]:
-    # The csv module takes a carriage return for the end of a row.
+    # The csv module treats a carriage return as the end of a row.
     lone = text.decode("latin-1").replace("\r", "\ue000")
     try:
         rows = list(csv.reader([lone], delimiter=options.delimiter, quotechar=options.quote, strict=True))
