@@ -4,7 +4,6 @@ A shard may crash in it at any moment, even during a call to the store, and star
 compared with what was produced, sample by sample and bucket by bucket.
 """
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +32,6 @@ from strandline.recovery.replay.memory_runner import MemoryRunner, TaskSizes
 from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.recovery.replay_worker import ReplayWorker, WorkerOptions
-from strandline.recovery.worker_identity import Processes
 from strandline.store.protocol import Store, StoreUnavailable
 from strandline.store.rows import GroupRow, ManifestRows, ShardId
 from strandline.store.sqlite import open_sqlite_store
@@ -41,6 +39,7 @@ from strandline.time_range import ALL_TIMES, TimeRange
 from strandline.wire.decode import Limits
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
+from support.fake_machine import FakeMachine, FakeProcess
 from support.shard_samples import Name, samples_in
 
 MINUTE = 60_000
@@ -103,47 +102,6 @@ class FaultyStore:
             return result
 
         return hooked
-
-
-class FakeProcess:
-    """One process of a machine, which knows which of the others are dead."""
-
-    def __init__(self, name: str, dead: set[str]) -> None:
-        self._name, self._dead = name, dead
-
-    def kill(self) -> None:
-        """Kill this process."""
-        self._dead.add(self._name)
-
-    def this_worker(self) -> str:
-        return self._name
-
-    def is_gone(self, worker: str) -> bool:
-        return worker in self._dead
-
-    def is_alive(self, worker: str) -> bool:
-        return worker.startswith("here/") and worker not in self._dead
-
-
-def running_process() -> FakeProcess:
-    """Another running process, with its real name."""
-    return FakeProcess(Processes().name_of(os.getppid()), set())
-
-
-class FakeMachine:
-    """A machine whose processes live until they are killed."""
-
-    def __init__(self) -> None:
-        self._started, self._dead = 0, set[str]()
-
-    def process(self) -> FakeProcess:
-        """Another process."""
-        self._started += 1
-        return FakeProcess(f"here/boot/namespace/{self._started}/0", self._dead)
-
-    def end(self, name: str) -> None:
-        """Kill a process by its name, even if another test has started it."""
-        self._dead.add(name)
 
 
 class TwinReplays:

@@ -1,16 +1,13 @@
-"""A start whose replay is done by workers, merged with what the shard reads meanwhile.
+"""A start whose replay is done by workers, merged with the records that the shard reads meanwhile.
 
-The end is the same as if the shard had read everything itself, and as if it had never been away.
+The result is the same as if the shard had read everything itself, and as if it had never been down.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
-from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.options import ReplayMode
 from strandline.node.shard.ownership import attempt_prefix
 from strandline.node.shard.status import Phase
@@ -18,7 +15,6 @@ from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.job_board import PlanStopped
 from strandline.store.jobs import JobState
 from strandline.store.protocol import StoreUnavailable
-from strandline.wire.decode import Limits
 from support.missed_hours import hours_without_a_shard, recover
 from support.shard_world import (
     GRACE,
@@ -83,7 +79,7 @@ def test_a_small_lag_is_read_directly_and_a_large_one_by_workers(world: World) -
 
 @pytest.mark.parametrize("missed", [1, 2])
 def test_the_tail_is_read_beside_the_replay_and_gives_no_ids_before_it_is_over(world: World, missed: int) -> None:
-    """Scenario 24: the tail meets a new key first; commit, crash, cold start."""
+    """Scenario 24: the tail has a new key first; commit, crash, start without local copy."""
     world.crash()
     hours_without_a_shard(world, missed)
     world.replay_by(ReplayMode.SPARK)
@@ -92,7 +88,7 @@ def test_the_tail_is_read_beside_the_replay_and_gives_no_ids_before_it_is_over(w
     world.produce(("tail", "new", now, 1.0), ("metric_1", "a", now, 2.0))
     world.settle()
     assert world.running.position == len(world.produced), "the tail was read"
-    assert len(world.running.index.columns) == 0, "and touches no column"
+    assert len(world.running.index.columns) == 0, "and the columns are unchanged"
     assert world.running.index.next_part_id == 0
     recover(world)
     world.pass_time(HOUR)
@@ -373,30 +369,3 @@ def test_the_status_shows_how_long_kafka_keeps_unstored_records(tmp_path: Path) 
     recover(world)
     assert world.status.time_left is not None
     assert world.status.time_left > 9 * HOUR
-
-
-def test_41_a_worker_with_different_groups_and_limits_runs_a_job_with_the_owner_s(world: World) -> None:
-    world.crash()
-    hours_without_a_shard(world, 2)
-    world.replay_by(ReplayMode.SPARK)
-    world.start()
-    right = world.options
-    world.options = replace(right, groups=3, sample_limits=SampleLimits(1, 1), record_limits=Limits(record_bytes=1))
-    world.work()
-    world.options = right
-    recover(world)
-    world.check_all_found()
-
-
-def test_41_a_worker_that_does_not_support_a_job_s_settings_leaves_it_to_another(world: World) -> None:
-    world.crash()
-    hours_without_a_shard(world, 2)
-    world.replay_by(ReplayMode.SPARK)
-    world.start()
-    for job in world.sqlite.jobs(world.options.shard):
-        asks = json.dumps(json.loads(job.settings) | {"segment_version": 99})
-        world.sqlite.replace_job(job, replace(job, settings=asks))
-    with capture_logs() as lines:
-        world.work()
-    assert all(job.state is JobState.PENDING and not job.failures for job in world.sqlite.jobs(world.options.shard))
-    assert any("segment_version = 99" in line.get("error", "") for line in lines)
