@@ -282,12 +282,12 @@ class Soak:
     ) -> None:
         """Wait for a condition, and restart processes that end in the meantime."""
 
-        def look() -> bool:
+        def check() -> bool:
             for command in commands:
                 command.restart_if_ended()
             return holds()
 
-        if not wait_until(look, timeout=timeout, clock=self._clock, poll=poll):
+        if not wait_until(check, timeout=timeout, clock=self._clock, poll=poll):
             raise SoakTimeout(
                 f"timed out after {timeout:.0f} s waiting until {what}", remedy=f"Look at the logs in {self._folder}"
             )

@@ -88,7 +88,7 @@ class LossySession:
         """
         self._lost += [(beginning, loss) for loss in losses]
 
-    def meanwhile(self, beginning: str, *actions: Callable[[], object]) -> None:
+    def run_before(self, beginning: str, *actions: Callable[[], object]) -> None:
         """Run an action before each of the next requests that begin with this text, without losing anything."""
         self._meanwhile += [(beginning, action) for action in actions]
 

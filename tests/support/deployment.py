@@ -85,7 +85,7 @@ class Deployment:
                 "data_dir": str(folder / "data"),
                 "java_heap": "128m",
                 "lucene_buffer": "16m",
-                # A bucket is stored at once, at any minute of the hour.
+                # A bucket is stored immediately, at any minute of the hour.
                 "flush_spread": 0,
             },
             "spark": {"master": "local[2]"},

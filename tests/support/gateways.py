@@ -39,7 +39,7 @@ def up(number: int, time: int = 1, value: float = 1.0) -> Series:
 
 
 class FakeProducer:
-    """A fake of Kafka's producer, with partitions in memory. Records are delivered at once, unless `holding`: then
+    """A fake of Kafka's producer, with partitions in memory. Records are delivered immediately, unless `holding`: then
     batches wait until the test delivers or fails them.
     """
 

@@ -6,7 +6,7 @@ from strandline.recovery.checkpoints import Progress, progress
 from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, ManifestRows, ShardId, ShardState
 
 SHARD = ShardId("metrics", 3)
-STATE = ShardState(epoch=1, owner="somebody", seen_at=None, topic_id="topic-1", next_part_id=0)
+STATE = ShardState(epoch=1, owner="owner-1", seen_at=None, topic_id="topic-1", next_part_id=0)
 NEVER = 10**15
 
 

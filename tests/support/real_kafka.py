@@ -14,7 +14,7 @@ from strandline.wire.record_headers import CHECKED_HEADERS
 # After a broker was frozen, it may take minutes on a busy machine until its controller accepts it again.
 TIMEOUT = 240.0
 PRODUCERS_TIMES = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
-"""Record times from the producer, however old: with a retention by time, old records would be deleted at once."""
+"""Record times from the producer, however old: with a retention by time, old records would be deleted immediately."""
 
 
 # Errors of a broker, or its client, that was suspended and that its controller has not accepted again yet.

@@ -119,7 +119,7 @@ def let_expire(world: World, bucket: int) -> None:
     while list(world.sqlite.index_bucket(where)):
         world.pass_time(2 * MINUTE)
         lifetime = Lifetime(HOUR, world.clock.now_ms() + HOUR)
-        world.sqlite.write_index_bucket(IndexBucketOf(shard, bucket, "of nobody"), [b""], lifetime)
+        world.sqlite.write_index_bucket(IndexBucketOf(shard, bucket, "unreferenced"), [b""], lifetime)
 
 
 def _names_in(world: World, row: GroupRow) -> set[Name]:

@@ -64,20 +64,20 @@ class Bench:
 
 
 class FakeRunner:
-    """A runner that records its jobs, and runs a test's action meanwhile."""
+    """A runner that records its jobs, and calls a function of the test during each run."""
 
     def __init__(
-        self, meanwhile: Callable[[Sequence[Job], OnProgress], None] = lambda _jobs, _on_progress: None
+        self, during_run: Callable[[Sequence[Job], OnProgress], None] = lambda _jobs, _on_progress: None
     ) -> None:
         self.runs: list[list[tuple[int, int]]] = []
-        self._meanwhile = meanwhile
+        self._during_run = during_run
 
     def check(self, job: Job) -> None:
         """Accepts any job."""
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> Mapping[Job, JobResult]:
         self.runs.append([(job.shard.shard, job.bucket) for job in jobs])
-        self._meanwhile(jobs, on_progress)
+        self._during_run(jobs, on_progress)
         return {}
 
 
@@ -86,8 +86,8 @@ class BadRecord(Fatal):
 
 
 def failing_runner(error: Exception, *buckets: int) -> FakeRunner:
-    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+    def fail(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         if any(job.bucket in buckets for job in jobs):
             raise error
 
-    return FakeRunner(meanwhile)
+    return FakeRunner(fail)

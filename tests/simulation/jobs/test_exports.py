@@ -264,9 +264,9 @@ def test_the_first_of_two_exports_of_a_day_to_finish_is_kept(tmp_path: Path) -> 
     written = set(world.day_folder().glob(f"{slow}-*.parquet"))
     world.stored.write(0, FIRST + 24, [({"__name__": "m", "host": "h1", "Zone": "z"}, START, 77.0)])
     world.plan()
-    quick = world.board.jobs()[1].job
-    while world.board.job(quick).state is not BulkJobState.DONE:
-        world.worker().run_until_done(quick)
+    other = world.board.jobs()[1].job
+    while world.board.job(other).state is not BulkJobState.DONE:
+        world.worker().run_until_done(other)
     expected = world.stored.expected(START, START + DAY, __name__="m")
     assert world.visible() == expected
     # Files of a job that still runs are left alone.

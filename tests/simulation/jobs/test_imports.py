@@ -146,7 +146,7 @@ def test_a_part_that_loses_every_worker_fails_and_stops_no_other(tmp_path: Path)
     job = world.board.job("job")
     assert job.state is BulkJobState.FAILED
     assert job.reason.startswith(f"1 of {len(plan.parts)} parts failed; part 0: its worker was lost")
-    # After a resume it is tried again.
+    # A resume retries it.
     for part in world.board.parts(job):
         if part.state is JobState.FAILED:
             world.board.replace(part, reopened(part))
@@ -221,7 +221,7 @@ def test_a_zombie_that_wakes_after_a_cancellation_lands_nothing(tmp_path: Path, 
     world.planned(text(), OPTIONS)
     seen: list[int] = []
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if not seen:
             world.dead.add("worker-0")
             world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
@@ -231,7 +231,7 @@ def test_a_zombie_that_wakes_after_a_cancellation_lands_nothing(tmp_path: Path, 
             assert world.board.job("job").state is BulkJobState.CANCELLED
             seen.append(sum(world.samples().values()))
 
-    world.worker(stalls={call: stands_still}, clock=ManualClock(NOW)).step()
+    world.worker(stalls={call: while_suspended}, clock=ManualClock(NOW)).step()
     assert [sum(world.samples().values())] == seen
 
 

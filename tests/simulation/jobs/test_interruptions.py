@@ -92,13 +92,13 @@ def test_a_zombie_that_begins_its_part_after_the_job_is_done_lands_nothing(tmp_p
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if "worker-0" not in world.dead:
             world.dead.add("worker-0")
             assert world.work()
             check_done(world)
 
-    world.worker(stalls={"hold": stands_still}, clock=ManualClock(NOW)).step()
+    world.worker(stalls={"hold": while_suspended}, clock=ManualClock(NOW)).step()
     assert "worker-0" in world.dead
     check_done(world)
 
@@ -107,7 +107,7 @@ def test_a_zombie_that_begins_its_part_after_another_worker_leased_it_lands_noth
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if "worker-0" not in world.dead:
             world.dead.add("worker-0")
             # Another worker takes the part, and crashes before it begins it.
@@ -118,7 +118,7 @@ def test_a_zombie_that_begins_its_part_after_another_worker_leased_it_lands_noth
     def killed() -> None:
         raise Crash
 
-    world.worker(stalls={"hold": stands_still}, clock=ManualClock(NOW)).step()
+    world.worker(stalls={"hold": while_suspended}, clock=ManualClock(NOW)).step()
     assert not world.samples()
     world.dead.add("worker-1")
     assert world.work()
@@ -157,7 +157,7 @@ def test_a_part_is_fenced_once_for_each_lease_and_a_zombie_lands_nothing_after_i
         assert state(world) is BulkJobState.PAUSED
         return world.calls["hold"] - before
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if not fences:
             world.dead.add("worker-0")
             fences.append(paused())
@@ -165,7 +165,7 @@ def test_a_part_is_fenced_once_for_each_lease_and_a_zombie_lands_nothing_after_i
             # No worker has leased it since.
             fences.append(paused())
 
-    world.worker(stalls={"hold": stands_still}, clock=ManualClock(NOW)).step()
+    world.worker(stalls={"hold": while_suspended}, clock=ManualClock(NOW)).step()
     assert fences == [1, 0]
     assert not world.samples()
     resume_job(world.board, "job", world.clock)

@@ -74,11 +74,11 @@ def test_no_other_worker_takes_a_part_before_the_previous_part_is_done(tmp_path:
     other = world.worker()
     seen: list[list[JobState]] = []
 
-    def meanwhile() -> None:
+    def other_worker_steps() -> None:
         other.step()
         seen.append([part.state for part in world.board.parts(world.board.job("job"))])
 
-    worker = world.worker(stalls={call: meanwhile})
+    worker = world.worker(stalls={call: other_worker_steps})
     while worker.step():
         pass
     assert seen

@@ -159,7 +159,7 @@ def test_a_task_that_wakes_after_a_cancellation_lands_nothing(tmp_path: Path, ca
     world.planned(text(), OPTIONS)
     seen: list[int] = []
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if not seen and world.samples():
             world.dead.add("driver")
             world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
@@ -169,7 +169,7 @@ def test_a_task_that_wakes_after_a_cancellation_lands_nothing(tmp_path: Path, ca
 
     # The driver's machine was suspended together with its clock. So its lease and the grant are valid, as far as it
     # knows.
-    opener = MemoryOpener(world, stalls={call: stands_still})
+    opener = MemoryOpener(world, stalls={call: while_suspended})
     with worker_with_executors(world, opener, poll_s=1_000, grant_s=1_000, clock=ManualClock(NOW)) as worker:
         worker.run_until_done()
     assert [sum(world.samples().values())] == seen

@@ -52,7 +52,7 @@ class ShardEvents:
     def __init__(self, world: LuceneWorld, draw: random.Random) -> None:
         self.world, self.draw = world, draw
 
-    def happen(self) -> None:
+    def add_random_event(self) -> None:
         kinds: list[Callable[[], None]] = [
             self.scrape,
             self.scrape,
@@ -118,7 +118,7 @@ def test_cached_results_equal_new_ones(tmp_path: Path, seed: int, shards: int) -
         panels = draw.sample(QUERIES, 8)
         for _ in range(25):
             for history in histories:
-                history.happen()
+                history.add_random_event()
             minutes = draw.choice([0, 1, 3, 6])
             for world in worlds:
                 world.pass_time(minutes * MINUTE)

@@ -109,21 +109,21 @@ def test_26_no_hour_becomes_ready_while_kafka_is_unreachable(world: World) -> No
 
 
 def test_the_slowest_partition_delays_an_hour(make_world: Callable[..., World]) -> None:
-    quick, slow = make_world(), make_world()
-    for world in (quick, slow):
+    fast, slow = make_world(), make_world()
+    for world in (fast, slow):
         world.start()
         produce_everywhere(world)
         world.settle()
     slow.log.reachable = False
-    for world in (quick, slow):
+    for world in (fast, slow):
         world.pass_hours(1)
-    assert ready(quick) == [FIRST]
-    assert ready(quick, slow) == []
-    (behind,) = readiness_of(FIRST, quick, slow).behind
+    assert ready(fast) == [FIRST]
+    assert ready(fast, slow) == []
+    (behind,) = readiness_of(FIRST, fast, slow).behind
     assert (behind.shard, behind.reached_bucket, behind.behind_ms) == (1, FIRST - 1, HOUR)
     slow.log.reachable = True
     slow.settle()
-    assert ready(quick, slow) == [FIRST]
+    assert ready(fast, slow) == [FIRST]
 
 
 def test_an_unread_partition_delays_all_hours_since_its_start(
@@ -197,8 +197,8 @@ def test_a_rewind_revokes_hours_and_a_start_makes_them_ready_again_with_their_re
     stop_shard(world)
     rewind_world(world, ToBucket(FIRST + 2))
     assert ready(world) == [FIRST, FIRST + 1]
-    meanwhile = readiness_of(FIRST, world)
-    assert (meanwhile.revision, meanwhile.late_samples, meanwhile.rewound_samples) == (3, 3, 2)
+    during_rewind = readiness_of(FIRST, world)
+    assert (during_rewind.revision, during_rewind.late_samples, during_rewind.rewound_samples) == (3, 3, 2)
     world.start()
     world.settle()
     assert [readiness_of(FIRST + hour, world) for hour in range(4)] == before

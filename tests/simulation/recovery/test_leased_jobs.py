@@ -81,21 +81,21 @@ class WatchedStore:
     def add_job(self, job: Job) -> bool:
         self._between()
         assert job.plan not in {plan.rpartition(".")[0] for bucket, plan in self._watch.leased if bucket == job.bucket}
-        return self._answered(self._store.add_job(job))
+        return self._lose_answer_or(self._store.add_job(job))
 
     def replace_job(self, before: Job, after: Job) -> bool:
         self._between()
         is_replaced = self._store.replace_job(before, after)
         if is_replaced:
             self._watch.changed(self._actor, before, after)
-        return self._answered(is_replaced)
+        return self._lose_answer_or(is_replaced)
 
     def remove_job(self, job: Job) -> bool:
         self._between()
         assert self._actor in COORDINATORS
-        return self._answered(self._store.remove_job(job))
+        return self._lose_answer_or(self._store.remove_job(job))
 
-    def _answered(self, answer: bool) -> bool:
+    def _lose_answer_or(self, answer: bool) -> bool:
         if self.loses_answer:
             self.loses_answer = False
             raise StoreUnavailable("no answer")
@@ -110,9 +110,9 @@ class LeasedJobs(RuleBasedStateMachine):
         self.store = open_sqlite_store(self.folder / "store.sqlite", self.clock)
         self.dead: set[str] = set()
         self.watch = ChangeChecker(self.clock, self.dead.__contains__)
-        self.meddling: list[Callable[[], object]] = []
+        self.interventions: list[Callable[[], object]] = []
         self.stores = {
-            name: WatchedStore(self.store, name, self.watch, self._meddle) for name in (*WORKERS, *COORDINATORS)
+            name: WatchedStore(self.store, name, self.watch, self._intervene) for name in (*WORKERS, *COORDINATORS)
         }
         self.held: dict[str, list[Job]] = {name: [] for name in WORKERS}
         self.seen: dict[str, Sequence[Job]] = dict.fromkeys(WORKERS, ())
@@ -138,17 +138,17 @@ class LeasedJobs(RuleBasedStateMachine):
 
     # Coordinators.
 
-    @rule(name=st.sampled_from(COORDINATORS), starts=st.booleans(), meddler=st.sampled_from([None, *WORKERS]))
-    def a_coordinator_adopts(self, name: str, starts: bool, meddler: str | None) -> None:
-        if meddler is not None:
-            self.meddling = [
-                lambda: self.a_worker_takes_jobs(meddler, 1, None),
-                lambda: self.a_worker_reports(meddler, "finish", lost=False),
+    @rule(name=st.sampled_from(COORDINATORS), starts=st.booleans(), other=st.sampled_from([None, *WORKERS]))
+    def a_coordinator_adopts(self, name: str, starts: bool, other: str | None) -> None:
+        if other is not None:
+            self.interventions = [
+                lambda: self.a_worker_takes_jobs(other, 1, None),
+                lambda: self.a_worker_reports(other, "finish", lost=False),
             ]
         plan = new_plan_id(None)
         with contextlib.suppress(StoreUnavailable):
             self._board(name).adopt(SHARD, [replace(job, plan=plan) for job in self.wanted], is_start=starts)
-        self.meddling = []
+        self.interventions = []
 
     @rule(bucket=st.integers(0, 3), group=st.integers(0, 2), wants_keys=st.booleans())
     def a_job_is_replanned_with_more_groups(self, bucket: int, group: int, wants_keys: bool) -> None:
@@ -179,14 +179,17 @@ class LeasedJobs(RuleBasedStateMachine):
     @rule(name=st.sampled_from(WORKERS))
     def a_worker_reads_the_jobs(self, name: str) -> None:
         """It may act on them much later."""
-        self._quietly(lambda: self._look(name))
+        self._ignoring_lost_answers(lambda: self._read_jobs(name))
 
-    @rule(name=st.sampled_from(WORKERS), most=st.integers(1, 3), meddler=st.sampled_from([None, *WORKERS]))
-    def a_worker_takes_jobs(self, name: str, most: int, meddler: str | None) -> None:
-        if meddler is not None:
-            self.meddling = [lambda: self._quietly(lambda: self._look(meddler)), lambda: self._take(meddler, 1)]
+    @rule(name=st.sampled_from(WORKERS), most=st.integers(1, 3), other=st.sampled_from([None, *WORKERS]))
+    def a_worker_takes_jobs(self, name: str, most: int, other: str | None) -> None:
+        if other is not None:
+            self.interventions = [
+                lambda: self._ignoring_lost_answers(lambda: self._read_jobs(other)),
+                lambda: self._take(other, 1),
+            ]
         self._take(name, most)
-        self.meddling = []
+        self.interventions = []
 
     @rule(
         name=st.sampled_from(WORKERS),
@@ -238,7 +241,7 @@ class LeasedJobs(RuleBasedStateMachine):
     def _board(self, name: str) -> JobBoard:
         return self.boards[name]
 
-    def _look(self, name: str) -> None:
+    def _read_jobs(self, name: str) -> None:
         self.seen[name] = self._board(name).reclaim_lost(SHARD)
 
     def _take(self, name: str, most: int) -> None:
@@ -256,11 +259,11 @@ class LeasedJobs(RuleBasedStateMachine):
                 self.held[name].append(held)
                 taken += 1
 
-    def _meddle(self) -> None:
-        while self.meddling:
-            self.meddling.pop(0)()
+    def _intervene(self) -> None:
+        while self.interventions:
+            self.interventions.pop(0)()
 
-    def _quietly(self, act: Callable[[], None]) -> None:
+    def _ignoring_lost_answers(self, act: Callable[[], None]) -> None:
         with contextlib.suppress(StoreUnavailable):
             act()
 
@@ -276,7 +279,7 @@ class LeasedJobs(RuleBasedStateMachine):
                 break
             name = WORKERS[turn % len(WORKERS)]
             self.held[name] = []
-            self._look(name)
+            self._read_jobs(name)
             self._take(name, 2)
             # The oldest bucket is one that fails.
             for held in self.held[name]:
@@ -288,8 +291,8 @@ class LeasedJobs(RuleBasedStateMachine):
             self.clock.sleep(60)
         jobs = self.store.jobs(SHARD)
         assert {job.state for job in jobs} <= {JobState.DONE, JobState.FAILED}
-        standing = JobProgress.of(jobs)
-        assert standing.done + len(standing.failed) == len(self.wanted)
+        progress = JobProgress.of(jobs)
+        assert progress.done + len(progress.failed) == len(self.wanted)
         by_bucket = {job.bucket: job for job in self.wanted}
         for job in jobs:
             assert job.groups >= by_bucket[job.bucket].groups

@@ -30,7 +30,7 @@ Step = tuple[str, int]
 
 
 @contextmanager
-def a_world() -> Iterator[World]:
+def new_world() -> Iterator[World]:
     folder = Path(tempfile.mkdtemp(prefix="strandline-", dir=MEMORY if MEMORY.is_dir() else None))
     try:
         # Nothing is purged or rejected as too old in a test.
@@ -40,7 +40,7 @@ def a_world() -> Iterator[World]:
         shutil.rmtree(folder)
 
 
-def happen(world: World, steps: Sequence[Step]) -> None:
+def apply_events(world: World, steps: Sequence[Step]) -> None:
     for step, minutes in steps:
         world.pass_time(minutes * MINUTE)
         now = world.clock.now_ms()
@@ -80,13 +80,13 @@ def visible(world: World, start: int, end: int) -> list[int]:
     return found
 
 
-def compared(steps: Sequence[Step], last_pause: int) -> None:
+def check_planned_cuts(steps: Sequence[Step], last_pause: int) -> None:
     """Start a shard and crash it, let the events happen, plan, and let the shard return and read the same."""
-    with a_world() as world:
+    with new_world() as world:
         world.start()
         world.settle()
         world.crash()
-        happen(world, steps)
+        apply_events(world, steps)
         world.pass_time(last_pause * MINUTE)
         before = cuts_of(world)
         cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
@@ -113,14 +113,14 @@ def compared(steps: Sequence[Step], last_pause: int) -> None:
 def test_planned_cuts_are_a_shard_s_own_with_idle_hours_transactions_and_holes(
     steps: list[Step], last_pause: int
 ) -> None:
-    compared(steps, last_pause)
+    check_planned_cuts(steps, last_pause)
 
 
 @settings(max_examples=60)
 @given(steps=st.lists(st.tuples(STEPS_OUT_OF_ORDER, PAUSES), max_size=12), last_pause=PAUSES)
 @example(steps=[(RECORD, 61), (LATE_RECORD, 0), (RECORD, 0)], last_pause=0)
 def test_planned_cuts_are_a_shard_s_own_where_record_times_are_out_of_order(steps: list[Step], last_pause: int) -> None:
-    compared(steps, last_pause)
+    check_planned_cuts(steps, last_pause)
 
 
 @settings(max_examples=40)
@@ -134,16 +134,16 @@ def test_planned_cuts_are_a_shard_s_own_where_record_times_are_out_of_order(step
 def test_neither_plan_nor_shard_cuts_after_an_open_transaction(
     steps: list[Step], behind: list[Step], last_pause: int
 ) -> None:
-    compared([*steps, (OPEN, 1), *behind], last_pause)
+    check_planned_cuts([*steps, (OPEN, 1), *behind], last_pause)
 
 
 def test_an_aborted_record_after_an_open_transaction_ends_a_bucket_in_a_plan_only() -> None:
     """Brokers find it by its time, but readers never see it. The bucket is over all the same."""
-    with a_world() as world:
+    with new_world() as world:
         world.start()
         world.settle()
         newest = cuts_of(world)[-1]
-        happen(world, [(ABORTED, 61), (OPEN, 0)])
+        apply_events(world, [(ABORTED, 61), (OPEN, 0)])
         world.settle()
         cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
         planned = planned_cuts(newest, world.log.ends(), world.clock.now_ms(), log_times(world.log), cutting)
@@ -152,7 +152,7 @@ def test_an_aborted_record_after_an_open_transaction_ends_a_bucket_in_a_plan_onl
 
 
 def test_the_buckets_of_a_long_idle_time_are_planned_up_to_the_newest_deadline() -> None:
-    with a_world() as world:
+    with new_world() as world:
         world.start()
         world.settle()
         world.crash()

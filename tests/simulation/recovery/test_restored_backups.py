@@ -118,7 +118,7 @@ def test_a_backup_whose_manifest_is_not_newer_than_its_data_is_consistent(
             assert_world_sound(again)
 
 
-def lived(world: World, hours: int) -> None:
+def run_hours(world: World, hours: int) -> None:
     if world.shard is None:
         world.start()
     for _ in range(hours):
@@ -127,9 +127,9 @@ def lived(world: World, hours: int) -> None:
 
 
 def test_a_backup_whose_data_is_older_than_its_manifest_lacks_referenced_data(world: World) -> None:
-    lived(world, 2)
+    run_hours(world, 2)
     data = copied(world, DATA)
-    lived(world, 1)
+    run_hours(world, 1)
     names = copied(world, NAMES)
     world.crash()
     with closing(restored(world, world.options.folder / "restored", {**names, **data})) as again:
@@ -138,10 +138,10 @@ def test_a_backup_whose_data_is_older_than_its_manifest_lacks_referenced_data(wo
 
 
 def test_a_store_restored_with_a_new_topic_keeps_its_data_once_that_is_accepted(world: World) -> None:
-    lived(world, 3)
+    run_hours(world, 3)
     backup = {**copied(world, NAMES), **copied(world, DATA)}
     before = world.found()
-    lived(world, 1)
+    run_hours(world, 1)
     world.crash()
     world.log.recreate()
     world.produced.clear()
@@ -158,9 +158,9 @@ def test_a_store_restored_with_a_new_topic_keeps_its_data_once_that_is_accepted(
 
 
 def test_records_deleted_since_the_backup_are_reported_and_may_be_accepted_as_lost(world: World) -> None:
-    lived(world, 3)
+    run_hours(world, 3)
     backup = {**copied(world, NAMES), **copied(world, DATA)}
-    lived(world, 2)
+    run_hours(world, 2)
     world.crash()
     world.log.delete_before(4)
     with closing(restored(world, world.options.folder / "restored", backup)) as again:
@@ -189,7 +189,7 @@ def test_a_copy_of_the_sqlite_file_made_during_writes_is_a_valid_backup(
 ) -> None:
     world = make_world()
     calls = count_calls(world)
-    lived(world, 2)
+    run_hours(world, 2)
     backup = world.options.folder / "backup.sqlite"
 
     def take() -> None:
@@ -197,7 +197,7 @@ def test_a_copy_of_the_sqlite_file_made_during_writes_is_a_valid_backup(
             copy(connection, backup)
 
     calls.after(call, take)
-    lived(world, 2)
+    run_hours(world, 2)
     world.crash()
     with closing(restored_file(world, world.options.folder / "restored", backup)) as again:
         assert_world_sound(again)

@@ -185,7 +185,7 @@ def test_27_a_key_that_was_purged_and_recreated_after_the_cut_has_its_id_of_the_
     world.produce((*key, world.clock.now_ms(), 2.0))
     world.pass_hours(1)
     keys = world.keys()
-    assert keys[key][0] == START + 7 * HOUR, "it came back"
+    assert keys[key][0] == START + 7 * HOUR, "it was recreated"
     stop_shard(world)
     rewind_world(world, ToBucket(FIRST + 2))
     while FIRST in buckets_with(world, key):
@@ -203,7 +203,7 @@ def test_27_a_key_that_was_purged_and_recreated_after_the_cut_has_its_id_of_the_
     assert_world_sound(world)
     assert superseded(world) == set()
     assert old not in ids(world), "it was purged again"
-    assert world.keys()[key][0] == keys[key][0], "it came back again"
+    assert world.keys()[key][0] == keys[key][0], "it was recreated again"
 
 
 def test_rewritten_rows_take_precedence_over_superseded_ones(world: World) -> None:

@@ -91,14 +91,14 @@ def test_a_node_that_starts_while_a_tool_works_waits_or_fences_it_and_repeats_no
         world.start()
     node = world.start(take=True)
 
-    def the_tool_goes_on() -> None:
+    def continue_tool() -> None:
         for _ in range(60):
             tool.step()
             tool.flusher.step()
             world.pass_time(1_000)
 
     with pytest.raises(Fenced):
-        the_tool_goes_on()
+        continue_tool()
     after = {job.bucket: job.epoch for job in world.sqlite.jobs(world.options.shard)}
     assert after.items() <= done.items(), "the jobs of the tool's workers do not run again"
     world.shard = node

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.simulation
 
 
 class JumpingClock(ManualClock):
-    """Wall time may jump; monotonic time goes on."""
+    """A clock whose wall time may jump, but not its monotonic time."""
 
     offset = 0
 
@@ -88,7 +88,7 @@ def test_a_failed_group_is_retried_soon_after_the_clock_went_back(jumping: World
         world.pass_time(MINUTE)
         while world.running.flusher.step() == 0:
             pass
-    assert not world.running.flusher.closed_buckets(), "ten minutes later nothing was tried again"
+    assert not world.running.flusher.closed_buckets(), "nothing was retried for ten minutes"
 
 
 def test_a_shard_that_caught_up_is_active_after_the_clock_went_back(jumping: World) -> None:

@@ -29,7 +29,7 @@ def one_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> threading.Lo
     return held
 
 
-def cut_short(world: World, behind: int) -> None:
+def truncate_log(world: World, behind: int) -> None:
     """Truncate the log, as an unclean leader election does."""
     del world.log._partition.entries[behind:]
 
@@ -62,12 +62,12 @@ def test_a_log_truncated_below_a_cut_is_refused(world: World) -> None:
     world.store.before = group_fails(other_group(world))
     world.pass_hours(1)  # All groups but one are stored up to offset 4.
     world.crash()
-    cut_short(world, 2)
+    truncate_log(world, 2)
     with pytest.raises(LogMismatch, match="ends at offset 2, before 4"):
         world.start()
 
 
-@pytest.mark.parametrize("what", ["made again", "overtaken"])
+@pytest.mark.parametrize("what", ["recreated", "overtaken"])
 def test_read_records_are_stored_after_the_log_has_lost_them(
     world: World, what: str, one_at_a_time: threading.Lock
 ) -> None:
@@ -82,7 +82,7 @@ def test_read_records_are_stored_after_the_log_has_lost_them(
             world.store.before = no_fault
             with one_at_a_time:
                 produce_everywhere(world, "3")
-                if what == "made again":
+                if what == "recreated":
                     world.log.recreate()
                 else:
                     world.log.delete_before(3)

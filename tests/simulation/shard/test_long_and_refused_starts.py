@@ -125,13 +125,13 @@ def test_a_load_continues_after_a_failed_heartbeat(world: World) -> None:
         world.pass_hours(1)
     world.crash()
 
-    def slow_and_moody(call: StoreCall) -> None:
+    def slow_without_heartbeats(call: StoreCall) -> None:
         if call.name == "index_bucket":
             world.pass_time(MINUTE)
         if call.name == "touch":
             raise StoreUnavailable("no answer in time")
 
-    world.store.before = slow_and_moody
+    world.store.before = slow_without_heartbeats
     world.start()
     world.store.before = no_fault
     world.settle()

@@ -43,12 +43,12 @@ def test_a_bucket_can_be_closed_in_a_replay_while_its_pages_are_merged(
     world.start()
     buffer, right = world.running.buffer, write_buffer.next_merge
 
-    def meanwhile(pages: Sequence[Page]) -> tuple[Page, ...]:
+    def release_groups(pages: Sequence[Page]) -> tuple[Page, ...]:
         monkeypatch.setattr(write_buffer, "next_merge", right)
         world.read_all()  # The other thread's step between two groups.
         return right(pages)
 
-    monkeypatch.setattr(write_buffer, "next_merge", meanwhile)
+    monkeypatch.setattr(write_buffer, "next_merge", release_groups)
     assert buffer.maintain() is False
 
 

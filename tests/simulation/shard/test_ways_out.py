@@ -56,7 +56,7 @@ def names(world: World) -> set[str]:
     return {name for _, name in set(world.keys())}
 
 
-def lived(world: World, hours: int = 4) -> int:
+def run_and_crash(world: World, hours: int = 4) -> int:
     """Run a shard for some hours, and crash it. Returns the first bucket."""
     world.start()
     first = world.running.bucket
@@ -68,12 +68,12 @@ def lived(world: World, hours: int = 4) -> int:
     return first
 
 
-CHANGES = pytest.mark.parametrize("change", ["missing", "all missing", "a bit turned"])
+CHANGES = pytest.mark.parametrize("change", ["missing", "all missing", "flipped bit"])
 
 
 @CHANGES
 def test_43_a_damaged_index_bucket_is_read_again_from_kafka(world: World, change: str) -> None:
-    first = lived(world)
+    first = run_and_crash(world)
     damage(world, first + 1, change)
     world.start()
     world.settle()
@@ -87,7 +87,7 @@ def test_43_a_damaged_index_bucket_is_read_again_from_kafka(world: World, change
 
 
 def test_43_records_are_read_again_from_the_older_of_two_damaged_index_buckets(world: World) -> None:
-    first = lived(world)
+    first = run_and_crash(world)
     damage(world, first, "missing")
     damage(world, first + 2, "all missing")
     world.start()
@@ -101,7 +101,7 @@ def test_43_records_are_read_again_from_the_older_of_two_damaged_index_buckets(w
 def test_43_records_that_kafka_no_longer_has_are_reported_and_may_be_accepted_as_lost(
     world: World, change: str
 ) -> None:
-    first = lived(world)
+    first = run_and_crash(world)
     damage(world, first + 1, change)
     world.log.delete_before(6)
     with pytest.raises(IndexBucketLost, match=f"index bucket {first + 1}.*Kafka no longer has its records"):
@@ -121,7 +121,7 @@ def test_43_records_that_kafka_no_longer_has_are_reported_and_may_be_accepted_as
 
 
 def test_43_a_key_that_was_lost_with_its_bucket_is_found_again_with_its_next_sample(world: World) -> None:
-    first = lived(world)
+    first = run_and_crash(world)
     damage(world, first + 1, "all missing")
     world.log.delete_before(6)
     world.start(accepted=Accepted(index_loss=True))
@@ -131,7 +131,7 @@ def test_43_a_key_that_was_lost_with_its_bucket_is_found_again_with_its_next_sam
     assert all(len(samples[metric, "hour 1"]) == 2 for metric, name in samples if name == "hour 1")
 
 
-def lived_with_lost_keys(world: World) -> int:
+def run_and_lose_keys(world: World) -> int:
     """A shard with keys that only its second index bucket has, and of which Kafka has no record. Returns the first
     bucket.
     """
@@ -156,7 +156,7 @@ SINCE_HOUR_1 = "12 series with 36 samples between 1970-02-11T17:10:00Z and 1970-
 def test_43_series_whose_keys_are_lost_are_counted_by_the_hashes_in_segments_before_the_loss_is_accepted(
     world: World, change: str
 ) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     damage(world, first + 1, change)
     with pytest.raises(IndexBucketLost, match=f"In its segments {IN_HOUR_1} have no key in the readable part"):
         world.start()
@@ -166,7 +166,7 @@ def test_43_series_whose_keys_are_lost_are_counted_by_the_hashes_in_segments_bef
 
 
 def test_43_keys_that_are_left_of_a_damaged_bucket_are_not_counted_as_lost(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     damage(world, first + 1, "missing")
     with pytest.raises(IndexBucketLost, match="All series in its segments have a key"):
         world.start()
@@ -174,9 +174,9 @@ def test_43_keys_that_are_left_of_a_damaged_bucket_are_not_counted_as_lost(world
     assert "All series in its segments have a key" in finding.what
 
 
-@pytest.mark.parametrize("change", ["all missing", "records missing", "missing", "a bit turned"])
+@pytest.mark.parametrize("change", ["all missing", "records missing", "missing", "flipped bit"])
 def test_43_an_accepted_loss_of_an_index_bucket_is_a_note_and_not_a_finding(world: World, change: str) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     damage(world, first + 1, change)
     world.start(accepted=Accepted(index_loss=True))
     world.settle()
@@ -185,7 +185,7 @@ def test_43_an_accepted_loss_of_an_index_bucket_is_a_note_and_not_a_finding(worl
         note.what for note in notes if note.kind is NoteKind.INDEX_LOSS_ACCEPTED and "an operator" in note.what
     ]
     everywhere = [note.what for note in notes if note.kind is NoteKind.SERIES_WITHOUT_KEY]
-    if change in ("missing", "a bit turned"):
+    if change in ("missing", "flipped bit"):
         assert "All series in its segments have a key" in accepted
         assert not everywhere
     else:
@@ -212,7 +212,7 @@ def test_43_samples_before_a_lost_start_are_not_a_finding(world: World) -> None:
 
 
 def test_43_series_that_were_lost_no_longer_count_once_a_sample_has_named_them_again(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     damage(world, first + 1, "all missing")
     world.start(accepted=Accepted(index_loss=True))
     produce_everywhere(world, "since hour 1", 5.0)
@@ -223,7 +223,7 @@ def test_43_series_that_were_lost_no_longer_count_once_a_sample_has_named_them_a
 
 
 def test_43_all_damaged_index_buckets_are_named_and_a_series_counts_once(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     for bucket in (first + 1, first + 2, first + 3):
         damage(world, bucket, "all missing")
     message = f"3 index buckets from {first + 1} to {first + 3} are damaged. In the segments of the newest 3 of them"
@@ -232,7 +232,7 @@ def test_43_all_damaged_index_buckets_are_named_and_a_series_counts_once(world: 
 
 
 def test_43_a_start_reads_only_a_limited_number_of_segments(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     for bucket in (first + 1, first + 2, first + 3):
         damage(world, bucket, "all missing")
     # Those of one bucket: one segment per group.
@@ -242,7 +242,7 @@ def test_43_a_start_reads_only_a_limited_number_of_segments(world: World, monkey
 
 
 def test_43_keys_of_the_local_copy_are_not_counted_as_lost(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     world.start()
     keys = world.running.index.columns.rows
     copy = CutSnapshot(first + 1, 24, HOUR, keys.take(keys.present()), {})
@@ -260,7 +260,7 @@ def test_43_keys_of_the_local_copy_are_not_counted_as_lost(world: World) -> None
 
 
 def test_43_a_start_that_counts_what_is_lost_can_be_stopped(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     damage(world, first + 1, "all missing")
     calls = 0
 
@@ -275,7 +275,7 @@ def test_43_a_start_that_counts_what_is_lost_can_be_stopped(world: World) -> Non
 
 def test_42_a_shard_whose_manifest_has_expired_is_not_a_first_start(make_world: Callable[..., World]) -> None:
     world = make_world()
-    lived(world)
+    run_and_crash(world)
     # Longer than the lifetime of all rows: the store has deleted them.
     world.pass_time(world.options.row_lifetime + 10 * HOUR)
     for name in "ab":
@@ -296,7 +296,7 @@ def test_42_a_shard_whose_manifest_has_expired_is_not_a_first_start(make_world: 
 
 def test_a_log_that_was_truncated_and_refilled_is_refused_until_accepted(world: World) -> None:
     """As after an unclean leader election: all offsets exist, but with different records."""
-    lived(world)
+    run_and_crash(world)
     entries = world.log._partition.entries
     for entry in entries[-3:]:
         entry.value = b"another record"
@@ -308,7 +308,7 @@ def test_a_log_that_was_truncated_and_refilled_is_refused_until_accepted(world: 
 
 
 def test_a_log_whose_last_read_record_has_a_different_time_is_a_different_log(world: World) -> None:
-    lived(world)
+    run_and_crash(world)
     world.log._partition.entries[-1].time += 1
     with pytest.raises(LogMismatch):
         world.start()
@@ -316,7 +316,7 @@ def test_a_log_whose_last_read_record_has_a_different_time_is_a_different_log(wo
 
 def test_an_equal_record_with_a_different_leader_epoch_is_a_different_record(world: World) -> None:
     """An idle sender repeats the same samples, and producers set the times."""
-    lived(world)
+    run_and_crash(world)
     last = world.log._partition.entries[-1]
     last.leader_epoch += 1
     with pytest.raises(LogMismatch, match="a different record at offset 7"):
@@ -328,7 +328,7 @@ def test_an_equal_record_with_a_different_leader_epoch_is_a_different_record(wor
 
 
 def test_a_log_that_no_longer_has_the_record_is_not_compared(world: World) -> None:
-    lived(world)
+    run_and_crash(world)
     world.log._partition.entries[-1].value = b"another record"
     world.log.delete_before(8)
     world.start()

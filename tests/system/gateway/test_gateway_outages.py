@@ -113,11 +113,14 @@ def test_writes_that_time_out_are_retried_and_nothing_is_missing(
     with prometheus(tmp_path / "prometheus", writing_to(gateway.listening())) as writer:
         eventually(lambda: scrapes_in(topic) >= 2)
         with kafka.hanging():
-            gateway.wait_for("it has put a request off", lambda status: put_off(status["figures"]["requests"]) >= 2)
+            gateway.wait_for(
+                "requests were answered with kafka-unavailable",
+                lambda status: unavailable_count(status["figures"]["requests"]) >= 2,
+            )
         before = scrapes_in(topic)
         eventually(lambda: scrapes_in(topic) >= before + 3)
         compare(topic, writer, before + 3)
 
 
-def put_off(requests: dict[str, int]) -> int:
+def unavailable_count(requests: dict[str, int]) -> int:
     return requests["kafka-unavailable"]

@@ -66,7 +66,7 @@ def announce(client: socket.socket, first: bytes) -> None:
     client.sendall(f"POST /api/v1/write HTTP/1.1\r\n{head}\r\n".encode() + first)
 
 
-def send_well(gateway: GatewayProcess, number: int) -> Reply:
+def send_small_request(gateway: GatewayProcess, number: int) -> Reply:
     return write(gateway.listening(), body_of(up(number)), Authorization=f"Bearer {TOKEN}")
 
 
@@ -79,7 +79,7 @@ def rest_of(client: socket.socket) -> bytes:
     return answer
 
 
-def arriving(gateway: GatewayProcess, least: int) -> None:
+def wait_until_arriving(gateway: GatewayProcess, least: int) -> None:
     gateway.wait_for("bytes of slow clients have arrived", lambda status: status["figures"]["arriving_bytes"] >= least)
 
 
@@ -89,9 +89,9 @@ def test_clients_that_announce_large_bodies_and_send_slowly_do_not_block_a_well_
     with connections(gateway, SLOW) as slow:
         for client in slow:
             announce(client, b"\x00")
-        arriving(gateway, SLOW)
+        wait_until_arriving(gateway, SLOW)
         for number in range(20):
-            assert send_well(gateway, number).status == 204
+            assert send_small_request(gateway, number).status == 204
             with suppress(ConnectionError):
                 slow[number % SLOW].sendall(b"\x00")
         # They are disconnected with an answer that permits a retry, unless they had just sent something.
@@ -105,14 +105,14 @@ def test_clients_that_stall_with_all_memory_are_reported_as_the_cause_until_disc
     with connections(gateway, SLOW) as slow:
         for client in slow:
             announce(client, bytes(ROOM // SLOW - (2 << 10)))
-        arriving(gateway, ROOM - SLOW * (4 << 10))
+        wait_until_arriving(gateway, ROOM - SLOW * (4 << 10))
         large = body_of(*(up(number) for number in range(20_000)))
         replies = [write(gateway.listening(), large, Authorization=f"Bearer {TOKEN}")]
-        eventually(lambda: replies.append(send_well(gateway, 1)) or replies[-1].status == 204)
-    put_off = replies[:-1]
-    assert put_off
-    assert all("requests that are still arriving hold" in reply.text for reply in put_off)
-    assert all(reply.status == 503 and "Kafka is not the cause" in reply.text for reply in put_off)
+        eventually(lambda: replies.append(send_small_request(gateway, 1)) or replies[-1].status == 204)
+    refused = replies[:-1]
+    assert refused
+    assert all("requests that are still arriving hold" in reply.text for reply in refused)
+    assert all(reply.status == 503 and "Kafka is not the cause" in reply.text for reply in refused)
 
 
 def test_idle_clients_without_a_token_do_not_block_health_checks_and_are_later_disconnected(
@@ -123,4 +123,4 @@ def test_idle_clients_without_a_token_do_not_block_health_checks_and_are_later_d
         for _ in range(5):
             assert request(f"{url}/-/healthy").status == 200
             assert request(f"{url}/-/ready").status == 200
-        eventually(lambda: send_well(gateway, 1).status == 204)
+        eventually(lambda: send_small_request(gateway, 1).status == 204)

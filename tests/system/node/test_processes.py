@@ -102,7 +102,7 @@ def test_a_front_that_is_killed_under_load_restarts_without_affecting_ingestion(
     assert shard_pids(node) == shards
     eventually(
         lambda: len(node.data("/api/v1/series", match="while_killed", limit=100_000)) == writer.written,
-        "all that was written is found",
+        "everything written is found",
     )
     again = process(node, "front")
     assert again["pid"] != front["pid"]
@@ -211,19 +211,19 @@ def test_a_replay_continues_after_kills_of_another_shard_and_of_the_worker(
         eventually(lambda: process(node, "worker")["pid"] is not None, "the node starts a worker", timeout=120)
         worker, shards = process(node, "worker")["pid"], shard_pids(node)
         eventually(lambda: replayed(node, 0) + replayed(node, 1) > 0, "jobs get done", timeout=240)
-        goes_on = int(replayed(node, 1) > 0)
-        killed = 1 - goes_on
+        survivor = int(replayed(node, 1) > 0)
+        killed = 1 - survivor
         os.kill(shards[killed], signal.SIGKILL)
         eventually(lambda: node.data(NODE)["shards"][killed]["restarts"] == 1, "the killed shard is started again")
         assert process(node, "worker")["pid"] == worker, "the worker does not depend on that shard"
-        assert shard_pids(node)[goes_on] == shards[goes_on]
-        before = replayed(node, goes_on)
-        eventually(lambda: replayed(node, goes_on) > before or before == 1.0, "the replay goes on", timeout=240)
+        assert shard_pids(node)[survivor] == shards[survivor]
+        before = replayed(node, survivor)
+        eventually(lambda: replayed(node, survivor) > before or before == 1.0, "the replay continues", timeout=240)
         if (pid := process(node, "worker")["pid"]) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         eventually(node.is_ready, "both are active in the end", timeout=240)
-        assert node.data(NODE)["shards"][goes_on]["restarts"] == 0
+        assert node.data(NODE)["shards"][survivor]["restarts"] == 0
         eventually(
             lambda: process(node, "worker")["process"] == "stopped", "the worker is no longer needed", timeout=240
         )

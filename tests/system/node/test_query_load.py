@@ -248,14 +248,14 @@ class DelayMonitor:
     def _run(self) -> None:
         while not self._leave.wait(0.2):
             try:
-                stored = [self._look(shard) for shard in self._shards]
+                stored = [self._measure(shard) for shard in self._shards]
                 self.stored_bucket = min(stored)
                 lags = [shard["lag_s"] for shard in self._node.data(SHARDS)["shards"]]
                 self.lag_s = max(self.lag_s, *(lag or 0.0 for lag in lags))
             except Exception as error:  # noqa: BLE001 - the test looks at it
                 self.failures.append(repr(error)[:300])
 
-    def _look(self, shard: ShardId) -> int:
+    def _measure(self, shard: ShardId) -> int:
         """Measure a shard. Returns its newest stored bucket."""
         # Read before the request, so that a slow request adds no delay.
         now = CLOCK.now_ms()

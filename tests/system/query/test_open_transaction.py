@@ -60,20 +60,20 @@ def test_an_answer_without_the_records_after_an_open_transaction_has_a_warning(
 
     with closing(ShardAnswers(LiveWorld(world))) as answers:
 
-        def ask() -> SamplesAnswer:
+        def request_samples() -> SamplesAnswer:
             request = SamplesRequest(selector("up"), ALL_TIMES, 10, 10)
             answer = answers.answer(request, Cancellation(SystemClock(), 60.0))
             assert isinstance(answer, SamplesAnswer)
             return answer
 
         eventually(lambda: has_read(opened_at))
-        (warning,) = ask().warnings
+        (warning,) = request_samples().warnings
         assert warning.startswith(
             f"shard 0 can't read past offset {opened_at}, where an open transaction holds back 3 records since 1970-"
         )
         assert world.status.lag == 0
-        assert [name for _, name in names_of(ask().keys)] == ["before"]
+        assert [name for _, name in names_of(request_samples().keys)] == ["before"]
         transaction.abort()
         eventually(lambda: has_read(topic.high()))
-        eventually(lambda: has_read(topic.high()) and ask().warnings == ())
-        assert [name for _, name in names_of(ask().keys)] == ["before", "behind 1", "behind 2"]
+        eventually(lambda: has_read(topic.high()) and request_samples().warnings == ())
+        assert [name for _, name in names_of(request_samples().keys)] == ["before", "behind 1", "behind 2"]

@@ -185,7 +185,7 @@ def test_a_kill_of_a_shard_fails_requests_in_progress(shard: ShardProcessUnderTe
         reported(shard, process)
         active(shard, process, shard.sent)
 
-        async def killed_meanwhile() -> None:
+        async def kill_during_request() -> None:
             with process.suspended():
                 pending = asyncio.ensure_future(client.send(ALL_SAMPLES))
                 await asyncio.sleep(0)
@@ -194,7 +194,7 @@ def test_a_kill_of_a_shard_fails_requests_in_progress(shard: ShardProcessUnderTe
                 with pytest.raises(QueryUnavailable, match="shard 0 "):
                     await pending
 
-        client.loop.run(killed_meanwhile())
+        client.loop.run(kill_during_request())
     finally:
         process.kill()
 

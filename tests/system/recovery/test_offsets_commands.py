@@ -57,7 +57,7 @@ def run_until_stored(deployment: Deployment) -> ShardProcess:
     return process
 
 
-def said(deployment: Deployment, *arguments: str) -> str:
+def text_of(deployment: Deployment, *arguments: str) -> str:
     """The human-readable output of a command."""
     script = Path(sys.executable).with_name("strandline")
     command = [sys.executable, str(script), *arguments, "--config", str(deployment.settings)]
@@ -118,7 +118,7 @@ def test_hours_are_ready_once_stored_not_after_a_rewind_and_then_ready_again(dep
     code, document = deployment.command(*rewind, "--yes")
     assert (code, document["done"]) == (ExitCode.OK, True)
 
-    assert said(deployment, "ready", hours.name(1)) == f"{hours.name(1)} is ready, revision 0, late samples: 0\n"
+    assert text_of(deployment, "ready", hours.name(1)) == f"{hours.name(1)} is ready, revision 0, late samples: 0\n"
     assert deployment.command("ready", hours.name(2))[0] == ExitCode.NOT_READY
     buckets = {bucket["bucket"]: bucket for bucket in deployment.command("offsets", "history", "0")[1]["buckets"]}
     assert [buckets[hours.first + number]["superseded_groups"] for number in range(HOURS)] == [0, 0, GROUPS, GROUPS]
@@ -150,7 +150,7 @@ def test_a_rewind_by_force_stops_the_owner_and_its_next_start_reads_again(deploy
         assert process.wait() == ExitCode.FENCED
     finally:
         process.kill()
-    assert "is not ready" in said(deployment, "ready", hours.name(0))
+    assert "is not ready" in text_of(deployment, "ready", hours.name(0))
     again = run_until_stored(deployment)
     try:
         deployment.check_stored()

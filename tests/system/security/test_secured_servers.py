@@ -155,7 +155,7 @@ def test_a_store_works_again_once_its_user_may_log_in_again(
     clock, administrator = SystemClock(), cassandra_connection(secured.settings().cassandra)
     ours = replace(administrator, credentials=Credentials("shut_out", "a password"))
 
-    def let_in(*, may_log_in: bool) -> None:
+    def set_login(*, may_log_in: bool) -> None:
         session.execute(f"ALTER ROLE shut_out WITH LOGIN = {str(may_log_in).lower()}")
 
     def is_refused() -> bool:
@@ -186,13 +186,13 @@ def test_a_store_works_again_once_its_user_may_log_in_again(
         retry_policy = RetryPolicy(deadline=0.1)
         with closing(open_cassandra_store(proxied, clock, copies=COPIES, retry_policy=retry_policy)) as store:
             owner = taken(store, fresh_shard())
-            let_in(may_log_in=False)
+            set_login(may_log_in=False)
             # The server caches roles for a while.
             assert wait_until(is_refused, timeout=60, clock=clock)
             with cassandra.away():
                 assert not works()
             assert wait_until(lambda: refused_attempts() >= 2, timeout=60, clock=clock)
-            let_in(may_log_in=True)
+            set_login(may_log_in=True)
             assert wait_until(works, timeout=60, clock=clock)
 
 

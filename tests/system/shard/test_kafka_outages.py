@@ -47,7 +47,7 @@ def is_unreachable(log: KafkaLog) -> bool:
     return False
 
 
-def tells_its_ends(log: KafkaLog) -> bool:
+def returns_its_ends(log: KafkaLog) -> bool:
     try:
         # No other request is sent meanwhile, by which the client would learn that the leader has a new epoch.
         log.ends()
@@ -75,7 +75,7 @@ def test_hung_brokers_are_noticed_and_so_is_their_return_without_any_record(
     eventually(lambda: not is_unreachable(log))
     assert f"topic {topic.name}: the brokers are available again" in caplog.messages
     # They answer before they know the leaders of partitions again.
-    eventually(lambda: tells_its_ends(log))
+    eventually(lambda: returns_its_ends(log))
     topic.append(b"after")
     assert values(read_on(log)) == [b"after"]
 

@@ -52,7 +52,7 @@ def part_of_cluster(name: str, log: Path, *arguments: str) -> Iterator[subproces
         process.wait(STACK_TIMEOUT)
 
 
-def listens(port: int) -> bool:
+def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((LOOPBACK, port)) == 0
 
@@ -69,7 +69,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                 "master.Master", folder / "master.log", *place, "--port", str(port), "--webui-port", str(pages[0])
             )
         )
-        assert eventually(lambda: listens(port)), (folder / "master.log").read_text()
+        assert eventually(lambda: is_listening(port)), (folder / "master.log").read_text()
         running.enter_context(
             part_of_cluster(
                 "worker.Worker",

@@ -67,7 +67,7 @@ def operator(tmp_path: Path) -> Iterator[Operator]:
     control.stop(folder, clock=SystemClock())
 
 
-def put(addresses: dict[str, Any], name: str) -> None:
+def write_data(addresses: dict[str, Any], name: str) -> None:
     """A topic with a record and a table with a row."""
     admin = AdminClient({"bootstrap.servers": addresses["kafka"]})
     admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])[name].result(90)
@@ -82,7 +82,7 @@ def put(addresses: dict[str, Any], name: str) -> None:
         session.execute("INSERT INTO kept.rows (id, body) VALUES (1, 'a row')")
 
 
-def found(addresses: dict[str, Any], name: str) -> tuple[bytes | None, str]:
+def read_data(addresses: dict[str, Any], name: str) -> tuple[bytes | None, str]:
     """The remaining data."""
     consumer = Consumer({"bootstrap.servers": addresses["kafka"], "group.id": name})
     consumer.assign([TopicPartition(name, 0, 0)])
@@ -113,8 +113,8 @@ def test_data_and_addresses_survive_a_stop_and_a_kill_and_no_process_does(operat
     assert (code, status["healthy"]) == (ExitCode.OK, True)
     assert [server["healthy"] for server in status["servers"]] == [True, True]
     assert operator.run("up") == (ExitCode.OK, {**first, "started": False})
-    put(first, name)
-    assert found(first, name) == (b"a record", "a row")
+    write_data(first, name)
+    assert read_data(first, name) == (b"a record", "a row")
     assert_quiet(operator.folder)
     running = operator.processes()
     assert len(running) == 3
@@ -125,7 +125,7 @@ def test_data_and_addresses_survive_a_stop_and_a_kill_and_no_process_does(operat
     assert operator.run("status")[0] == ExitCode.FAILED
 
     assert operator.run("up") == (ExitCode.OK, first)
-    assert found(first, name) == (b"a record", "a row")
+    assert read_data(first, name) == (b"a record", "a row")
     running = operator.processes()
     os.kill(running[0].pid, signal.SIGKILL)
     assert eventually(lambda: all(gone(process) for process in running))
@@ -133,7 +133,7 @@ def test_data_and_addresses_survive_a_stop_and_a_kill_and_no_process_does(operat
     assert (code, status["failure"]) == (ExitCode.FAILED, "its keeper was killed")
 
     assert operator.run("up") == (ExitCode.OK, first)
-    assert found(first, name) == (b"a record", "a row")
+    assert read_data(first, name) == (b"a record", "a row")
     running = operator.processes()
     os.kill(running[1].pid, signal.SIGKILL)
     assert eventually(lambda: all(gone(process) for process in running))

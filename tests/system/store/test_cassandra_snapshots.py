@@ -41,7 +41,7 @@ def test_pages_between_which_something_was_committed_are_read_again(
 ) -> None:
     all_buckets = range(MANIFEST.page + 500)
     commit(other_store, owner, all_buckets, 1)
-    session.meanwhile(PAGE, do_nothing, lambda: commit(other_store, owner, all_buckets, 2))
+    session.run_before(PAGE, do_nothing, lambda: commit(other_store, owner, all_buckets, 2))
     rows = store.manifest(owner.shard)
     assert numbers(rows) == {2}
     assert rows is not None
@@ -53,7 +53,7 @@ def test_a_heartbeat_between_pages_does_not_repeat_the_read(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership
 ) -> None:
     commit(other_store, owner, range(MANIFEST.page + 500), 1)
-    session.meanwhile(PAGE, do_nothing, lambda: other_store.touch(owner, 77_000, 1))
+    session.run_before(PAGE, do_nothing, lambda: other_store.touch(owner, 77_000, 1))
     assert numbers(store.manifest(owner.shard)) == {1}
     assert session.count(PAGE) == 2
 
@@ -64,9 +64,9 @@ def test_a_state_that_was_read_separately_matches_the_rows(
 ) -> None:
     """Rows are committed before the state is read, or between that and the second read of the rows."""
     if reads_before:
-        session.meanwhile(PAGE, do_nothing, lambda: commit(other_store, owner, range(5), 3))
+        session.run_before(PAGE, do_nothing, lambda: commit(other_store, owner, range(5), 3))
     else:
-        session.meanwhile(STATE, lambda: commit(other_store, owner, range(5), 3))
+        session.run_before(STATE, lambda: commit(other_store, owner, range(5), 3))
     rows = store.manifest(owner.shard)
     assert numbers(rows) == {3}
     assert rows is not None
@@ -78,7 +78,7 @@ def test_a_range_without_rows_is_read_while_the_owner_commits_other_buckets(
 ) -> None:
     commit(other_store, owner, range(5), 1)
     again = [lambda number=number: commit(other_store, owner, range(5), number) for number in range(2, 12)]
-    session.meanwhile(PAGE, *again)
+    session.run_before(PAGE, *again)
     rows = store.manifest(owner.shard, first=100)
     assert rows is not None
     assert not rows.cuts
@@ -135,7 +135,7 @@ def test_a_read_of_many_pages_ends_even_if_a_row_is_committed_before_each(
     committer = Committer(other_store, owner)
     for _ in range(80):
         committer.next()
-    session.meanwhile(PAGE, *[committer.next] * 100)
+    session.run_before(PAGE, *[committer.next] * 100)
     rows = store.manifest(owner.shard)
     assert session.count(PAGE) >= 20, "the manifest has too few pages for this test"
     committer.check(rows, stored_before=80)
@@ -190,7 +190,7 @@ def test_a_commit_that_changes_rows_is_read_completely_or_not_at_all(
         else:
             other_store.commit(owner, writes[what])
 
-    session.meanwhile(PAGE, do_nothing, do_nothing, do_nothing, change)
+    session.run_before(PAGE, do_nothing, do_nothing, do_nothing, change)
     rows = store.manifest(owner.shard)
     pages = session.count(PAGE)
     assert rows == store.manifest(owner.shard), "it matches neither state"

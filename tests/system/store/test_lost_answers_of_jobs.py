@@ -155,7 +155,7 @@ def test_parts_are_not_all_added_if_another_plan_added_one_meanwhile(
     dataset = fresh_dataset()
     parts = [bulk_part(dataset, number) for number in range(10)]
     other = bulk_part(dataset, 4, source="another")
-    session.meanwhile(CHANGE_PART, lambda: other_store.add_bulk_parts([other]))
+    session.run_before(CHANGE_PART, lambda: other_store.add_bulk_parts([other]))
     assert not store.add_bulk_parts(parts)
     assert store.bulk_parts(dataset, "job-1") == [other]
 
@@ -167,6 +167,6 @@ def test_a_part_that_was_leased_during_the_removal_of_several_is_kept(
     parts = [bulk_part(dataset, number) for number in range(10)]
     store.add_bulk_parts(parts)
     leased = BulkParts().changed(parts[4], "b")
-    session.meanwhile(REMOVE_PART, lambda: other_store.replace_bulk_part(parts[4], leased))
+    session.run_before(REMOVE_PART, lambda: other_store.replace_bulk_part(parts[4], leased))
     assert not store.remove_bulk_parts(parts)
     assert store.bulk_parts(dataset, "job-1") == [leased]
