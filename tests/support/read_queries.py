@@ -24,7 +24,7 @@ class ReadQueries:
         return self.unserved_partitions
 
     async def samples(self, request: SamplesRequest, scope: QueryScope) -> SamplesAnswer:
-        await self._asked(request, scope)
+        await self._record(request, scope)
         found = {}
         for labels, samples in self.series_held.items():
             within = [sample for sample in samples if request.within.first <= sample[0] <= request.within.last]
@@ -38,7 +38,7 @@ class ReadQueries:
         return answer_of(found, self.warnings)
 
     async def series(self, request: SeriesRequest, scope: QueryScope) -> SeriesAnswer:
-        await self._asked(request, scope)
+        await self._record(request, scope)
         found: dict[Labels, Samples] = {
             labels: []
             for labels in self.series_held
@@ -57,7 +57,7 @@ class ReadQueries:
         ]
         return SeriesCount(len(found))
 
-    async def _asked(self, request: SamplesRequest | SeriesRequest, scope: QueryScope) -> None:
+    async def _record(self, request: SamplesRequest | SeriesRequest, scope: QueryScope) -> None:
         self.requests.append(request)
         await self.before(scope)
 

@@ -104,7 +104,7 @@ class FaultyStore:
         return hooked
 
 
-class TwinReplays:
+class InMemoryReplays:
     """A `ReplayService` whose worker runs when the test calls it."""
 
     def __init__(self, world: "World") -> None:
@@ -190,7 +190,7 @@ class World:
             ),
             **changes,
         )
-        self.replays = TwinReplays(self)
+        self.replays = InMemoryReplays(self)
         self.machine = FakeMachine()
         self.process = self.machine.process()
         self.produced: list[Produced] = []

@@ -97,9 +97,9 @@ def read_csv(data: bytes, offset: int, options: CsvOptions, limits: Limits) -> E
 
 def _row(text: bytes, options: CsvOptions, limits: Limits) -> list[FlatSample]:
     # The csv module treats a carriage return as the end of a row.
-    lone = text.decode("latin-1").replace("\r", "\ue000")
+    row_text = text.decode("latin-1").replace("\r", "\ue000")
     try:
-        rows = list(csv.reader([lone], delimiter=options.delimiter, quotechar=options.quote, strict=True))
+        rows = list(csv.reader([row_text], delimiter=options.delimiter, quotechar=options.quote, strict=True))
     except csv.Error as error:
         raise BadRecordError from error
     fields = [part.replace("\ue000", "\r").encode("latin-1") for part in rows[0]]
@@ -180,8 +180,8 @@ def _line(text: bytes, limits: Limits) -> FlatSample:
 
 
 def _unescaped(text: bytes) -> bytes:
-    stands_for = {b'\\"': b'"', b"\\\\": b"\\", b"\\n": b"\n"}
-    return re.sub(rb"\\.", lambda match: stands_for.get(match[0], match[0]), text, flags=re.DOTALL)
+    replacements = {b'\\"': b'"', b"\\\\": b"\\", b"\\n": b"\n"}
+    return re.sub(rb"\\.", lambda match: replacements.get(match[0], match[0]), text, flags=re.DOTALL)
 
 
 class _Number(str):

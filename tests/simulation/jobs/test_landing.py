@@ -29,7 +29,7 @@ class History:
     random: random.Random
     clock: ManualClock = field(default_factory=ManualClock)
     depth: int = 0
-    quiet: bool = False
+    without_faults: bool = False
 
     def __post_init__(self) -> None:
         self.cluster = MemoryCluster(self.clock, 2)
@@ -37,7 +37,7 @@ class History:
 
     def step(self) -> None:
         """An event may occur before or after any request: another worker may even do all of its work in between."""
-        if self.quiet:
+        if self.without_faults:
             return
         match self.random.randrange(40):
             case 0:
@@ -107,7 +107,7 @@ def test_each_chunk_lands_once_despite_crashes_and_stalls_of_its_workers(first: 
         history = History(random.Random(seed))  # noqa: S311 - the same history for a seed
         for _ in range(6):
             history.work()
-        history.quiet, history.cluster.reachable, history.cluster.lost_answers = True, True, 0
+        history.without_faults, history.cluster.reachable, history.cluster.lost_answers = True, True, 0
         assert history.work(), f"seed {seed}"
         found = samples_by_chunk(
             (partition, record.value, dict(record.headers))
@@ -123,7 +123,7 @@ def test_a_part_is_refused_rather_than_duplicated_once_its_offset_may_have_expir
         for _ in range(3):
             history.work()
         before = [len(records) for records in history.cluster.partitions]
-        history.quiet, history.cluster.reachable = True, True
+        history.without_faults, history.cluster.reachable = True, True
         history.clock.sleep(8 * DAY_S)
         assert not history.work()
         assert [len(records) for records in history.cluster.partitions] == before

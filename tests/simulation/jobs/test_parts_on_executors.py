@@ -63,15 +63,15 @@ class StoppedByOperator:
     """Lets some chunks land, and holds back all others while an operator stops the job."""
 
     def __init__(self, world: JobWorld, wanted: Wanted, chunks: int) -> None:
-        self._world, self._wanted, self._chunks, self._asked = world, wanted, chunks, 0
+        self._world, self._wanted, self._chunks, self._calls = world, wanted, chunks, 0
 
     def wait_s(self, samples: int) -> float:  # noqa: ARG002 - of the protocol
-        self._asked += 1
-        if self._asked == self._chunks:
+        self._calls += 1
+        if self._calls == self._chunks:
             board = self._world.board
             board.change(board.job("job"), lambda job: request_stop(job, self._wanted, NOW))
         # Bounded, in case nothing stops the task.
-        return 0.01 if self._chunks <= self._asked < self._chunks + 500 else 0.0
+        return 0.01 if self._chunks <= self._calls < self._chunks + 500 else 0.0
 
 
 @pytest.mark.parametrize("wanted", [Wanted.PAUSED, Wanted.CANCELLED])
@@ -97,11 +97,11 @@ class ClosedAfter:
     """Lets this many chunks land, and then none for a while."""
 
     def __init__(self, chunks: int) -> None:
-        self._chunks, self._asked = chunks, 0
+        self._chunks, self._calls = chunks, 0
 
     def wait_s(self, samples: int) -> float:  # noqa: ARG002 - of the protocol
-        self._asked += 1
-        return 0.01 if self._chunks < self._asked < self._chunks + 500 else 0.0
+        self._calls += 1
+        return 0.01 if self._chunks < self._calls < self._chunks + 500 else 0.0
 
 
 def test_a_job_breaks_by_the_counts_of_its_running_parts(tmp_path: Path) -> None:

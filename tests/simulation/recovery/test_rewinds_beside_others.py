@@ -107,12 +107,12 @@ def test_a_rewind_is_planned_with_the_manifest_after_the_shard_was_taken(world: 
     produce_everywhere(world)
     world.pass_hours(2)
 
-    def go_on(call: StoreCall) -> None:
+    def continue_owner(call: StoreCall) -> None:
         if call.name == "take":
             world.store.before = no_fault
             world.pass_hours(1)
 
-    world.store.before = go_on
+    world.store.before = continue_owner
     assert rewind_world(world, ToBucket(FIRST), take=True).last_bucket == FIRST + 2
     assert superseded(world) == {FIRST, FIRST + 1, FIRST + 2}
 

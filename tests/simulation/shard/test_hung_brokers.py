@@ -48,11 +48,11 @@ def test_a_hung_broker_does_not_stop_the_reading_loop(active: World, monkeypatch
     for question in ("ends", "offset_at", "topic_id"):
         monkeypatch.setattr(active.log, question, waits)
     active.log.hangs = True
-    turns = active.status.turns
+    iterations = active.status.turns
     for number in range(60):
         produce_everywhere(active, str(number))
         turn(active)
-    assert active.status.turns == turns + 60
+    assert active.status.turns == iterations + 60
     assert active.status.counters.records == 61, "fetched records are read"
     assert active.status.counters.cuts == 0
 

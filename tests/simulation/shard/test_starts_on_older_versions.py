@@ -47,7 +47,7 @@ def test_everything_is_read(world: World, version: int) -> None:
 
 
 def test_a_shard_continues_where_the_older_one_ended(world: World) -> None:
-    history.check_goes_on(world)
+    history.check_continues(world)
     assert_world_sound(world)
 
 

@@ -153,10 +153,12 @@ def test_a_first_start_at_a_record_from_the_future_begins_at_the_present(world: 
     assert cuts_of(world)[0][0] == FIRST - 1
 
 
-@pytest.mark.parametrize("whose", ["node", "store"])
-def test_a_first_start_with_a_clock_far_behind_begins_at_the_record_s_time(world: ClocksWorld, whose: str) -> None:
+@pytest.mark.parametrize("wrong_clock", ["node", "store"])
+def test_a_first_start_with_a_clock_far_behind_begins_at_the_record_s_time(
+    world: ClocksWorld, wrong_clock: str
+) -> None:
     world.scrape()
-    (world.set_node_ahead if whose == "node" else world.set_store_ahead)(-200 * DAY)
+    (world.set_node_ahead if wrong_clock == "node" else world.set_store_ahead)(-200 * DAY)
     world.start()
     assert cuts_of(world)[0][0] == FIRST - 1
     world.set_node_ahead(0)
@@ -257,13 +259,13 @@ def test_segments_of_a_worker_with_a_wrong_clock_expire_by_the_owner_s_present(w
 
 
 @pytest.mark.parametrize("ahead", [8 * HOUR, 300 * DAY, -300 * DAY])
-@pytest.mark.parametrize("whose", ["node", "store"])
-def test_one_wrong_reading_while_running_changes_nothing(world: ClocksWorld, ahead: int, whose: str) -> None:
+@pytest.mark.parametrize("wrong_clock", ["node", "store"])
+def test_one_wrong_reading_while_running_changes_nothing(world: ClocksWorld, ahead: int, wrong_clock: str) -> None:
     world.start()
     world.live_through(300)
     rows = len(world.manifest().groups)
     for _ in range(4):
-        (world.set_node_ahead if whose == "node" else world.set_store_ahead)(ahead)
+        (world.set_node_ahead if wrong_clock == "node" else world.set_store_ahead)(ahead)
         world.running.step()
         world.running.flusher.step()
         world.set_node_ahead(0)

@@ -61,10 +61,10 @@ def test_scenario_17_the_memory_limit_is_passed_in_the_middle_of_a_bucket(tmp_pa
 
     def fill(fed: FedBuffer) -> bool:
         """Returns whether the limit was exceeded by input and then respected."""
-        chance = np.random.default_rng(fed.buffer.bucket)
+        rng = np.random.default_rng(fed.buffer.bucket)
         passed = False
         for time in range(60):
-            noise = chance.integers(0, 2**62, len(keys)).tolist()
+            noise = rng.integers(0, 2**62, len(keys)).tolist()
             fed.feed([(key, [(time, bits)]) for key, bits in zip(keys, noise, strict=True)])
             passed |= fed.buffer.status().spilled_bytes > 0
             assert memory.used <= memory.limit

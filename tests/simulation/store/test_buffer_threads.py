@@ -36,9 +36,9 @@ class Arrivals:
     """All samples that will ever arrive, in order: sample n has the value n."""
 
     def __init__(self, seed: int, samples: int) -> None:
-        chance = np.random.default_rng(seed)
-        self.series = chance.integers(0, SERIES, samples, dtype=np.uint32)
-        self.time = chance.integers(0, TIMES, samples)
+        rng = np.random.default_rng(seed)
+        self.series = rng.integers(0, SERIES, samples, dtype=np.uint32)
+        self.time = rng.integers(0, TIMES, samples)
         self.value = np.arange(samples, dtype=np.float64)
 
     def model(self, samples: int) -> Model:

@@ -61,12 +61,12 @@ def test_a_record_that_exceeds_only_the_array_of_series_is_decoded_unchanged(unu
 
 @pytest.mark.parametrize("seed", range(200))
 def test_any_mixture_of_usual_and_unusual_series_is_decoded_unchanged(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 # repeatable on purpose
+    rng = random.Random(seed)  # noqa: S311 # repeatable on purpose
     messages = [
         b"".join(
-            chance.choice([*UNUSUAL.values(), series(label(b"z", b"1"), MIN_SAMPLE_BYTES * chance.randrange(200))])
-            for _ in range(chance.randrange(1, 30))
+            rng.choice([*UNUSUAL.values(), series(label(b"z", b"1"), MIN_SAMPLE_BYTES * rng.randrange(200))])
+            for _ in range(rng.randrange(1, 30))
         )
-        for _ in range(chance.randrange(1, 4))
+        for _ in range(rng.randrange(1, 4))
     ]
     compare(decode_batch([compress(message) for message in messages], Limits()), messages, Limits())

@@ -163,11 +163,11 @@ def test_a_shard_reports_from_its_start_and_answers_before_and_after_a_kill(
             assert isinstance(values, TermsAnswer)
             assert values.terms() == sorted(shard.produced)
             # The JVM gives the same answers.
-            few = SeriesRequest(((*EVERY, Matcher("number", MatchOp.MATCH, "3|5|none")),), None, 7)
-            frame = lookup_frame(few)
+            some_series = SeriesRequest(((*EVERY, Matcher("number", MatchOp.MATCH, "3|5|none")),), None, 7)
+            frame = lookup_frame(some_series)
             assert frame is not None
             assert wait_until(lambda frame=frame: client.look_up(frame) is not None, timeout=60, clock=CLOCK)
-            assert keys_of(client.look_up(frame)) == keys_of(client.request(few))
+            assert keys_of(client.look_up(frame)) == keys_of(client.request(some_series))
             assert wait_until(lambda: client.link.index_version() is not None, timeout=60, clock=CLOCK)
             with pytest.raises(InvalidMatcher):
                 client.request(SeriesRequest(((Matcher("a", MatchOp.MATCH, "["),),), None, 7))

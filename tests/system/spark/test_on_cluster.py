@@ -34,7 +34,7 @@ TESTS = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 EXECUTORS = 2
 # Masters, workers and executors have the driver's class path, so they can use its archive.
-QUICK_START_OF_ALL = " ".join((FAST_START, *class_archives.archive_options(class_archives.SPARK)))
+FAST_START_OPTIONS = " ".join((FAST_START, *class_archives.archive_options(class_archives.SPARK)))
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def part_of_cluster(name: str, log: Path, *arguments: str) -> Iterator[subproces
     """A master or a worker, started like the cluster's scripts do."""
     command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     environ = os.environ | {"JAVA_HOME": str(Installation.load().java_home), "SPARK_DAEMON_MEMORY": "256m"}
-    environ |= {"SPARK_DAEMON_JAVA_OPTS": QUICK_START_OF_ALL}
+    environ |= {"SPARK_DAEMON_JAVA_OPTS": FAST_START_OPTIONS}
     with log.open("wb") as said:
         process = subprocess.Popen(tethered(command), stdout=said, stderr=said, env=environ)
     try:
@@ -86,7 +86,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
             JAVA_OPTIONS: FAST_START,
-            "spark.executor.extraJavaOptions": QUICK_START_OF_ALL,
+            "spark.executor.extraJavaOptions": FAST_START_OPTIONS,
             "spark.executorEnv.PYTHONPATH": str(TESTS),
             # Tasks that take longer than the fastest one are run twice.
             "spark.speculation": "true",

@@ -146,7 +146,7 @@ def test_manifests_are_read_while_a_thread_commits_continuously(
     store: CassandraStore, other_store: CassandraStore, owner: Ownership
 ) -> None:
     small_pages(store)
-    committer, enough, went_on = Committer(other_store, owner), threading.Event(), 0
+    committer, enough, commits_meanwhile = Committer(other_store, owner), threading.Event(), 0
 
     def commit_on() -> None:
         while committer.waiting and not enough.is_set():
@@ -158,12 +158,12 @@ def test_manifests_are_read_while_a_thread_commits_continuously(
             while committer.waiting:
                 before = committer.stored
                 rows = store.manifest(owner.shard)
-                went_on += committer.stored > before
+                commits_meanwhile += committer.stored > before
                 committer.check(rows, stored_before=before)
         finally:
             enough.set()
             writing.result()
-    assert went_on, "nothing was committed while a manifest was read"
+    assert commits_meanwhile, "nothing was committed while a manifest was read"
 
 
 @pytest.mark.parametrize("what", ["another owner", "a rewind", "a loss", "another topic"])

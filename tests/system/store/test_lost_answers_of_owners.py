@@ -22,7 +22,7 @@ from support.store_contract import cut, manifest_write, state_of, taken
 pytestmark = pytest.mark.system
 
 UPDATE = 'UPDATE "store_tests".manifest'
-SERVERS_SAY_UNKNOWN = 0x1700
+CAS_RESULT_UNKNOWN = 0x1700
 
 ERRORS = [
     WriteTimeout("contention", write_type=WriteType.CAS),
@@ -33,7 +33,7 @@ ERRORS = [
     OperationTimedOut(),
     ConnectionShutdown("the connection broke"),
     NoHostAvailable("all tried", {"127.0.0.1": ConnectionShutdown("the connection broke")}),
-    ErrorMessage(SERVERS_SAY_UNKNOWN, "CAS operation result is unknown", None),
+    ErrorMessage(CAS_RESULT_UNKNOWN, "CAS operation result is unknown", None),
 ]
 
 

@@ -65,7 +65,7 @@ def world(session: Session, connection: CassandraConnection, tmp_path: Path) -> 
 
 def test_everything_is_read_and_a_shard_continues_where_the_older_one_ended(world: World, version: int) -> None:
     history.check_read(world, version)
-    history.check_goes_on(world)
+    history.check_continues(world)
     history.check_bulk_jobs(world.sqlite)
 
 
