@@ -81,7 +81,7 @@ def test_a_missing_table_is_recreated(fresh: CassandraConnection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "message"),
     [
         (VERSION + 1, f"need at least schema version {VERSION + 1}, and this Strandline has version {VERSION}"),
         (0, "have schema version 0, which no released Strandline"),
