@@ -106,7 +106,7 @@ class HeldBatch:
 
     def fail(self, delivered: int = 0) -> None:
         """Fail the batch after `delivered` of its records."""
-        self.settle(delivered, NotDelivered("Kafka did not take it: as configured by the test"))
+        self.settle(delivered, NotDelivered("Kafka did not take it: the test says so"))
 
     def settle(self, delivered: int, error: NotDelivered | None) -> None:
         for record in self.records[:delivered]:
