@@ -1,4 +1,4 @@
-"""What holds for every test: how examples are made up, which files run first, and the servers that all share."""
+"""Settings for all tests: the generation of examples, the order of files, and the shared servers."""
 
 import gc
 import os
@@ -15,16 +15,16 @@ from strandline.node.stack.process import ProcessIdentity
 from support.file_order import FileTimes, longest_first, read_times
 from support.shared_servers import end_shared_stack, shared_stack
 
-# No deadline: the first call of a kernel compiles it, and machines are noisy. In CI the same examples every time, so
-# that a red run speaks of the change; elsewhere new ones, so that somebody finds what those miss.
+# No deadline, because the first call of a kernel compiles it, and machines are noisy. In CI the same examples every
+# time, so that a failure is caused by the change; elsewhere new ones, to find more faults.
 settings.register_profile("strandline", deadline=None, print_blob=True, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("strandline")
 
 
-# Java's first compiler only: with the second a third of the processor's time went into code that hardly runs.
+# Only Java's first compiler: the second one used a third of the processor time for code that hardly runs.
 vm.common_options += ("-XX:TieredStopAtLevel=1",)
 
-# A shell starts a job in the background with SIGINT ignored, and every process that a test starts would inherit that.
+# A shell starts background jobs with SIGINT ignored, which every process that a test starts would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -36,8 +36,8 @@ def is_worker(config: pytest.Config) -> bool:
 
 @pytest.fixture(scope="session")
 def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stack:
-    """Kafka and Cassandra, healthy, one pair for the whole run: give topics and keyspaces names of your own, and
-    neither freeze nor kill nor reconfigure a server.
+    """A healthy Kafka and Cassandra, one pair for the whole run. Tests must use their own topics and keyspaces, and
+    must not freeze, kill or reconfigure a server.
     """
     folder: Path = tmp_path_factory.getbasetemp()
     if not is_worker(request.config):
@@ -63,8 +63,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    # Modules and tests stay until the end: to look for garbage among them took a third of the processor time of each
-    # process' start. Frozen, they are not looked through again by later collections of garbage.
+    # Modules and tests stay until the end: scanning them for garbage took a third of the processor time of each
+    # process' start. Later collections skip frozen objects.
     gc.disable()
     try:
         return (yield)

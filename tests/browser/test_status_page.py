@@ -60,7 +60,7 @@ def card(page: Page, shard: int) -> Locator:
 
 
 def test_a_recovering_node_is_followed_until_it_is_active_without_a_reload(node: PageNode, watched: Watched) -> None:
-    node.status.told = (active(0), recovering(1, Phase.RECOVERING_INDEX, 0.2, entered_ms=NOW - 10_000))
+    node.status.statuses = (active(0), recovering(1, Phase.RECOVERING_INDEX, 0.2, entered_ms=NOW - 10_000))
     page = watched().open(node.url)
     page.evaluate("window.loadedOnce = true")
     expect(page.locator("#banner")).to_contain_text("1 of 2 shards is active")
@@ -69,23 +69,23 @@ def test_a_recovering_node_is_followed_until_it_is_active_without_a_reload(node:
     expect(card(page, 1).locator("progress")).to_have_js_property("value", 0.2)
     expect(card(page, 1).locator(".left")).to_contain_text("left")
 
-    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.75, entered_ms=NOW - 10_000))
+    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.75, entered_ms=NOW - 10_000))
     expect(card(page, 1).locator(".badge")).to_have_text("Replaying")
     expect(card(page, 1).locator("progress")).to_have_js_property("value", 0.75)
 
-    node.status.told = (active(0), recovering(1, Phase.CATCHING_UP, None))
+    node.status.statuses = (active(0), recovering(1, Phase.CATCHING_UP, None))
     expect(card(page, 1).locator(".badge")).to_have_text("Catching up")
     expect(card(page, 1)).to_contain_text("250 k")
 
-    asked = len(node.queries.asked)
-    node.status.told = (active(0), active(1))
+    asked = len(node.queries.requests)
+    node.status.statuses = (active(0), active(1))
     expect(card(page, 1).locator(".badge")).to_have_text("Active")
     expect(page.locator("#banner")).to_be_hidden()
     expect(card(page, 1).locator("progress")).to_be_hidden()
     # What was partial is asked for anew.
     expect(page).to_have_title(re.compile("^Strandline"))
     assert page.evaluate("window.loadedOnce")
-    assert len(node.queries.asked) > asked
+    assert len(node.queries.requests) > asked
 
 
 def test_a_shard_that_fails_shows_why_and_when_it_is_tried_again(node: PageNode, watched: Watched) -> None:
@@ -94,7 +94,7 @@ def test_a_shard_that_fails_shows_why_and_when_it_is_tried_again(node: PageNode,
     failed = recovering(2, Phase.FAILED, None)
     assert failed.report is not None
     failed.report.status.reason = "the spill folder is full"
-    node.status.told = (
+    node.status.statuses = (
         active(0),
         waiting,
         failed,
@@ -115,7 +115,7 @@ def test_a_store_that_does_not_answer_is_named(node: PageNode, watched: Watched)
     silent = active(0)
     assert silent.report is not None
     store = StoreFigures("Cassandra at db:9042", 95.0, 3)
-    node.status.told = (replace(silent, report=replace(silent.report, store=store)),)
+    node.status.statuses = (replace(silent, report=replace(silent.report, store=store)),)
     page = watched().open(node.url)
     expect(card(page, 0).locator(".badge")).to_contain_text("Store has not answered for")
     expect(card(page, 0).locator(".reason")).to_contain_text("Cassandra at db:9042 does not answer")
@@ -123,7 +123,7 @@ def test_a_store_that_does_not_answer_is_named(node: PageNode, watched: Watched)
 
 
 def test_a_replay_worker_that_is_down_is_told_with_the_reason(node: PageNode, watched: Watched) -> None:
-    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.2))
+    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.2))
     worker = ProcessStatus(WORKER, ProcessState.DOWN, restarts=5, exit_code=1, reason="no Java was found")
     node.status.others = (worker,)
     page = watched().open(node.url)
@@ -142,14 +142,14 @@ def test_figures_of_the_node_are_summed_and_short(node: PageNode, watched: Watch
 
 def test_the_rate_of_samples_comes_from_two_answers(node: PageNode, watched: Watched) -> None:
     starting = recovering(1, Phase.REPLAYING, 0.5)
-    node.status.told = (active(0), starting)
+    node.status.statuses = (active(0), starting)
     page = watched().open(node.url)
     rate = card(page, 0).locator("dd").nth(2)
     expect(rate).to_have_text("\u2013")
     more = active(0)
     assert more.report is not None
     more.report.status.counters.samples += 1_000_000
-    node.status.told = (more, starting)
+    node.status.statuses = (more, starting)
     # A million in about two seconds: hundreds of thousands a second, however late the answer is.
     expect(rate).to_contain_text("k")
 
@@ -198,7 +198,7 @@ def test_a_young_node_shows_its_few_buckets_wide(node: PageNode, watched: Watche
 
 def test_hours_show_verdict_and_revision_and_one_that_is_chosen_tells_more(node: PageNode, watched: Watched) -> None:
     late, lost = THIS_HOUR - 5, THIS_HOUR - 7
-    node.told_hours.told = {
+    node.hours.replaced = {
         late: HourReadiness(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234),
         lost: HourReadiness(str(Period(lost)), lost * HOUR, Verdict.UNKNOWN, 0, 0, reason="older than the history"),
     }
@@ -218,7 +218,7 @@ def test_hours_show_verdict_and_revision_and_one_that_is_chosen_tells_more(node:
 
 
 def test_hours_that_nobody_can_tell_of_leave_the_rest_of_the_page_alone(node: PageNode, watched: Watched) -> None:
-    node.told_hours.trouble = Retryable("Kafka at 127.0.0.1:9092 can't be reached", remedy="Start it")
+    node.hours.failure = Retryable("Kafka at 127.0.0.1:9092 can't be reached", remedy="Start it")
     watch = watched()
     watch.expected.append("503")
     page = watch.open(node.url)
@@ -228,7 +228,7 @@ def test_hours_that_nobody_can_tell_of_leave_the_rest_of_the_page_alone(node: Pa
 
 
 def test_a_node_that_does_not_answer_is_said_to_and_found_again(node: PageNode, watched: Watched) -> None:
-    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.5))
+    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.5))
     watch = watched()
     watch.expected.append("ERR_CONNECTION|Failed to fetch")
     page = watch.open(node.url)
@@ -245,18 +245,18 @@ def test_a_node_that_does_not_answer_is_said_to_and_found_again(node: PageNode, 
 
 def test_a_refresh_leaves_elements_and_the_focus_where_they_are(node: PageNode, watched: Watched) -> None:
     starting = recovering(1, Phase.REPLAYING, 0.5)
-    node.status.told = (active(0), starting)
+    node.status.statuses = (active(0), starting)
     page = watched().open(node.url)
     page.evaluate("window.firstCard = document.querySelector('.card')")
     page.locator("button.hour").first.focus()
-    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.9))
+    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.9))
     expect(card(page, 1).locator("progress")).to_have_js_property("value", 0.9)
     assert page.evaluate("window.firstCard === document.querySelector('.card')")
     assert page.evaluate("document.activeElement.classList.contains('hour')")
 
 
 def test_nothing_is_asked_while_the_page_is_hidden(node: PageNode, watched: Watched) -> None:
-    node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.5))
+    node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.5))
     watch = watched()
     page = watch.open(node.url)
     page.clock.install()
@@ -282,7 +282,7 @@ def test_another_token_is_asked_for_when_the_one_in_use_is_not_taken_any_more(tm
     old, new = "old-token-of-this-test", "new-token-of-this-test"
     password = base64.b64encode(f"anybody:{old}".encode()).decode()
     with PageNode(FakeQueries(), settings=token_settings(tmp_path, old)) as node:
-        node.status.told = (active(0), recovering(1, Phase.REPLAYING, 0.5))
+        node.status.statuses = (active(0), recovering(1, Phase.REPLAYING, 0.5))
         watch = watched()
         watch.expected.append("401")
         # As a browser sends a password that it was given for this address.
@@ -298,7 +298,7 @@ def test_another_token_is_asked_for_when_the_one_in_use_is_not_taken_any_more(tm
         page.locator("#token").fill(new)
         page.keyboard.press("Enter")
         expect(page.locator("#token-form")).to_be_hidden()
-        node.status.told = (active(0), active(1))
+        node.status.statuses = (active(0), active(1))
         expect(card(page, 1).locator(".badge")).to_have_text("Active")
         assert new not in page.content() + page.url
 

@@ -93,7 +93,7 @@ def test_the_range_decides_what_is_asked_about(node: PageNode, watched: Watched)
     expect(page.locator("#result-note")).to_contain_text("a point every 5 min")
     spans = [
         ask.within.last - ask.within.first
-        for ask in node.queries.asked
+        for ask in node.queries.requests
         if isinstance(ask, CardinalityRequest) and ask.within is not None
     ]
     assert spans == [900_000, 86_400_000]
@@ -215,7 +215,7 @@ def test_matching_series_are_listed_when_asked_for_and_only_some(watched: Watche
     with PageNode(FakeQueries(many)) as node:
         page = watched().open(node.url, "#selector=cpu")
         shown(page, 300)
-        assert not [ask for ask in node.queries.asked if isinstance(ask, SeriesRequest)]
+        assert not [ask for ask in node.queries.requests if isinstance(ask, SeriesRequest)]
         page.locator("#series-details summary").click()
         expect(page.locator("#series tr")).to_have_count(50)
         expect(page.locator("#series-note")).to_have_text("50 of 300 series.")

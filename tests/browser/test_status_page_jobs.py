@@ -191,13 +191,13 @@ def test_a_store_that_does_not_answer_is_named_and_the_rest_of_the_page_goes_on(
     node: PageNode, watched: Watched
 ) -> None:
     node.jobs.add("a")
-    node.jobs.trouble = StoreDoesNotAnswer("Cassandra at db:9042 has not answered for 10 s")
+    node.jobs.failure = StoreDoesNotAnswer("Cassandra at db:9042 has not answered for 10 s")
     watch = watched()
     watch.expected = ["status of 503"]
     page = watch.open(node.url)
     expect(page.locator("#jobs-error")).to_contain_text("Cassandra at db:9042 has not answered for 10 s")
     expect(page.locator("#shards > li")).to_have_count(2)
-    node.jobs.trouble = None
+    node.jobs.failure = None
     expect(page.locator("#jobs-error")).to_be_hidden()
     expect(job(page, "a")).to_be_visible()
 

@@ -61,8 +61,8 @@ def series() -> Iterator[tuple[dict[str, str], list[tuple[int, float]]]]:
 def node() -> Iterator[PageNode]:
     with PageNode(FakeQueries(series(), buckets=tuple(buckets()))) as node:
         late = THIS_HOUR - 30
-        node.told_hours.told = {late: HourReadiness(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234)}
-        node.status.told = (
+        node.hours.replaced = {late: HourReadiness(str(Period(late)), late * HOUR, Verdict.READY, 2, 1234)}
+        node.status.statuses = (
             active(0),
             recovering(1, Phase.REPLAYING, 0.43, entered_ms=NOW - 20_000),
             ShardProcessStatus(

@@ -74,7 +74,7 @@ def _write(running: Service) -> None:
         running.gateway.post("/api/v1/write", body)
 
     def is_there() -> bool:
-        status, answer = running.node.ask("/api/v1/query", query="count({__name__=~'.+'})", time=_LAST_SAMPLE)
+        status, answer = running.node.request("/api/v1/query", query="count({__name__=~'.+'})", time=_LAST_SAMPLE)
         return status == 200 and json.loads(answer)["data"]["result"] != []
 
     eventually(is_there, "the node has the last samples")
@@ -82,10 +82,10 @@ def _write(running: Service) -> None:
 
 def _difference(running: Service, case: Case) -> str:
     if case.time is not None:
-        status, answer = running.node.ask("/api/v1/query", query=case.query, time=case.time / 1000)
+        status, answer = running.node.request("/api/v1/query", query=case.query, time=case.time / 1000)
     else:
         times = {"start": case.start / 1000, "end": case.end / 1000, "step": case.step / 1000}
-        status, answer = running.node.ask("/api/v1/query_range", query=case.query, **times)
+        status, answer = running.node.request("/api/v1/query_range", query=case.query, **times)
     return difference(case, status, json.loads(answer))
 
 

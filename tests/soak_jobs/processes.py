@@ -60,7 +60,7 @@ class KillTarget:
 
 def running(commands: Sequence[RestartedCommand]) -> list[int]:
     """The pids of the running commands."""
-    return [one.command.pid for one in commands if one.command.exit_code is None]
+    return [command.command.pid for command in commands if command.command.exit_code is None]
 
 
 def working_pids(commands: Sequence[RestartedCommand], parts: Sequence[BulkPart]) -> list[int]:
@@ -76,9 +76,9 @@ def descendants(pids: Sequence[int], words: str) -> list[int]:
     while waiting:
         for children in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
             with suppress(OSError):
-                started = [int(one) for one in children.read_text(encoding="ascii").split()]
+                started = [int(pid) for pid in children.read_text(encoding="ascii").split()]
                 waiting += started
-                found += [one for one in started if words in _command_line(one)]
+                found += [pid for pid in started if words in _command_line(pid)]
     return found
 
 

@@ -50,8 +50,8 @@ class SoakedSend:
             message = orjson.loads(value)
             rows.append(int(message["row"]))
             chunks.add((headers[PART_HEADER], headers[CHUNK_HEADER]))
-            is_its_own = message["host"] == f"host-{rows[-1]}" and headers[JOB_HEADER] == status.job.encode()
-            wrong += not is_its_own
+            is_expected = message["host"] == f"host-{rows[-1]}" and headers[JOB_HEADER] == status.job.encode()
+            wrong += not is_expected
         counts = status.counts
         return JobCount.of(
             self._source.good_rows(),

@@ -131,7 +131,7 @@ class Soak:
             targets = self._kill_targets(board, job, workers, node, gateway)
             kills = self._kill(board, job, soaked.topic, targets, (*workers, *others))
             first.command.end()
-            board.change(board.job(job.job), lambda one: changed_rate(one, None))
+            board.change(board.job(job.job), lambda job: changed_rate(job, None))
             second.replace(self._starting("worker-1", "job", "work", job.job, *_IN_PROCESS))
             self._await(
                 "the job ends", lambda: board.job(job.job).state in ENDED, self._remaining_s(), (second, *others)
@@ -215,7 +215,7 @@ class Soak:
             self._wait_until_next_kill(topic, commands)
             self._await(
                 f"a {target.name} is killed",
-                lambda one=target: one.kill_one(choose) or is_over(),
+                lambda victim=target: victim.kill_one(choose) or is_over(),
                 self._remaining_s(),
                 commands,
             )
@@ -234,7 +234,7 @@ class Soak:
         """Like decks of cards: each kind occurs as often as its weight before the deck is shuffled again."""
         order = random.Random(self._options.seed)  # noqa: S311 - independent of other random numbers
         while True:
-            deck = [one for one in targets for _ in range(one.weight)]
+            deck = [target for target in targets for _ in range(target.weight)]
             order.shuffle(deck)
             yield from deck
 
@@ -282,12 +282,12 @@ class Soak:
     ) -> None:
         """Wait for a condition, and restart processes that end in the meantime."""
 
-        def look() -> bool:
-            for one in commands:
-                one.restart_if_ended()
+        def check() -> bool:
+            for command in commands:
+                command.restart_if_ended()
             return holds()
 
-        if not wait_until(look, timeout=timeout, clock=self._clock, poll=poll):
+        if not wait_until(check, timeout=timeout, clock=self._clock, poll=poll):
             raise SoakTimeout(
                 f"timed out after {timeout:.0f} s waiting until {what}", remedy=f"Look at the logs in {self._folder}"
             )

@@ -28,7 +28,7 @@ def budget(folder: Path, *, memory: int = PLENTY, spill: int = PLENTY) -> Memory
 def samples_of(run: SeriesRun) -> Model:
     """A run as a model. Also checks the guarantees of `SeriesRun`."""
     keys = list(zip(run.metric.tolist(), run.key_high.tolist(), run.key_low.tolist(), strict=True))
-    assert keys == sorted(set(keys)), "series do not rise, or one comes twice"
+    assert keys == sorted(set(keys)), "series are not in order, or one occurs twice"
     bounds = run.first_sample.tolist()
     assert len(bounds) == len(keys) + 1
     assert (bounds[0], bounds[-1]) == (0, len(run.time))

@@ -20,15 +20,15 @@ LIFE = 10 * 86_400_000
 NOW = 1_800_000_000_000
 
 Stalls = Mapping[str, Callable[[], None]]
-"""By the name of a call: what happens while the process is suspended before it."""
+"""Functions by the name of a call: each runs while the process is suspended before that call."""
 
 
 class Crash(BaseException):
     """The process has crashed. No code may catch this."""
 
 
-class Harm(Enum):
-    """What happens at a call."""
+class FaultKind(Enum):
+    """The kinds of faults."""
 
     CRASH_BEFORE = "crash before"
     CRASH_AFTER = "crash after"
@@ -39,19 +39,19 @@ class Harm(Enum):
 class Fault:
     """A fault of a process at one of its calls."""
 
-    harm: Harm
+    kind: FaultKind
     calls_left: int
     is_over: bool = False
 
-    def next_call(self) -> Harm | None:
+    def next_call(self) -> FaultKind | None:
         """The fault of this call. A crashed process makes no further calls."""
         self.calls_left -= 1
         if self.is_over:
-            return None if self.harm is Harm.LOST_ANSWER else Harm.CRASH_BEFORE
+            return None if self.kind is FaultKind.LOST_ANSWER else FaultKind.CRASH_BEFORE
         if self.calls_left > 0:
             return None
         self.is_over = True
-        return self.harm
+        return self.kind
 
 
 class Hooked:
@@ -72,15 +72,15 @@ class Hooked:
 
         def hooked(*arguments: Any, **options: Any) -> Any:
             self._calls[name] += 1
-            harm = self._fault.next_call() if self._fault is not None else None
-            if harm is Harm.CRASH_BEFORE:
+            fault = self._fault.next_call() if self._fault is not None else None
+            if fault is FaultKind.CRASH_BEFORE:
                 raise Crash
             if name in self._stalls:
                 self._stalls[name]()
             result = call(*arguments, **options)
-            if harm is Harm.CRASH_AFTER:
+            if fault is FaultKind.CRASH_AFTER:
                 raise Crash
-            if harm is Harm.LOST_ANSWER:
+            if fault is FaultKind.LOST_ANSWER:
                 raise StoreUnavailable(f"the answer to {name} was lost")
             return result
 

@@ -26,20 +26,20 @@ LIMITS = EvaluationLimits(max_series=1000, max_samples=100_000)
 STEP = 5 * MINUTE
 
 
-class Compared:
+class CacheComparison:
     """A node whose shards have a result cache, and the same node without."""
 
-    def __init__(self, node: NodeWorld, plain: ShardQueries, answers: list[ShardAnswers]) -> None:
-        self.node, self.plain, self.answers = node, plain, answers
+    def __init__(self, node: NodeWorld, uncached: ShardQueries, answers: list[ShardAnswers]) -> None:
+        self.node, self.uncached, self.answers = node, uncached, answers
 
     @property
     def figures(self) -> ResultCacheFigures:
-        told = [one.results.figures() for one in self.answers]
+        all_figures = [answers.results.figures() for answers in self.answers]
         return ResultCacheFigures(
-            sum(one.hits for one in told),
-            sum(one.partial_hits for one in told),
-            sum(one.misses for one in told),
-            sum(one.bytes for one in told),
+            sum(figures.hits for figures in all_figures),
+            sum(figures.partial_hits for figures in all_figures),
+            sum(figures.misses for figures in all_figures),
+            sum(figures.bytes for figures in all_figures),
         )
 
     def kept(self, text: str, times: QueryTimes) -> tuple[int, int, int]:
@@ -53,12 +53,12 @@ class Compared:
 
     def check(self, text: str, times: QueryTimes) -> None:
         """Compare both answers: series, times, values, annotations, warnings and errors."""
-        kept, plain = (self._outcome(queries, text, times) for queries in (self.node.queries, self.plain))
-        if isinstance(kept, str) or isinstance(plain, str):
-            assert kept == plain, text
+        kept, uncached = (self._outcome(queries, text, times) for queries in (self.node.queries, self.uncached))
+        if isinstance(kept, str) or isinstance(uncached, str):
+            assert kept == uncached, text
             return
-        assert kept[1] == plain[1], text
-        found, expected = kept[0], plain[0]
+        assert kept[1] == uncached[1], text
+        found, expected = kept[0], uncached[0]
         assert list(found.annotations) == list(expected.annotations), text
         ours, theirs = series_of(found), series_of(expected)
         assert ours.keys() == theirs.keys(), text
@@ -68,34 +68,36 @@ class Compared:
 
     def _outcome(self, queries: ShardQueries, text: str, times: QueryTimes) -> tuple[Result, set[str]] | str:
         prepared = prepare(text, times)
-        asked = replace(self.node, queries=queries)
+        node = replace(self.node, queries=queries)
         try:
-            results = {one: asked.evaluate(one, LIMITS) for one in prepared.fragments}
-            told = NONE
-            for one in results.values():
-                told |= one.annotations
-            values = {one: result.value for one, result in results.items()}
-            return evaluate(prepared, values, told), {text for one in results.values() for text in one.warnings}
+            results = {fragment: node.evaluate(fragment, LIMITS) for fragment in prepared.fragments}
+            annotations = NONE
+            for result in results.values():
+                annotations |= result.annotations
+            values = {fragment: result.value for fragment, result in results.items()}
+            return evaluate(prepared, values, annotations), {
+                text for result in results.values() for text in result.warnings
+            }
         except StrandlineError as error:
             return f"{type(error).__name__}: {error.message}"
 
 
 @contextmanager
-def compared(folder: Path, shards: int, **changes: Any) -> Iterator[Compared]:
+def cache_comparison(folder: Path, shards: int, **changes: Any) -> Iterator[CacheComparison]:
     with ExitStack() as opened:
         node = opened.enter_context(node_world(folder, shards=shards, linked=False, **changes))
-        plain: dict[int, ShardClient] = {}
+        uncached: dict[int, ShardClient] = {}
         for number, world in enumerate(node.worlds):
             without = opened.enter_context(closing(ShardAnswers(LiveWorld(world), result_cache=0)))
-            plain[number] = AnswersInProcess(without)
+            uncached[number] = AnswersInProcess(without)
         workers = opened.enter_context(closing(Workers(2)))
         answers = [service.answers for service in node.services]
 
         def here() -> dict[int, ShardClient]:
-            return {number: client for number, client in plain.items() if number in node.clients}
+            return {number: client for number, client in uncached.items() if number in node.clients}
 
         queries = ShardQueries(here, node.status, workers, concurrency=4)
-        yield Compared(node, queries, answers)
+        yield CacheComparison(node, queries, answers)
 
 
 def ending(now: int, *, steps: int = 12, step: int = STEP) -> QueryTimes:

@@ -10,7 +10,7 @@ from cassandra.cluster import Session
 
 
 @dataclass(frozen=True, slots=True)
-class FencingSeen:
+class FencingOutcome:
     """The results of the owner's write and of the former owner's write, and the final row."""
 
     owner_applied: bool
@@ -18,7 +18,7 @@ class FencingSeen:
     stored: str
 
 
-def fence(session: Session) -> FencingSeen:
+def fence(session: Session) -> FencingOutcome:
     """Take a partition twice, and write once with each of the two epochs."""
     session.execute(
         "CREATE KEYSPACE IF NOT EXISTS strandline_demo "
@@ -34,7 +34,7 @@ def fence(session: Session) -> FencingSeen:
     owner = _write(session, epoch=2, content="by the owner")
     former_owner = _write(session, epoch=1, content="by the former owner")
     row = session.execute("SELECT content FROM strandline_demo.fenced WHERE shard = 0 AND bucket = 7").one()
-    return FencingSeen(owner, former_owner, row.content)
+    return FencingOutcome(owner, former_owner, row.content)
 
 
 def _write(session: Session, *, epoch: int, content: str) -> bool:

@@ -48,7 +48,7 @@ def open_stores(connection: CassandraConnection) -> Iterator[OpenedStore]:
         yield OpenedStore(open_another(), clock, open_another)
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """The default action between two calls."""
 
 
@@ -60,7 +60,7 @@ class Lost:
 
     applied: bool
     error: Exception = field(default_factory=OperationTimedOut)
-    then: Callable[[], None] = nothing
+    then: Callable[[], None] = do_nothing
 
 
 class LossySession:
@@ -88,7 +88,7 @@ class LossySession:
         """
         self._lost += [(beginning, loss) for loss in losses]
 
-    def meanwhile(self, beginning: str, *actions: Callable[[], object]) -> None:
+    def run_before(self, beginning: str, *actions: Callable[[], object]) -> None:
         """Run an action before each of the next requests that begin with this text, without losing anything."""
         self._meanwhile += [(beginning, action) for action in actions]
 

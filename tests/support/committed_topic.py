@@ -41,8 +41,8 @@ class CommittedTopic:
     def ends(self) -> int:
         """The sum of the ends of all partitions, including open transactions."""
         places = [TopicPartition(self.name, number) for number in range(self._partitions)]
-        asked = self.admin.list_offsets({place: OffsetSpec.latest() for place in places})
-        return sum(asked[place].result(60).offset for place in places)
+        answers = self.admin.list_offsets({place: OffsetSpec.latest() for place in places})
+        return sum(answers[place].result(60).offset for place in places)
 
     def samples_of(self, job: str | None) -> JobSamples:
         """The samples of a job; with None, those written through a gateway."""

@@ -88,7 +88,7 @@ class ReplayJobs(Kind[Job]):
         return store.jobs(row.shard)
 
     def read_one(self, store: Store, row: Job) -> Job | None:
-        return next((one for one in store.jobs(row.shard) if one.bucket == row.bucket), None)
+        return next((job for job in store.jobs(row.shard) if job.bucket == row.bucket), None)
 
     def add(self, store: Store, row: Job) -> bool:
         return store.add_job(row)

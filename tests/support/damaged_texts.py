@@ -35,33 +35,33 @@ def guarded(data: bytes, *, before: bool = False) -> Bytes:
     return memory[start : start + len(data)]
 
 
-def damaged(data: bytes, chance: random.Random, marks: bytes) -> bytes:
-    """The bytes with some of them changed, removed or duplicated. Bytes of `marks` are inserted more often."""
+def damaged(data: bytes, rng: random.Random, inserted: bytes) -> bytes:
+    """The bytes with some of them changed, removed or duplicated. Bytes of `inserted` are inserted more often."""
     text = bytearray(data)
-    for _ in range(chance.randrange(1, 8)):
-        at, length = chance.randrange(len(text) + 1), chance.randrange(1, 12)
-        match chance.randrange(6):
+    for _ in range(rng.randrange(1, 8)):
+        at, length = rng.randrange(len(text) + 1), rng.randrange(1, 12)
+        match rng.randrange(6):
             case 0:
-                text[at : at + 1] = bytes([chance.randrange(256)])
+                text[at : at + 1] = bytes([rng.randrange(256)])
             case 1:
-                text[at : at + 1] = bytes([chance.choice(marks)])
+                text[at : at + 1] = bytes([rng.choice(inserted)])
             case 2:
-                text[at:at] = bytes([chance.choice(marks)])
+                text[at:at] = bytes([rng.choice(inserted)])
             case 3:
                 del text[at : at + length]
             case 4:
-                source = chance.randrange(len(text) + 1)
+                source = rng.randrange(len(text) + 1)
                 text[at:at] = text[source : source + length]
             case _:
-                del text[at + chance.randrange(200) :]
+                del text[at + rng.randrange(200) :]
     return bytes(text)
 
 
-def pieces(data: bytes, chance: random.Random) -> list[bytes]:
+def pieces(data: bytes, rng: random.Random) -> list[bytes]:
     """The same bytes, split after some of the newlines."""
     found: list[bytes] = []
     for line in lines_of(data):
-        if found and chance.random() < 0.6:
+        if found and rng.random() < 0.6:
             found[-1] += line
         else:
             found.append(line)
@@ -74,22 +74,24 @@ def lines_of(data: bytes) -> list[bytes]:
     return [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def check_pieces(parse: Parse, data: bytes, offset: int, chance: random.Random) -> None:
+def check_pieces(parse: Parse, data: bytes, offset: int, rng: random.Random) -> None:
     """Check that parsing an input gives the same as parsing its pieces one after the other."""
     whole = parse(array(data), offset)
     samples: list[FlatSample] = []
     records = nulls = 0
     counts: dict[str, int] = {}
     examples: list[tuple[int, str, str]] = []
-    for piece in pieces(data, chance):
+    for piece in pieces(data, rng):
         block = parse(array(piece), offset)
         samples += flat(block)
         records += block.records
         nulls += block.nulls
         for reason, count in block.bad.counts.items():
             counts[reason] = counts.get(reason, 0) + count
-        examples += [(one.offset, one.reason, one.excerpt) for one in block.bad.examples]
+        examples += [(example.offset, example.reason, example.excerpt) for example in block.bad.examples]
         offset += len(piece)
     assert samples == flat(whole)
     assert (records, nulls, counts) == (whole.records, whole.nulls, dict(whole.bad.counts))
-    assert examples[:MAX_EXAMPLES] == [(one.offset, one.reason, one.excerpt) for one in whole.bad.examples]
+    assert examples[:MAX_EXAMPLES] == [
+        (example.offset, example.reason, example.excerpt) for example in whole.bad.examples
+    ]

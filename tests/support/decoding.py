@@ -1,4 +1,4 @@
-"""A plain reference for decoding: one series after the other, with the official implementation's messages."""
+"""A simple reference for decoding: one series after the other, with the official implementation's messages."""
 
 import struct
 from collections import Counter

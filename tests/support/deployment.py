@@ -85,7 +85,7 @@ class Deployment:
                 "data_dir": str(folder / "data"),
                 "java_heap": "128m",
                 "lucene_buffer": "16m",
-                # A bucket is stored at once, at any minute of the hour.
+                # A bucket is stored immediately, at any minute of the hour.
                 "flush_spread": 0,
             },
             "spark": {"master": "local[2]"},
@@ -156,7 +156,9 @@ class Deployment:
         return ended.returncode, json.loads(ended.stdout)
 
     def stored(self, number: int = 0) -> Iterator[tuple[int, float]]:
-        """Time and value of each sample in the segments that the manifest names, after a look at the checksums."""
+        """Time and value of each sample in the segments that the manifest references, after verification of the
+        checksums.
+        """
         shard = self.shard(number)
         manifest = self.store.manifest(shard)
         assert manifest is not None

@@ -29,7 +29,7 @@ from strandline.spark.part_runner import SparkLauncher, SparkPartRunner
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.sqlite import open_sqlite_store
 from strandline.wire.record_headers import CHUNK_HEADER, JOB_HEADER, PART_HEADER
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_topics import GatewayTopic
 from support.part_logs import HookedTransactions, committed_records, samples_by_chunk
 
 CLOCK = SystemClock()
@@ -44,7 +44,7 @@ GRANT_S = 2.0
 
 
 @dataclass(frozen=True)
-class DeadlyImports:
+class HangingImports:
     """Opens imports. The first process that commits a second chunk writes its pid into a file instead, and waits within
     the open transaction to be killed.
     """
@@ -90,7 +90,7 @@ class Imports:
     """A file, jobs that import it, and the topic that they import it into."""
 
     def __init__(self, bootstrap: str, board: BulkBoard, folder: Path) -> None:
-        self.topic, self.board, self.folder = TopicOfAGateway(bootstrap, 2), board, folder
+        self.topic, self.board, self.folder = GatewayTopic(bootstrap, 2), board, folder
         lines = [
             f"{FIRST_MS + row},host-{row % 50},{'?' if row % BAD_EVERY == BAD_EVERY - 1 else row}"
             for row in range(ROWS)

@@ -17,7 +17,7 @@ class FakeNode(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answers: dict[str, tuple[int, str, bytes]] = {}
-        self.asked: list[tuple[str, str, list[tuple[str, str]]]] = []
+        self.requests: list[tuple[str, str, list[tuple[str, str]]]] = []
         self.headers: list[dict[str, str]] = []
         self.connections: set[object] = set()
         self.tls = False
@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, parameters: str) -> None:
         node, path = self.server, urlsplit(self.path).path
-        node.asked.append((self.command, path, parse_qsl(parameters, keep_blank_values=True)))
+        node.requests.append((self.command, path, parse_qsl(parameters, keep_blank_values=True)))
         node.headers.append(dict(self.headers))
         node.connections.add(self.client_address)
         status, kind, body = node.answers.get(path, (404, "text/plain", b"404 page not found"))

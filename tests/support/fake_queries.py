@@ -43,13 +43,12 @@ Samples = Sequence[tuple[int, float]]
 
 
 class FakeQueries:
-    """`NodeQueries` over series: labels, and samples as (milliseconds, value) in rising order of their times.
-
-    `asked` has every request, `fragments` the evaluated fragments, and `timeouts` the timeout of each request in
+    """`NodeQueries` over series: labels, and samples as (milliseconds, value) in ascending order of their times.
+    `requests` has every request, `fragments` the evaluated fragments, and `timeouts` the timeout of each request in
     seconds. `warnings` are added to every answer. `failure` is raised instead of any answer. With `held`, a request
     waits until it is cancelled, and `given_up` is set then. An answer takes `size` bytes of memory. With a `version`,
-    lists may be cached, and `answered_from_kept` has those that were answered from the cache. PromQL is evaluated over
-    `shards` shards.
+    lists may be cached, and `cached_answers` has the requests that were answered from the cache. PromQL is evaluated
+    over `shards` shards.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class FakeQueries:
         self.estimated_labels: tuple[str, ...] = ()
         self.estimated_series = False
         self.unserved_partitions: tuple[str, ...] = ()
-        self.asked: list[ShardRequest] = []
+        self.requests: list[ShardRequest] = []
         self.fragments: list[AnyFragment] = []
         self.engine = LocalEngine(split(self.stored, shards))
         self.timeouts: list[float] = []
@@ -123,10 +122,10 @@ class FakeQueries:
             raise QueryTooLarge(f"{len(found.keys)} series are more than {limits.max_series}")
         if len(found.time) > limits.max_samples:
             raise QueryTooLarge(f"{len(found.time)} samples are more than {limits.max_samples}")
-        value, told = self.engine.fetch(fragment)
+        value, annotations = self.engine.fetch(fragment)
         if not isinstance(value, SampleColumns):
             scope.memory.grow(value.values.nbytes)
-        return FragmentResult(value, told, len(found.time), self.warnings)
+        return FragmentResult(value, annotations, len(found.time), self.warnings)
 
     async def count_series(
         self, selectors: tuple[Selector, ...], within: TimeRange | None, _scope: QueryScope
@@ -141,15 +140,16 @@ class FakeQueries:
             for pair in labels.items():
                 pairs[pair] = pairs.get(pair, 0) + 1
         ranked = [
-            ValueCardinality(*pair, series) for pair, series in sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
+            ValueCardinality(*pair, series)
+            for pair, series in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))
         ]
         names = sorted({name for name, _ in pairs})
         return CardinalityAnswer(
             len(found),
             tuple(_label_figures(name, pairs) for name in names),
             tuple(ranked[: request.limit]),
-            tuple([one for one in ranked if one.label == "__name__"][: request.limit]),
-            tuple([one for one in ranked if one.label == request.label][: request.limit]),
+            tuple([row for row in ranked if row.label == "__name__"][: request.limit]),
+            tuple([row for row in ranked if row.label == request.label][: request.limit]),
             estimated_labels=self.estimated_labels,
             estimated_series=self.estimated_series,
             warnings=self.warnings,
@@ -157,8 +157,10 @@ class FakeQueries:
 
     async def buckets(self, request: BucketsRequest, scope: QueryScope) -> BucketsAnswer:
         await self._begin(request, scope)
-        newest = sorted({one.bucket for one in self.bucket_figures})[-request.limit :] if request.limit else []
-        return BucketsAnswer(tuple(one for one in self.bucket_figures if one.bucket in newest), self.warnings)
+        newest = sorted({figures.bucket for figures in self.bucket_figures})[-request.limit :] if request.limit else []
+        return BucketsAnswer(
+            tuple(figures for figures in self.bucket_figures if figures.bucket in newest), self.warnings
+        )
 
     def index_version(self) -> IndexVersion | None:
         return self.version
@@ -170,7 +172,7 @@ class FakeQueries:
         self.cached_answers.append(request)
 
     async def _begin(self, request: ShardRequest, scope: QueryScope) -> None:
-        self.asked.append(request)
+        self.requests.append(request)
         await self._began(scope)
 
     async def _began(self, scope: QueryScope) -> None:
@@ -197,7 +199,7 @@ class FakeQueries:
         return [
             (labels, samples)
             for labels, samples in self.stored
-            if not selectors or any(all(_matches(labels, one) for one in selector) for selector in selectors)
+            if not selectors or any(all(_matches(labels, matcher) for matcher in selector) for selector in selectors)
             if within is None or not samples or (samples[0][0] <= within.last and samples[-1][0] >= within.first)
         ]
 

@@ -41,5 +41,5 @@ class FileTimes:
 
     def pytest_sessionfinish(self) -> None:
         long = {name: round(seconds, 1) for name, seconds in self._seconds.items() if seconds >= LEAST_SECONDS}
-        ordered = dict(sorted(long.items(), key=lambda one: (-one[1], one[0])))
+        ordered = dict(sorted(long.items(), key=lambda item: (-item[1], item[0])))
         self._path.write_text(json.dumps(ordered, indent=0) + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Reply:
+def request(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Reply:
     where = urlsplit(url)
     connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=TIMEOUT)
     try:
@@ -29,10 +29,10 @@ def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str
 
 
 def write(url: str, body: bytes, **headers: str) -> Reply:
-    return ask(f"{url}/api/v1/write", "POST", body, **headers)
+    return request(f"{url}/api/v1/write", "POST", body, **headers)
 
 
-class Writing(threading.Thread):
+class WriteInProgress(threading.Thread):
     """A request in progress, in a thread."""
 
     def __init__(self, url: str, body: bytes) -> None:
@@ -47,15 +47,15 @@ class Writing(threading.Thread):
         except (OSError, http.client.HTTPException) as error:
             self.reply = error
 
-    def answered(self) -> Reply:
+    def wait_for_reply(self) -> Reply:
         self.join(TIMEOUT)
         assert isinstance(self.reply, Reply), self.reply
         return self.reply
 
 
 def is_ready(url: str) -> bool:
-    return ask(f"{url}/-/ready").status == 200
+    return request(f"{url}/-/ready").status == 200
 
 
-def in_flight(gateway: GatewayProcess) -> None:
-    gateway.wait_for("a request is in flight", lambda one: one["figures"]["in_flight_bytes"] > 0)
+def wait_until_in_flight(gateway: GatewayProcess) -> None:
+    gateway.wait_for("a request is in flight", lambda status: status["figures"]["in_flight_bytes"] > 0)

@@ -13,7 +13,7 @@ from strandline.node.shard.log import LogUnreachable
 from support.real_kafka import TIMEOUT, eventually, fresh_topic
 
 
-class TopicOfAGateway:
+class GatewayTopic:
     def __init__(self, bootstrap: str, partitions: int = 3, *, make: bool = True) -> None:
         self.name, self.bootstrap = fresh_topic(), bootstrap
         self.client = {"bootstrap.servers": bootstrap, "log_level": 0}
@@ -54,13 +54,13 @@ class TopicOfAGateway:
     def _ends(self) -> dict[int, int]:
         """The ends of all partitions; none while a broker that was suspended can't answer yet."""
         places = [TopicPartition(self.name, number) for number in range(self.partitions())]
-        asked = self.admin.list_offsets(
+        answers = self.admin.list_offsets(
             {place: OffsetSpec.latest() for place in places}, isolation_level=IsolationLevel.READ_COMMITTED
         )
         try:
-            return {place.partition: answer.result(TIMEOUT).offset for place, answer in asked.items()}
+            return {place.partition: answer.result(TIMEOUT).offset for place, answer in answers.items()}
         except KafkaException as error:
-            told = error_of(error)
-            if told.code() == NO_LEADER or isinstance(meaning(told, "asking for ends", self.name), LogUnreachable):
+            cause = error_of(error)
+            if cause.code() == NO_LEADER or isinstance(meaning(cause, "asking for ends", self.name), LogUnreachable):
                 return {}
             raise

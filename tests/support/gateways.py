@@ -39,7 +39,7 @@ def up(number: int, time: int = 1, value: float = 1.0) -> Series:
 
 
 class FakeProducer:
-    """A fake of Kafka's producer, with partitions in memory. Records are delivered at once, unless `holding`: then
+    """A fake of Kafka's producer, with partitions in memory. Records are delivered immediately, unless `holding`: then
     batches wait until the test delivers or fails them.
     """
 
@@ -133,7 +133,7 @@ class Answer:
     headers: Mapping[str, str]
 
 
-class GatewayOfATest:
+class InProcessGateway:
     """A gateway behind the real HTTP server."""
 
     def __init__(
@@ -169,8 +169,8 @@ async def serving(
     partitions: int = 4,
     http: Mapping[str, object] | None = None,
     clock: Clock | None = None,
-) -> AsyncIterator[GatewayOfATest]:
-    test = GatewayOfATest(options, partitions=partitions, clock=clock)
+) -> AsyncIterator[InProcessGateway]:
+    test = InProcessGateway(options, partitions=partitions, clock=clock)
     settings = HttpSettings(**(http or {}))
     server = HttpServer(
         test.gateway.routes(),
@@ -203,21 +203,21 @@ def decoded(log: Mapping[int, Iterable[bytes]]) -> list[tuple[int, bytes, list[t
 class Deliveries:
     """The delivery reports of a producer, batch by batch."""
 
-    told: list[NotDelivered | None] = field(default_factory=list)
+    outcomes: list[NotDelivered | None] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def on_done(self) -> OnDone:
         def done(error: NotDelivered | None) -> None:
             with self._changed:
-                self.told.append(error)
+                self.outcomes.append(error)
                 self._changed.notify_all()
 
         return done
 
     def wait(self, count: int, timeout: float = 30) -> list[NotDelivered | None]:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.told) >= count, timeout)
-            return list(self.told)
+            assert self._changed.wait_for(lambda: len(self.outcomes) >= count, timeout)
+            return list(self.outcomes)
 
 
 eventually_in_loop = eventually

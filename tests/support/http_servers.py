@@ -48,7 +48,7 @@ class Served:
             return Reply(response.status, response.headers, await response.read())
 
     async def raw(self, request: bytes) -> bytes:
-        """All that the server says to these bytes until it closes the connection."""
+        """The complete answer to these bytes, until the server closes the connection."""
         reader, writer = await asyncio.open_connection(self.bound.host, self.bound.port)
         try:
             writer.write(request)
@@ -61,7 +61,7 @@ class Served:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
@@ -104,7 +104,7 @@ async def api_served(
 
 
 def in_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run it in an event loop of its own, of the kind that the services have, for a minute at the most."""
+    """Run a coroutine in a separate event loop, of the kind that the services use, for at most a minute."""
 
     async def bounded() -> Result:
         async with asyncio.timeout(60):
@@ -115,7 +115,7 @@ def in_loop(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def eventually(condition: Callable[[], bool], timeout: float = 20) -> None:
-    """Return once it holds."""
+    """Wait until the condition holds."""
     async with asyncio.timeout(timeout):
         while not condition():
             await asyncio.sleep(0.005)

@@ -26,12 +26,12 @@ from support.records import decoded
 
 HOUR = 3_600_000
 FIRST = 1_000
-# Kafka keeps two hours and the margin is that and two buckets, so no more than two buckets may wait to be stored: what
-# lies further back could not be replayed anyway.
+# Kafka keeps two hours, and the margin is these plus two buckets, so at most two buckets may wait to be stored: earlier
+# ones could not be replayed.
 KAFKA_KEEPS = 2
 NAMES = st.sampled_from("abcdef")
 
-# A sample: which key, how many hours before the open bucket's, and which minute of that hour.
+# A sample: the key, the hours before the open bucket's hour, and the minute of that hour.
 SAMPLES = st.lists(st.tuples(NAMES, st.sampled_from([0, 0, 0, 1, 2, 7]), st.integers(0, 59)), min_size=1, max_size=6)
 
 POLICIES = st.tuples(
@@ -78,9 +78,9 @@ class IndexBesideModel(RuleBasedStateMachine):
         for name, time in batch:
             self.model.sample(name, time)
         self.log.append(batch)
-        self.tell(batch)
+        self.add(batch)
 
-    def tell(self, batch: list[tuple[str, int]]) -> None:
+    def add(self, batch: list[tuple[str, int]]) -> None:
         series = [Series([("__name__", "m"), ("name", name)], [(time, 1.0)]) for name, time in batch]
         self.index.take(decoded(series))
 
@@ -108,7 +108,7 @@ class IndexBesideModel(RuleBasedStateMachine):
         if not self.unstored:
             return
         frozen, next_part_id = self.unstored.pop(0)
-        # Written now, by the wall clock, and kept from now on.
+        # Written now by the wall clock, which starts its lifetime.
         expires = self.policy.end_of(self.model.open_bucket - 1) + self.policy.time_to_live
         self.store[frozen.bucket] = Stored(self.index.encode(frozen), expires, next_part_id)
         self.index.stored(frozen, expires)
@@ -128,7 +128,7 @@ class IndexBesideModel(RuleBasedStateMachine):
             if entry is None:
                 self.cut_index()
             else:
-                self.tell(entry)
+                self.add(entry)
 
     def restored_index(self, newest: Stored | None) -> ShardIndex:
         """The index as of the newest stored bucket, loaded from all stored buckets."""
@@ -157,7 +157,7 @@ class IndexBesideModel(RuleBasedStateMachine):
         keys = self.index.columns.rows
         present = np.flatnonzero(keys.present())
         names = self.name_of(keys.part_id[present])
-        assert len(set(names.values())) == len(names) == len(present), "a key has two part ids, or an id no key"
+        assert len(set(names.values())) == len(names) == len(present), "a key has two part ids, or an id has no key"
         found = {
             names[int(keys.part_id[row])]: (
                 int(keys.start[row]),

@@ -1,4 +1,4 @@
-"""A plain model of the shard index, with dictionaries and sets, one key and one sample at a time."""
+"""A simple model of the shard index, with dictionaries and sets, one key and one sample at a time."""
 
 from dataclasses import dataclass, field
 

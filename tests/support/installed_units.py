@@ -60,7 +60,7 @@ class Units:
             raise AssertionError(f"{error}\n{self.logs()}") from error
         assert done.returncode == 0, done.stderr + self.logs()
 
-    def told(self, unit: str) -> Mapping[str, str]:
+    def properties(self, unit: str) -> Mapping[str, str]:
         """The properties of a unit."""
         return self.systemd.properties(unit)
 

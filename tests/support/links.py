@@ -89,7 +89,7 @@ class Service:
             self.over.set()
 
 
-class Linked:
+class LinkClient:
     """A link, and the loop and memory that it is used with."""
 
     def __init__(self, path: Path, loop: Loop, *, shard: int = 3, memory: int = 1 << 30) -> None:
@@ -97,11 +97,11 @@ class Linked:
         self.workers = Workers(2)
         self.link = ShardLink(path, shard, self.workers)
 
-    def ask(self, request: ShardRequest = REQUEST) -> Answer:
+    def request(self, request: ShardRequest = REQUEST) -> Answer:
         """The answer to a request. Its memory is released."""
-        return self.loop.run(self.asked(request))
+        return self.loop.run(self.send(request))
 
-    async def asked(self, request: ShardRequest = REQUEST) -> Answer:
+    async def send(self, request: ShardRequest = REQUEST) -> Answer:
         lease = self.memory.lease()
         try:
             return await self.link.request(encode_joined(request_message(request, WAIT_S)), lease)

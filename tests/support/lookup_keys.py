@@ -13,7 +13,7 @@ Labels = Mapping[str, str]
 
 def add_keys(index: PartKeyIndex, keys: Mapping[int, Labels]) -> None:
     """Add keys to an index by part id, and make them visible to searches."""
-    index.add(PartKeyBatch.of(list(keys), [(1, one) for one in keys], map(encode_part_key, keys.values())))
+    index.add(PartKeyBatch.of(list(keys), [(1, key) for key in keys], map(encode_part_key, keys.values())))
     index.refresh()
 
 

@@ -6,7 +6,7 @@ from strandline.recovery.checkpoints import Progress, progress
 from strandline.store.rows import CutRow, GroupRow, IndexBucketRows, ManifestRows, ShardId, ShardState
 
 SHARD = ShardId("metrics", 3)
-STATE = ShardState(epoch=1, owner="somebody", seen_at=None, topic_id="topic-1", next_part_id=0)
+STATE = ShardState(epoch=1, owner="owner-1", seen_at=None, topic_id="topic-1", next_part_id=0)
 NEVER = 10**15
 
 
@@ -44,8 +44,8 @@ def manifest(cuts: Iterable[CutRow], groups: Iterable[GroupRow] = ()) -> Manifes
     """Rows in the order in which a store returns them: newest bucket first."""
     return ManifestRows(
         STATE,
-        tuple(sorted(cuts, key=lambda one: -one.bucket)),
-        tuple(sorted(groups, key=lambda one: (-one.bucket, one.group))),
+        tuple(sorted(cuts, key=lambda row: -row.bucket)),
+        tuple(sorted(groups, key=lambda row: (-row.bucket, row.group))),
     )
 
 

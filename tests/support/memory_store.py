@@ -56,12 +56,12 @@ class _Shard:
 
 
 class MemoryServer:
-    """The content of the store, which outlives its clients. `server_time` uses `asked_clock` if it is not the clock by
-    which rows expire.
+    """The content of the store, which outlives its clients. Rows expire by `clock`. `server_time` reads
+    `server_time_clock`, by default the same clock.
     """
 
-    def __init__(self, clock: Clock, asked_clock: Clock | None = None) -> None:
-        self.clock, self.asked_clock = clock, asked_clock or clock
+    def __init__(self, clock: Clock, server_time_clock: Clock | None = None) -> None:
+        self.clock, self.server_time_clock = clock, server_time_clock or clock
         self.lock = threading.RLock()
         self.datasets: dict[str, DatasetShape] = {}
         self.shards: dict[ShardId, _Shard] = {}
@@ -134,7 +134,7 @@ class MemoryStore:
         """Does nothing."""
 
     def server_time(self) -> int | None:
-        return self._server.asked_clock.now_ms()
+        return self._server.server_time_clock.now_ms()
 
     def create_dataset(self, shape: DatasetShape) -> DatasetShape:
         with self._server.lock:
@@ -173,8 +173,8 @@ class MemoryStore:
             now = self._server.clock.now_ms()
             _drop_expired(there.cuts, now)
             _drop_expired(there.groups, now)
-            cuts = [one.row for one in there.cuts.values() if _is_within(one.row.bucket, first, last)]
-            groups = [one.row for one in there.groups.values() if _is_within(one.row.bucket, first, last)]
+            cuts = [row.row for row in there.cuts.values() if _is_within(row.row.bucket, first, last)]
+            groups = [row.row for row in there.groups.values() if _is_within(row.row.bucket, first, last)]
             return ManifestRows(
                 there.state,
                 tuple(sorted(cuts, key=lambda row: -row.bucket)),
@@ -197,8 +197,8 @@ class MemoryStore:
     def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
         with self._server.lock:
             until, there = self._server.until(lifetime.length), self._server.segments.setdefault(where, {})
-            for one in segments:
-                there[one.first, one.seq] = _Expiring(one, until)
+            for segment in segments:
+                there[segment.first, segment.seq] = _Expiring(segment, until)
 
     def segments(
         self, where: SegmentsOf, *, first: bytes | None = None, last: bytes | None = None
@@ -311,6 +311,6 @@ def _is_within(bucket: int, first: int | None, last: int | None) -> bool:
 
 
 def _drop_expired(rows: dict[K, _Expiring[T]], now: int) -> None:
-    gone = [place for place, one in rows.items() if one.until <= now]
+    gone = [place for place, row in rows.items() if row.until <= now]
     for place in gone:
         del rows[place]

@@ -16,8 +16,8 @@ def recover(world: World, *beside: World) -> None:
     """Run workers and the shard until the shard is active. Time passes in all worlds."""
     for _ in range(20):
         world.work()
-        for one in (world, *beside):
-            one.pass_time(1_000)
+        for each in (world, *beside):
+            each.pass_time(1_000)
         world.settle()
         if world.is_active():
             return

@@ -18,18 +18,20 @@ from support.query_worlds import NodeWorld, expected_samples, labels_of
 LIMITS = EvaluationLimits(max_series=1000, max_samples=100_000)
 
 
-def asked(node: NodeWorld, text: str, times: QueryTimes, limits: EvaluationLimits = LIMITS) -> Result:
+def evaluate_on_node(node: NodeWorld, text: str, times: QueryTimes, limits: EvaluationLimits = LIMITS) -> Result:
     """The result of a query to the node, which must have no warnings."""
     prepared = prepare(text, times)
-    results: dict[AnyFragment, FragmentResult] = {one: node.evaluate(one, limits) for one in prepared.fragments}
-    told = NONE
+    results: dict[AnyFragment, FragmentResult] = {
+        fragment: node.evaluate(fragment, limits) for fragment in prepared.fragments
+    }
+    annotations = NONE
     for result in results.values():
         assert result.warnings == (), result.warnings
-        told |= result.annotations
-    return evaluate(prepared, {one: result.value for one, result in results.items()}, told)
+        annotations |= result.annotations
+    return evaluate(prepared, {fragment: result.value for fragment, result in results.items()}, annotations)
 
 
-def in_one_place(node: NodeWorld) -> LocalEngine:
+def local_engine(node: NodeWorld) -> LocalEngine:
     """All samples of a node, with complete series."""
     expected = expected_samples(node.worlds)
     series = [({"__name__": metric, "name": name}, samples) for (metric, name), samples in expected.items()]
@@ -43,7 +45,7 @@ def same(found: Result, expected: Result, about: str = "") -> None:
     if found.points is None or expected.points is None:
         np.testing.assert_allclose(found.number, expected.number, rtol=1e-9, err_msg=about)
         return
-    ours, theirs = (series_of(one) for one in (found, expected))
+    ours, theirs = (series_of(result) for result in (found, expected))
     assert ours.keys() == theirs.keys(), about
     for labels, (time, value) in theirs.items():
         assert ours[labels][0].tolist() == time.tolist(), about

@@ -39,14 +39,14 @@ class Commands:
 
     def __init__(self, world: World, capsys: pytest.CaptureFixture[str]) -> None:
         self.world, self.topic = world, MemoryTopic(world)
-        self.asked = 0
+        self.openings = 0
         self._capsys = capsys
 
     @contextmanager
     def open_deployment(self, settings: Settings, environment: Mapping[str, str], clock: Clock) -> Iterator[Deployment]:
         """Replaces the real function; the clock is the world's."""
         del environment, clock
-        self.asked += 1
+        self.openings += 1
         changed = settings.dataset.model_copy(update={"grace": Duration(self.world.options.grace)})
         yield Deployment.of(changed, self.world.store, self.topic, self.world.clock)  # type: ignore[arg-type]  # a store behind hooks
 

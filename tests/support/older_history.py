@@ -87,7 +87,7 @@ def check_read(world: World, version: int) -> None:
     assert store.bulk_jobs(SHARD.dataset) == []
 
 
-def check_goes_on(world: World) -> None:
+def check_continues(world: World) -> None:
     """A shard adopts the store: it uses the result of the done job, has the other jobs done, and finds everything."""
     done = _jobs(world)[0]
     # Version 3 wrote the name of the owner's process.

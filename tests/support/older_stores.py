@@ -33,11 +33,11 @@ def statements(version: int) -> list[str]:
 
 def tables(version: int) -> list[str]:
     """The statements that create the tables."""
-    made = [" ".join(one.split()) for one in _statements(version, "tables")]
-    return [one for one in made if one.startswith("CREATE TABLE")]
+    made = [" ".join(statement.split()) for statement in _statements(version, "tables")]
+    return [statement for statement in made if statement.startswith("CREATE TABLE")]
 
 
 def _statements(version: int, kind: str) -> list[str]:
     lines = (_DATA / f"store-version-{version}-{kind}.cql").read_text(encoding="utf-8").splitlines()
     code = "\n".join(line.split("--")[0] for line in lines)
-    return [one.strip() for one in code.split(";") if one.strip()]
+    return [statement.strip() for statement in code.split(";") if statement.strip()]

@@ -12,8 +12,8 @@ from strandline.node.stack import Stack, StackOptions
 from strandline.node.stack.stack import kafka_and_cassandra
 from support.real_kafka import eventually
 
-# A broker that hangs longer than its session timeout is fenced. Afterwards, no topic can be created for a while, on a
-# busy machine for a minute. Therefore, where a test is not about fencing, the session timeout exceeds every hang.
+# A broker that hangs longer than its session timeout is fenced. After that, no topic can be created for a while, up to
+# a minute on a busy machine. Therefore, where a test is not about fencing, the session timeout exceeds every hang.
 LASTING_SESSION = {"broker.session.timeout.ms": "120000"}
 
 

@@ -22,13 +22,13 @@ DAY = 24 * HOUR
 
 
 class FakeJobs:
-    """Jobs that a test adds and changes. `trouble` is raised instead of reading them."""
+    """Jobs that a test adds and changes. `failure` is raised instead of reading them."""
 
     def __init__(self) -> None:
         self.clock = SystemClock()
         self.board = BulkBoard(MemoryStore(MemoryServer(self.clock)), "metrics", self.clock)
         self.history: tuple[Point, ...] = ()
-        self.trouble: StrandlineError | None = None
+        self.failure: StrandlineError | None = None
 
     def add(
         self,
@@ -72,8 +72,8 @@ class FakeJobs:
         return replace(updated_figures(JobsFigures(), rows, self.clock.now_ms(), 0.0), points=self.history)
 
     async def jobs(self) -> JobsFigures:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.failure is not None:
+            raise self.failure
         return self.figures()
 
     async def status(self, job: str) -> JobStatus:

@@ -38,7 +38,7 @@ class PageNode:
     def __init__(
         self, queries: FakeQueries, *, settings: HttpSettings | None = None, clock: Clock | None = None
     ) -> None:
-        self.queries, self.status, self.told_hours = queries, PublishedStatus(), FakeHours()
+        self.queries, self.status, self.hours = queries, PublishedStatus(), FakeHours()
         self.jobs = FakeJobs()
         self._settings, self._clock = settings or HttpSettings(), clock or SystemClock()
         self._loop = uvloop.new_event_loop()
@@ -77,9 +77,7 @@ class PageNode:
         self._workers = Workers(4)
         self.status.started = self._clock.now_ms()
         routes = (
-            *page_routes(
-                self.status, self.queries, self._workers, self.told_hours, settings=Settings(), clock=self._clock
-            ),
+            *page_routes(self.status, self.queries, self._workers, self.hours, settings=Settings(), clock=self._clock),
             *jobs_routes(self.jobs, "metrics"),
             *api_routes(self.queries, self._workers, QuerySettings(), self._clock),
             Route(("GET",), "/api/v1/strandline/ready", _ready, Access.READ),
@@ -96,5 +94,5 @@ async def _ready(request: Request) -> Response:
         1, needed_bucket=480_000, reached_bucket=479_998, missing_groups=(3, 7), behind_ms=2 * HOUR
     )
     period = parameters_of_url(request).required("period")
-    told = Readiness(period, Verdict.NOT_READY, "", 1, 0, period, 0, 0, 0, (behind,), (), ())
-    return Response.success(json_value(ReadyReport(ready=False, readiness=told)))
+    readiness = Readiness(period, Verdict.NOT_READY, "", 1, 0, period, 0, 0, 0, (behind,), (), ())
+    return Response.success(json_value(ReadyReport(ready=False, readiness=readiness)))

@@ -15,9 +15,8 @@ GB = 10**9
 
 def report(phase: Phase = Phase.ACTIVE, **status: object) -> ShardReport:
     """The report of a shard in this phase."""
-    told = Status(phase=phase, counters=Counters(samples=1_000_000), **status)  # type: ignore[arg-type]
     return ShardReport(
-        told,
+        Status(phase=phase, counters=Counters(samples=1_000_000), **status),  # type: ignore[arg-type]
         ProcessFigures(4711, 12.5, GB, GB),
         position=120_000,
         checkpoint=100_000,
@@ -34,15 +33,15 @@ def active(shard: int) -> ShardProcessStatus:
 
 def recovering(shard: int, phase: Phase, fraction: float | None, *, entered_ms: int = 0) -> ShardProcessStatus:
     """A starting shard."""
-    told = report(phase, fraction=fraction, lag=250_000, entered={phase.value: entered_ms})
-    return ShardProcessStatus(shard, ProcessState.RUNNING, 4000 + shard, report=told)
+    shard_report = report(phase, fraction=fraction, lag=250_000, entered={phase.value: entered_ms})
+    return ShardProcessStatus(shard, ProcessState.RUNNING, 4000 + shard, report=shard_report)
 
 
 @dataclass(slots=True)
 class PublishedStatus:
     """Shards whose status a test sets."""
 
-    told: tuple[ShardProcessStatus, ...] = (active(0), active(1))
+    statuses: tuple[ShardProcessStatus, ...] = (active(0), active(1))
     others: tuple[ProcessStatus, ...] = (
         ProcessStatus(FRONT, ProcessState.RUNNING, 3999),
         ProcessStatus(WORKER, ProcessState.STOPPED),
@@ -54,10 +53,10 @@ class PublishedStatus:
         return self.waiting
 
     def partitions(self) -> int | None:
-        return len(self.told)
+        return len(self.statuses)
 
     def shards(self) -> tuple[ShardProcessStatus, ...]:
-        return self.told
+        return self.statuses
 
     def processes(self) -> tuple[ProcessStatus, ...]:
         return self.others
@@ -68,17 +67,17 @@ class PublishedStatus:
 
 @dataclass(slots=True)
 class FakeHours:
-    """All hours except the current one are ready. `trouble` is raised instead, and `told` replaces single hours."""
+    """All hours except the current one are ready. `failure` is raised instead, and `replaced` replaces single hours."""
 
-    trouble: StrandlineError | None = None
-    told: dict[int, HourReadiness] = field(default_factory=dict)
+    failure: StrandlineError | None = None
+    replaced: dict[int, HourReadiness] = field(default_factory=dict)
 
     def hours(self, first: int, last: int) -> tuple[HourReadiness, ...]:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.failure is not None:
+            raise self.failure
         ready = [_hour(hour, Verdict.READY) for hour in range(first, last)]
         return (
-            *(self.told.get(first + place, hour) for place, hour in enumerate(ready)),
+            *(self.replaced.get(first + place, hour) for place, hour in enumerate(ready)),
             _hour(last, Verdict.NOT_READY),
         )
 

@@ -18,8 +18,8 @@ from strandline.jobs.landing.transactions import PartTransactions
 from strandline.time_range import ALL_TIMES
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.record_headers import CHUNK_HEADER, JOB_HEADER, PART_HEADER
-from support.gateway_topics import TopicOfAGateway
-from support.real_kafka import TIMEOUT, eventually, nobody
+from support.gateway_topics import GatewayTopic
+from support.real_kafka import TIMEOUT, eventually, unused_address
 from support.sample_blocks import block_of
 
 PARTITIONS = 3
@@ -126,7 +126,7 @@ class MemoryWorld:
 class KafkaWorld:
     def __init__(self, bootstrap: str, opened: ExitStack) -> None:
         self.clock = CountingClock(SystemClock())
-        self.topic = TopicOfAGateway(bootstrap, PARTITIONS)
+        self.topic = GatewayTopic(bootstrap, PARTITIONS)
         self.grow = self.topic.grow
         self._opened = opened
 
@@ -137,7 +137,7 @@ class KafkaWorld:
         return PartLog(HookedTransactions(self.transactions(), before or {}, after or {}), self.clock)
 
     def unreachable(self) -> PartLog:
-        client = {"bootstrap.servers": nobody(), "log_level": 0}
+        client = {"bootstrap.servers": unused_address(), "log_level": 0}
         return PartLog(
             self._opened.enter_context(closing(KafkaTransactions(client, self.topic.name, self.clock))), self.clock
         )
@@ -182,9 +182,9 @@ def committed_records(topic: ReadTopic) -> list[tuple[int, bytes, StoredHeaders]
 
 def _ends(topic: ReadTopic, places: list[TopicPartition], *, committed: bool) -> list[int] | object:
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    asked = topic.admin.list_offsets({place: OffsetSpec.latest() for place in places}, isolation_level=level)
+    answers = topic.admin.list_offsets({place: OffsetSpec.latest() for place in places}, isolation_level=level)
     try:
-        return [asked[place].result(TIMEOUT).offset for place in places]
+        return [answers[place].result(TIMEOUT).offset for place in places]
     except KafkaException:
         # A newly added partition may have no leader yet.
         return object()

@@ -8,7 +8,7 @@ from strandline.clock import ManualClock
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.log import EndsRequest, LogEnds, PartitionLog, Records
 from strandline.node.shard.memory_log import MemoryLog
-from support.real_kafka import TIMEOUT, TopicOfATest, eventually, nobody
+from support.real_kafka import TIMEOUT, TemporaryTopic, eventually, unused_address
 
 DATASET = "contract"
 POLL_S = 0.2
@@ -64,7 +64,7 @@ class MemoryPartition:
 class KafkaPartition:
     def __init__(self, bootstrap: str) -> None:
         self._client = {"bootstrap.servers": bootstrap}
-        self._topic = TopicOfATest(self._client)
+        self._topic = TemporaryTopic(self._client)
         self.append, self.begin = self._topic.append, self._topic.begin
         self.delete_before, self.recreate = self._topic.delete_before, self._topic.recreate
         self.log = self._reader(self._client)
@@ -82,7 +82,7 @@ class KafkaPartition:
         return True
 
     def gone(self) -> PartitionLog:
-        self._away = self._reader({"bootstrap.servers": nobody(), "socket.timeout.ms": 500})
+        self._away = self._reader({"bootstrap.servers": unused_address(), "socket.timeout.ms": 500})
         return self._away
 
     def close(self) -> None:

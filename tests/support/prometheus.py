@@ -1,4 +1,4 @@
-"""A real Prometheus, as its users run it."""
+"""A real Prometheus, run as by its users."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ class PrometheusClient:
         self._tls = tls
         self._headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
 
-    def ask(
+    def request(
         self,
         path: str,
         *,
@@ -41,7 +41,7 @@ class PrometheusClient:
 
     def document(self, path: str, **parameters: Any) -> dict[str, Any]:
         """The complete document of a successful answer."""
-        status, body = self.ask(path, **parameters)
+        status, body = self.request(path, **parameters)
         assert status == http.client.OK, body
         return dict(json.loads(body))
 
@@ -53,14 +53,14 @@ class PrometheusClient:
 
     def post(self, path: str, body: bytes) -> bytes:
         """The answer to a body that is compressed with snappy, which must be successful."""
-        status, answer = self.ask(path, method="POST", body=body, headers={"Content-Encoding": "snappy"})
+        status, answer = self.request(path, method="POST", body=body, headers={"Content-Encoding": "snappy"})
         assert status in (http.client.OK, http.client.NO_CONTENT), answer
         return answer
 
     def query(self, expression: str, at_ms: int) -> dict[tuple[tuple[str, str], ...], float]:
         """The values of an instant query by labels, without warnings."""
         found = self.data("/api/v1/query", query=expression, time=at_ms / 1000)["result"]
-        return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in found}
+        return {tuple(sorted(series["metric"].items())): float(series["value"][1]) for series in found}
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._tls is None:
@@ -69,7 +69,7 @@ class PrometheusClient:
 
     def is_ready(self) -> bool:
         try:
-            return self.ask("/-/ready")[0] == http.client.OK
+            return self.request("/-/ready")[0] == http.client.OK
         except OSError:
             return False
 
@@ -95,11 +95,11 @@ def prometheus(
     ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
-    asked = PrometheusClient(f"{LOOPBACK}:{port}")
+    client = PrometheusClient(f"{LOOPBACK}:{port}")
     try:
-        wait_until(lambda: asked.is_ready() or process.poll() is not None, timeout=60, clock=SystemClock())
-        assert asked.is_ready(), (folder / "log").read_text()[-2000:]
-        yield asked
+        wait_until(lambda: client.is_ready() or process.poll() is not None, timeout=60, clock=SystemClock())
+        assert client.is_ready(), (folder / "log").read_text()[-2000:]
+        yield client
     finally:
         process.terminate()
         try:

@@ -153,7 +153,7 @@ def _entry(labels: Labels, chunks: Sequence[Chunk], own: Sequence[int], symbol: 
 
 
 @dataclass(frozen=True)
-class Places:
+class TableOfContents:
     """Where the sections of an index begin, and how tombstones reference its series."""
 
     symbols: int
@@ -166,15 +166,15 @@ class Places:
 
 def _index(
     series: Sequence[Series], chunk_references: Sequence[Sequence[int]], version: int, *, all_last: bool
-) -> tuple[bytes, Places]:
+) -> tuple[bytes, TableOfContents]:
     out = struct.pack(">IB", 0xBAAAD700, version)
     symbols_at = len(out)
-    texts = sorted({"", *(one for labels, _ in series for label in labels for one in label)})
+    texts = sorted({"", *(text for labels, _ in series for label in labels for text in label)})
     content = struct.pack(">I", len(texts))
     symbol: dict[str, int] = {}
-    for number, one in enumerate(texts):
-        symbol[one] = number if version == 2 else symbols_at + 4 + len(content)
-        content += text(one)
+    for number, symbol_text in enumerate(texts):
+        symbol[symbol_text] = number if version == 2 else symbols_at + 4 + len(content)
+        content += text(symbol_text)
     out += _section(content)
     series_at = len(out)
     references = []
@@ -206,7 +206,7 @@ def _index(
     out += _section(struct.pack(">I", len(entries)) + b"".join(entries))
     contents = len(out)
     toc = struct.pack(">6Q", symbols_at, series_at, label_indices, label_table, postings_at, postings_table)
-    return out + toc + crc(toc), Places(symbols_at, series_at, all_at, postings_table, contents, references)
+    return out + toc + crc(toc), TableOfContents(symbols_at, series_at, all_at, postings_table, contents, references)
 
 
 def _tombstones(deleted: Iterable[tuple[int, int, int]]) -> bytes:
@@ -223,7 +223,7 @@ def write_block(
     chunks_a_file: int = 1 << 30,
     deleted: Iterable[tuple[int, int, int]] = (),
     all_last: bool = False,
-) -> Places:
+) -> TableOfContents:
     """Write a block into a folder with its name. `deleted` has a series' number, and the first and last time."""
     block = folder / ulid
     (block / "chunks").mkdir(parents=True)

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_topics import GatewayTopic
 from support.gateways import decoded
 from support.prometheus import PrometheusClient
 from support.remote_write import WriteRequest
@@ -50,7 +50,7 @@ def labels_of(encoded: bytes) -> Labels:
     return frozenset((label.name, label.value) for label in series.labels)
 
 
-def in_topic(topic: TopicOfAGateway) -> dict[Labels, Samples]:
+def in_topic(topic: GatewayTopic) -> dict[Labels, Samples]:
     found: dict[Labels, Samples] = defaultdict(dict)
     for partition, labels, samples in decoded(topic.read()):
         assert partition == partition_of(labels, 3)
@@ -67,19 +67,19 @@ METRICS = (
 )
 
 
-def compare(topic: TopicOfAGateway, told_by: PrometheusClient, least: int) -> None:
+def compare(topic: GatewayTopic, prometheus: PrometheusClient, least: int) -> None:
     """Assert that every sample up to the newest one of its series is in the topic, and that there are enough."""
     written = in_topic(topic)
     for metric in METRICS:
-        told = samples_of(told_by, metric)
-        assert told
-        for labels, samples in told.items():
+        scraped = samples_of(prometheus, metric)
+        assert scraped
+        for labels, samples in scraped.items():
             own = written[labels]
             assert len(own) >= least
             assert own == {time: value for time, value in samples.items() if time <= max(own)}
 
 
-def scrapes_in(topic: TopicOfAGateway) -> int:
+def scrapes_in(topic: GatewayTopic) -> int:
     """The number of scrapes of each metric in the topic: metrics are in different requests and partitions."""
     written = in_topic(topic)
     return min(

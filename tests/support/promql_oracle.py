@@ -55,9 +55,9 @@ def series() -> dict[Labels, list[tuple[int, float]]]:
     found: dict[Labels, list[tuple[int, float]]] = {}
     for body in bodies():
         request = RawWriteRequest.FromString(decompress(body, limit=1 << 26))
-        for one in request.timeseries:
-            labels = tuple((label.name.decode(), label.value.decode()) for label in one.labels)
-            found.setdefault(labels, []).extend((sample.timestamp, sample.value) for sample in one.samples)
+        for series in request.timeseries:
+            labels = tuple((label.name.decode(), label.value.decode()) for label in series.labels)
+            found.setdefault(labels, []).extend((sample.timestamp, sample.value) for sample in series.samples)
     return found
 
 
@@ -65,18 +65,18 @@ def cases() -> Iterator[Case]:
     """All queries, in a fixed order."""
     with gzip.open(_FOLDER / "cases.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
-            told = json.loads(line)
-            moment = {name: round(told[name] * 1000) for name in ("time", "start", "end", "step") if name in told}
+            fields = json.loads(line)
+            moment = {name: round(fields[name] * 1000) for name in ("time", "start", "end", "step") if name in fields}
             yield Case(
-                told["id"],
-                told["group"],
-                told["query"],
+                fields["id"],
+                fields["group"],
+                fields["query"],
                 moment.get("time"),
                 moment.get("start", 0),
                 moment.get("end", 0),
                 moment.get("step", 0),
-                told["status"],
-                told["response"],
+                fields["status"],
+                fields["response"],
             )
 
 
@@ -117,7 +117,7 @@ def difference(case: Case, status: int, answer: Mapping[str, Any]) -> str:
 def _series_difference(
     found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]], *, in_order: bool
 ) -> str:
-    found_keys, wanted_keys = [_labels(one) for one in found], [_labels(one) for one in wanted]
+    found_keys, wanted_keys = [_labels(series) for series in found], [_labels(series) for series in wanted]
     if len(set(found_keys)) < len(found_keys):
         return "a label set is there twice"
     if missing := sorted(set(wanted_keys) - set(found_keys)):
@@ -127,9 +127,9 @@ def _series_difference(
     if in_order and found_keys != wanted_keys:
         return "the order of the series differs"
     by_key = dict(zip(found_keys, found, strict=True))
-    for key, one in zip(wanted_keys, wanted, strict=True):
+    for key, series in zip(wanted_keys, wanted, strict=True):
         other = by_key[key]
-        if why := _points_difference(_points(other), _points(one)):
+        if why := _points_difference(_points(other), _points(series)):
             return f"{dict(key)}: {why}"
     return ""
 

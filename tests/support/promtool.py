@@ -26,7 +26,9 @@ def run_promtool(tests: Sequence[Mapping[str, object]], folder: Path) -> tuple[i
 
 def at_instance(series: Sequence[Series], instance: str) -> list[Series]:
     """The same series with another instance, so that all cases fit into one test."""
-    return [{**one, "series": one["series"].replace('instance="n:9460"', f'instance="{instance}"')} for one in series]
+    return [
+        {**each, "series": each["series"].replace('instance="n:9460"', f'instance="{instance}"')} for each in series
+    ]
 
 
 def firing(alert: str, instance: str, times: int) -> Mapping[str, object]:

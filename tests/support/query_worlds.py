@@ -185,7 +185,7 @@ class NodeWorld:
     publishes: bool = False
     memory: AnswerMemory = field(default_factory=lambda: AnswerMemory(1 << 30))
 
-    def ask(self, request: ShardRequest, seconds: float = 30.0) -> Any:
+    def request(self, request: ShardRequest, seconds: float = 30.0) -> Any:
         """The answer of all shards. With `publishes`, the shards publish their state before, as they do after each
         step.
         """
@@ -243,7 +243,7 @@ def node_world(
                 clients[number] = link
             else:
                 clients[number] = AnswersInProcess(answers)
-        status = FixedShards({one: ShardProcessStatus(one, ProcessState.RUNNING) for one in range(shards)})
+        status = FixedShards({shard: ShardProcessStatus(shard, ProcessState.RUNNING) for shard in range(shards)})
         queries = ShardQueries(lambda: clients, status, workers, concurrency=4)
         yield NodeWorld(worlds, clients, status, queries, loop, services, publishes)
 

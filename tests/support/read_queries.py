@@ -12,19 +12,19 @@ from support.remote_read import Labels, Samples, answer_of
 
 
 class ReadQueries:
-    """Answers by going through all series. `asks` has the requests. `before` is awaited with the scope of each."""
+    """Answers by going through all series. `requests` has the requests. `before` is awaited with the scope of each."""
 
     def __init__(self, series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> None:
         self.series_held, self.warnings = dict(sorted(series.items())), warnings
         self.unserved_partitions: tuple[str, ...] = ()
-        self.asks: list[SamplesRequest | SeriesRequest] = []
+        self.requests: list[SamplesRequest | SeriesRequest] = []
         self.before: Callable[[QueryScope], Awaitable[None]] = _nothing
 
     def unserved(self) -> tuple[str, ...]:
         return self.unserved_partitions
 
     async def samples(self, request: SamplesRequest, scope: QueryScope) -> SamplesAnswer:
-        await self._asked(request, scope)
+        await self._record(request, scope)
         found = {}
         for labels, samples in self.series_held.items():
             within = [sample for sample in samples if request.within.first <= sample[0] <= request.within.last]
@@ -38,7 +38,7 @@ class ReadQueries:
         return answer_of(found, self.warnings)
 
     async def series(self, request: SeriesRequest, scope: QueryScope) -> SeriesAnswer:
-        await self._asked(request, scope)
+        await self._record(request, scope)
         found: dict[Labels, Samples] = {
             labels: []
             for labels in self.series_held
@@ -57,8 +57,8 @@ class ReadQueries:
         ]
         return SeriesCount(len(found))
 
-    async def _asked(self, request: SamplesRequest | SeriesRequest, scope: QueryScope) -> None:
-        self.asks.append(request)
+    async def _record(self, request: SamplesRequest | SeriesRequest, scope: QueryScope) -> None:
+        self.requests.append(request)
         await self.before(scope)
 
 

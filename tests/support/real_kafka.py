@@ -11,13 +11,13 @@ from confluent_kafka.cimpl import NewTopic
 from strandline.clock import SystemClock, wait_until
 from strandline.wire.record_headers import CHECKED_HEADERS
 
-# After a broker was frozen, it may take minutes on a busy machine until its controller trusts it again.
+# After a broker was frozen, it may take minutes on a busy machine until its controller accepts it again.
 TIMEOUT = 240.0
 PRODUCERS_TIMES = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
-"""Record times from the producer, however old: with a retention by time, old records would be deleted at once."""
+"""Record times from the producer, however old: with a retention by time, old records would be deleted immediately."""
 
 
-# Errors of a broker, or its client, that was suspended and is not yet trusted by its controller again.
+# Errors of a broker, or its client, that was suspended and that its controller has not accepted again yet.
 _NOT_YET = {
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
@@ -33,7 +33,7 @@ def fresh_topic() -> str:
     return f"test-{uuid.uuid4().hex}"
 
 
-def nobody() -> str:
+def unused_address() -> str:
     """An address at which no process listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
@@ -43,7 +43,7 @@ def eventually(condition: Callable[[], bool]) -> None:
     assert wait_until(condition, timeout=TIMEOUT, clock=SystemClock(), poll=0.01)
 
 
-class TopicOfATest:
+class TemporaryTopic:
     """A topic with one partition, and operations on it."""
 
     def __init__(self, client: Mapping[str, str], settings: Mapping[str, str] = PRODUCERS_TIMES) -> None:
@@ -79,20 +79,20 @@ class TopicOfATest:
             return True
 
         eventually(is_made)
-        # The broker learns of it a moment later.
+        # The broker has its metadata a moment later.
         eventually(self._known)
 
     def recreate(self) -> None:
         self.admin.delete_topics([self.name])[self.name].result(TIMEOUT)
         self.make()
-        # The old producer remembers the old topic.
+        # The old producer has metadata of the old topic.
         self._producer = Producer({**self.client, "linger.ms": 0})
 
     def append(self, value: bytes, time: int = 0, *, times_checked: bool = False) -> int:
         return produce(self._producer, self.name, value, time, times_checked=times_checked)
 
-    def begin(self) -> "TransactionOfATest":
-        return TransactionOfATest(self)
+    def begin(self) -> "TopicTransaction":
+        return TopicTransaction(self)
 
     def delete_before(self, offset: int) -> None:
         place = TopicPartition(self.name, 0, offset)
@@ -112,10 +112,10 @@ class TopicOfATest:
         return True
 
 
-class TransactionOfATest:
+class TopicTransaction:
     """A transaction. `commit` and `abort` return once its marker is in the log, which the library does not wait for."""
 
-    def __init__(self, topic: TopicOfATest) -> None:
+    def __init__(self, topic: TemporaryTopic) -> None:
         self._topic = topic
         config = {**topic.client, "transactional.id": uuid.uuid4().hex, "linger.ms": 0}
         self._producer = Producer(config)

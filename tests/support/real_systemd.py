@@ -53,7 +53,7 @@ for folder in etc var; do
     mkdir -p "$root/work/$folder"
     mount -t overlay overlay -o "lowerdir=/$folder,upperdir=$root/$folder,workdir=$root/work/$folder" "/$folder"
 done
-# Settings that a test writes later are seen at once, which what changes below an overlay need not be.
+# Settings that a test writes later are visible immediately; changes below an overlay may not be.
 mount --bind "$root/etc/strandline" /etc/strandline
 number=0
 for path; do

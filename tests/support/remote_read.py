@@ -77,7 +77,7 @@ def bits_of(value: float) -> int:
 def answer_of(series: Mapping[Labels, Samples], warnings: tuple[str, ...] = ()) -> SamplesAnswer:
     """An answer with these series, which must be in order."""
     keys = [encode_part_key(dict(labels)) for labels in series]
-    samples = [sample for one in series.values() for sample in one]
+    samples = [sample for samples in series.values() for sample in samples]
     return SamplesAnswer(
         KeyBytes(np.cumsum([0, *map(len, keys)], dtype=np.int64), np.frombuffer(b"".join(keys), dtype=np.uint8)),
         np.cumsum([0, *map(len, series.values())], dtype=np.int64),
@@ -128,7 +128,7 @@ def frames_of(body: bytes, *, checked: bool = True) -> Iterator[Any]:
                 break
         (checksum,) = struct.unpack_from(">I", body, at)
         message = body[at + 4 : at + 4 + length]
-        assert len(message) == length, "the stream is cut off"
+        assert len(message) == length, "the stream is truncated"
         assert not checked or crc32c(message) == checksum
         at += 4 + length
         yield ChunkedReadResponse.FromString(message)
@@ -141,7 +141,7 @@ def read_streamed(body: bytes, queries: int) -> list[dict[Labels, Samples]]:
     for frame in frames_of(body):
         (series,) = frame.chunked_series
         here, found = (frame.query_index, labels_of(series)), results[frame.query_index]
-        assert here == place or here[1] not in found, "a series came back after another"
+        assert here == place or here[1] not in found, "a series continues after another one"
         place = here
         samples = found.setdefault(here[1], [])
         for chunk in series.chunks:

@@ -10,7 +10,7 @@ from strandline.store.protocol import Store
 
 
 @dataclass(frozen=True)
-class DeadlyOpener:
+class HangingOpener:
     """Opens the store, except in the first process: that one writes its pid into a file, and waits to be killed."""
 
     opener: CassandraOpener

@@ -27,7 +27,7 @@ from strandline.store.jobs import Job, JobResultOf
 from strandline.store.rows import Segment, SegmentsOf
 from strandline.wire.decode import Limits
 from strandline.wire.record_headers import CHECKED_HEADERS, TIMES_HEADER, are_times_checked
-from support.replay_openers import DeadlyOpener
+from support.replay_openers import HangingOpener
 from support.replays import HOUR, DictStore, leased_job
 
 # The processes of a run share their Kafka, and each creates the topic that it needs.
@@ -86,17 +86,17 @@ def read_log(client: dict[str, str | int]) -> Log:
                 messages += consumer.consume(1000, 5)
             batches[partition] = [
                 RecordBatch(
-                    np.array([one.offset() for one in messages]),
-                    np.array([one.timestamp()[1] for one in messages]),
-                    np.array([are_times_checked(one.headers()) for one in messages]),
-                    [one.value() or b"" for one in messages],
+                    np.array([message.offset() for message in messages]),
+                    np.array([message.timestamp()[1] for message in messages]),
+                    np.array([are_times_checked(message.headers()) for message in messages]),
+                    [message.value() or b"" for message in messages],
                 )
             ]
     return Log(batches, ends)
 
 
 @dataclass(frozen=True)
-class Places:
+class ReplayEnvironment:
     """A keyspace, and everything that a runner needs."""
 
     connection: CassandraConnection
@@ -105,7 +105,7 @@ class Places:
     sampler: LogSampler
     clock: ManualClock
 
-    def runner(self, spark: SparkSession, opener: CassandraOpener | DeadlyOpener | None = None) -> SparkRunner:
+    def runner(self, spark: SparkSession, opener: CassandraOpener | HangingOpener | None = None) -> SparkRunner:
         opener = opener or CassandraOpener(self.connection)
         return SparkRunner(spark, ReplayEndpoints(self.topic, self.sampler, self.store, opener), SETTINGS, self.clock)
 
@@ -133,7 +133,7 @@ def jobs_of(log: Log, plan: str) -> list[Job]:
     return made
 
 
-def by_twin(log: Log, places: Places, jobs: Sequence[Job]) -> tuple[DictStore, dict[Job, JobResult]]:
+def run_in_memory(log: Log, places: ReplayEnvironment, jobs: Sequence[Job]) -> tuple[DictStore, dict[Job, JobResult]]:
     store = DictStore()
     runner = MemoryRunner(store, log.read, SETTINGS, places.clock, bounds=places.bounds)
     return store, dict(runner.run(jobs, lambda _: None))

@@ -103,8 +103,8 @@ class DictStore:
     rows_read: list[tuple[str, int]] = field(default_factory=list)
 
     def write_segments(self, where: SegmentsOf, segments: Sequence[Segment], lifetime: Lifetime) -> None:
-        for one in segments:
-            self.written_segments[where, one.first, one.seq] = one.data
+        for segment in segments:
+            self.written_segments[where, segment.first, segment.seq] = segment.data
             self.lives[where] = lifetime
 
     def write_result(self, where: JobResultOf, rows: Sequence[ResultRow], lifetime: Lifetime) -> None:
@@ -114,12 +114,12 @@ class DictStore:
             self.kinds_in_order.append(row.kind)
 
     def segments(self, where: SegmentsOf) -> Iterator[Segment]:
-        for place, first, seq in sorted(self.written_segments, key=lambda one: one[1:]):
+        for place, first, seq in sorted(self.written_segments, key=lambda row: row[1:]):
             if place == where:
                 yield Segment(first, seq, self.written_segments[place, first, seq])
 
     def result(self, where: JobResultOf, kind: str, *, seq: int | None = None) -> Iterator[ResultRow]:
-        for place, of, number in sorted(self.written_rows, key=lambda one: one[2]):
+        for place, of, number in sorted(self.written_rows, key=lambda row: row[2]):
             if (place, of) == (where, kind) and seq in (None, number):
                 self.rows_read.append((kind, number))
                 yield ResultRow(kind, number, self.written_rows[place, of, number])
@@ -129,19 +129,19 @@ def source_of(records: Mapping[int, Sequence[LogRecord]]) -> Callable[[int, int,
     """A reader of partitions with these records. It knows nothing of jobs, and returns all records of a range."""
 
     def read(shard: int, start: int, end: int) -> Iterator[RecordBatch]:
-        for one in records.get(shard, ()):
-            if start <= one.offset < end:
-                yield batch_of([one])
+        for record in records.get(shard, ()):
+            if start <= record.offset < end:
+                yield batch_of([record])
 
     return read
 
 
 def batch_of(records: Sequence[LogRecord]) -> RecordBatch:
     return RecordBatch(
-        np.array([one.offset for one in records]),
-        np.array([one.time for one in records]),
-        np.array([one.times_checked for one in records]),
-        [one.value for one in records],
+        np.array([record.offset for record in records]),
+        np.array([record.time for record in records]),
+        np.array([record.times_checked for record in records]),
+        [record.value for record in records],
     )
 
 

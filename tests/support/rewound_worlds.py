@@ -50,7 +50,7 @@ def log_now(world: World) -> LogState:
     return LogState(world.log.topic_id(), ends.start, ends.last_stable)
 
 
-def rewound(world: World, target: Target, *, take: bool = False, most_rows: int = 1_000) -> RewindPlan:
+def rewind_world(world: World, target: Target, *, take: bool = False, most_rows: int = 1_000) -> RewindPlan:
     """Rewind the world's shard, which must not have a running owner."""
 
     def plan_of(manifest: ManifestRows) -> RewindPlan:
@@ -75,13 +75,13 @@ def rewound(world: World, target: Target, *, take: bool = False, most_rows: int 
         process.kill()
 
 
-def stopped(world: World) -> None:
+def stop_shard(world: World) -> None:
     """Stop the shard as a stopping node does."""
     world.running.close()
     world.crash()
 
 
-def checked(world: World) -> None:
+def check_stored_exactly_once(world: World) -> None:
     """Check that every sample is there exactly once, and that keys and part ids correspond one to one."""
     world.settle()
     world.check_all_found()
@@ -119,23 +119,27 @@ def let_expire(world: World, bucket: int) -> None:
     while list(world.sqlite.index_bucket(where)):
         world.pass_time(2 * MINUTE)
         lifetime = Lifetime(HOUR, world.clock.now_ms() + HOUR)
-        world.sqlite.write_index_bucket(IndexBucketOf(shard, bucket, "of nobody"), [b""], lifetime)
+        world.sqlite.write_index_bucket(IndexBucketOf(shard, bucket, "unreferenced"), [b""], lifetime)
 
 
 def _names_in(world: World, row: GroupRow) -> set[Name]:
     assert row.index is not None
     where = IndexBucketOf(world.options.shard, row.bucket, row.index.attempt)
     stored = decode_bucket(row.bucket, tuple(world.sqlite.index_bucket(where)), row.index.rows, row.index.checksum)
-    keys = [decode_part_key(one.keys.part_key(place)) for one in stored.records for place in range(len(one.keys))]
+    keys = [
+        decode_part_key(records.keys.part_key(place))
+        for records in stored.records
+        for place in range(len(records.keys))
+    ]
     return {(labels["__name__"], labels["name"]) for labels in keys}
 
 
-def lived(world: World, hours: int = 5) -> World:
+def world_with_history(world: World, hours: int = 5) -> World:
     """A world after this many hours, each with its own key that ends, and one key that stays. Its shard is stopped."""
     world.start()
     for hour in range(hours):
         produce_everywhere(world, f"hour {hour}")
         produce_everywhere(world, "always", float(hour))
         world.pass_hours(1)
-    stopped(world)
+    stop_shard(world)
     return world

@@ -15,17 +15,15 @@ def scraped_run(series: int, scrapes: int, *, seed: int = 1) -> SeriesRun:
     three digits that walk at random, one a gauge of whole numbers, and two never change. The scrapes of half of the
     targets are up to 2 ms early or late, and one scrape in 1,000 fails.
     """
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     target = np.arange(series) % TARGETS
     metric = np.arange(series) // SERIES_A_METRIC
-    value = np.concatenate(
-        [_values(chance, int(one), int((metric == one).sum()), scrapes) for one in range(metric[-1] + 1)]
-    )
-    late = chance.integers(-2, 3, (TARGETS, scrapes)) * (np.arange(TARGETS) % 2)[:, None]
-    scraped_at = BEGIN + chance.integers(0, INTERVAL, (TARGETS, 1)) + INTERVAL * np.arange(scrapes) + late
-    is_scraped = chance.random((TARGETS, scrapes)) >= 0.001
+    value = np.concatenate([_values(rng, int(at), int((metric == at).sum()), scrapes) for at in range(metric[-1] + 1)])
+    late = rng.integers(-2, 3, (TARGETS, scrapes)) * (np.arange(TARGETS) % 2)[:, None]
+    scraped_at = BEGIN + rng.integers(0, INTERVAL, (TARGETS, 1)) + INTERVAL * np.arange(scrapes) + late
+    is_scraped = rng.random((TARGETS, scrapes)) >= 0.001
     is_scraped[:, 0] = True
-    hashes = chance.integers(0, 2**64, (3, series), dtype=np.uint64)
+    hashes = rng.integers(0, 2**64, (3, series), dtype=np.uint64)
     hashes[0] = np.sort(hashes[0])[metric * SERIES_A_METRIC]
     order = np.lexsort(hashes[::-1])
     kept = is_scraped[target[order]]
@@ -35,14 +33,14 @@ def scraped_run(series: int, scrapes: int, *, seed: int = 1) -> SeriesRun:
     return SeriesRun(*columns, first, scraped_at[target[order]][kept].astype(np.int64), value[order][kept])
 
 
-def _values(chance: np.random.Generator, metric: int, series: int, scrapes: int) -> np.ndarray:
+def _values(rng: np.random.Generator, metric: int, series: int, scrapes: int) -> np.ndarray:
     shape = (series, scrapes)
     kind = metric % 10
     if kind < 4:
-        means = 10 ** chance.uniform(0, 3, (series, 1))
-        return chance.integers(0, 10**7, (series, 1)) + np.cumsum(chance.poisson(means, shape), axis=1).astype(float)
+        means = 10 ** rng.uniform(0, 3, (series, 1))
+        return rng.integers(0, 10**7, (series, 1)) + np.cumsum(rng.poisson(means, shape), axis=1).astype(float)
     if kind < 8:
         digits = kind - 4
-        walk = np.cumsum(np.rint(chance.normal(0, 5, shape)), axis=1)
-        return (chance.integers(0, 100 * 10**digits, (series, 1)) + walk) / 10**digits
-    return np.repeat(chance.random((series, 1)) if kind == 8 else np.ones((series, 1)), scrapes, axis=1)
+        walk = np.cumsum(np.rint(rng.normal(0, 5, shape)), axis=1)
+        return (rng.integers(0, 100 * 10**digits, (series, 1)) + walk) / 10**digits
+    return np.repeat(rng.random((series, 1)) if kind == 8 else np.ones((series, 1)), scrapes, axis=1)

@@ -41,12 +41,12 @@ class FakeNodes:
     """Nodes whose series may change between two requests."""
 
     def __init__(self, *some: SentSeries) -> None:
-        self.series = {one.key: one for one in some}
+        self.series = {series.key: series for series in some}
         self.warns = False
         self.queries: list[SeriesQuery] = []
 
     def add(self, *some: SentSeries) -> None:
-        self.series |= {one.key: one for one in some}
+        self.series |= {series.key: series for series in some}
 
     def page(self, query: SeriesQuery) -> SeriesPage:
         self.queries.append(query)
@@ -55,7 +55,7 @@ class FakeNodes:
         found = [self.series[key] for key in sorted(self.series) if query.first <= key <= query.last]
         shown = found[: query.limit]
         if not query.newest:
-            shown = [replace(one, time=None, value=None) for one in shown]
+            shown = [replace(series, time=None, value=None) for series in shown]
         return SeriesPage(tuple(shown), len(found) > query.limit)
 
 

@@ -34,8 +34,8 @@ def run_of(model: Model) -> SeriesRun:
     columns = np.array(keys, dtype=np.uint64).reshape(-1, 3).T.copy()
     times = [sorted(model[key]) for key in keys]
     first = np.cumsum([0, *map(len, times)], dtype=np.int64)
-    time = np.array([one for some in times for one in some], dtype=np.int64)
-    bits = [model[key][one] for key, some in zip(keys, times, strict=True) for one in some]
+    time = np.array([sample for some in times for sample in some], dtype=np.int64)
+    bits = [model[key][sample] for key, some in zip(keys, times, strict=True) for sample in some]
     return SeriesRun(*columns, first, time, np.array(bits, dtype=np.uint64).view(np.float64))
 
 
@@ -92,7 +92,7 @@ def _words(count: int) -> st.SearchStrategy[np.ndarray]:
 def _regular_times(count: int) -> st.SearchStrategy[list[int]]:
     """Scrapes at an interval, some a little early or late, some missing."""
     return st.builds(
-        lambda start, interval, drawn: [start + at * interval + _LATENESS[one % 9] for at, one in enumerate(drawn)],
+        lambda start, interval, drawn: [start + at * interval + _LATENESS[step % 9] for at, step in enumerate(drawn)],
         _STARTS,
         _INTERVALS,
         st.binary(min_size=count, max_size=count),
@@ -103,17 +103,21 @@ def _regular_times(count: int) -> st.SearchStrategy[list[int]]:
 def _values(count: int) -> st.SearchStrategy[list[int]]:
     """One value for each sample, as bits: counters, rounded numbers, some special ones among them, or anything."""
     rounded = st.builds(
-        lambda words, bits, digits: [bits_of((one >> (64 - bits)) / 10**digits) for one in words.tolist()],
+        lambda words, bits, digits: [bits_of((word >> (64 - bits)) / 10**digits) for word in words.tolist()],
         _words(count),
         _WIDTHS,
         _DIGITS,
     )
     odd = st.dictionaries(st.integers(0, count - 1), _ODD, max_size=2)
     return st.one_of(
-        st.builds(lambda numbers, instead: [instead.get(at, one) for at, one in enumerate(numbers)], rounded, odd),
+        st.builds(
+            lambda numbers, instead: [instead.get(at, number) for at, number in enumerate(numbers)], rounded, odd
+        ),
         _words(count).map(lambda words: words.view(np.uint64).tolist()),
-        st.builds(lambda one: [one] * count, st.integers(0, 2**64 - 1) | _ODD),
-        st.binary(min_size=count, max_size=count).map(lambda drawn: [ODD_BITS[one % len(ODD_BITS)] for one in drawn]),
+        st.builds(lambda value: [value] * count, st.integers(0, 2**64 - 1) | _ODD),
+        st.binary(min_size=count, max_size=count).map(
+            lambda drawn: [ODD_BITS[number % len(ODD_BITS)] for number in drawn]
+        ),
     )
 
 
@@ -130,7 +134,7 @@ _KEY_SETS = [st.lists(KEYS, min_size=least, max_size=6, unique=True) for least i
 
 @st.composite
 def models(draw: st.DrawFn, *, least_series: int = 0) -> dict[Key, dict[int, int]]:
-    """Any run, as a model: few and many samples, shared and separate times, any bits as values."""
+    """Any run, as a model: small and large numbers of samples, shared and separate times, any bits as values."""
     shared = draw(_REGULAR_TIMES)
     model = {}
     for key in draw(_KEY_SETS[least_series]):

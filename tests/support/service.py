@@ -39,9 +39,9 @@ class Service:
         _wait_until_ready(self.node_program, self.node, timeout)
 
 
-def _wait_until_ready(program: Program, asked: PrometheusClient, timeout: float) -> None:
-    wait_until(lambda: asked.is_ready() or program.exit_code is not None, timeout=timeout, clock=SystemClock())
-    assert asked.is_ready(), program.log_text()[-2000:]
+def _wait_until_ready(program: Program, client: PrometheusClient, timeout: float) -> None:
+    wait_until(lambda: client.is_ready() or program.exit_code is not None, timeout=timeout, clock=SystemClock())
+    assert client.is_ready(), program.log_text()[-2000:]
 
 
 @contextmanager
@@ -50,10 +50,10 @@ def service(
     folder: Path,
     *,
     partitions: int = 2,
-    asked: Callable[[str], PrometheusClient] = PrometheusClient,
+    make_client: Callable[[str], PrometheusClient] = PrometheusClient,
     **sections: Mapping[str, object],
 ) -> Iterator[Service]:
-    """Its own dataset with short buckets. `asked` creates the client for an address."""
+    """Its own dataset with short buckets. `make_client` creates the client for an address."""
     node, gateway = (f"{LOOPBACK}:{port}" for port in free_ports(2))
     name = f"service-{uuid4().hex[:8]}"
     chosen: dict[str, dict[str, object]] = {
@@ -82,7 +82,7 @@ def service(
     settings = write_settings(folder / "strandline.toml", chosen)
     # Without this machine's own settings.
     environ = {key: value for key, value in os.environ.items() if not key.startswith("STRANDLINE_")}
-    made = Service(settings, asked(node), asked(gateway), environ)
+    made = Service(settings, make_client(node), make_client(gateway), environ)
     with ExitStack() as running:
         arguments = ["gateway", "--config", str(settings), "--create-topic", str(partitions)]
         program = Program(arguments, folder / "gateway.log", environ=environ)

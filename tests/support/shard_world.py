@@ -4,7 +4,6 @@ A shard may crash in it at any moment, even during a call to the store, and star
 compared with what was produced, sample by sample and bucket by bucket.
 """
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +32,6 @@ from strandline.recovery.replay.memory_runner import MemoryRunner, TaskSizes
 from strandline.recovery.replay.record_batch import RecordBatch
 from strandline.recovery.replay.replay_input import ReplaySettings
 from strandline.recovery.replay_worker import ReplayWorker, WorkerOptions
-from strandline.recovery.worker_identity import Processes
 from strandline.store.protocol import Store, StoreUnavailable
 from strandline.store.rows import GroupRow, ManifestRows, ShardId
 from strandline.store.sqlite import open_sqlite_store
@@ -41,6 +39,7 @@ from strandline.time_range import ALL_TIMES, TimeRange
 from strandline.wire.decode import Limits
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
+from support.fake_machine import FakeMachine, FakeProcess
 from support.shard_samples import Name, samples_in
 
 MINUTE = 60_000
@@ -81,7 +80,7 @@ class StoreCall:
 Hook = Callable[[StoreCall], None]
 
 
-def quietly(_call: StoreCall) -> None:
+def no_fault(_call: StoreCall) -> None:
     """The default hook: let the call pass."""
 
 
@@ -90,8 +89,8 @@ class FaultyStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.before: Hook = quietly
-        self.after: Hook = quietly
+        self.before: Hook = no_fault
+        self.after: Hook = no_fault
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._store, name)
@@ -105,49 +104,8 @@ class FaultyStore:
         return hooked
 
 
-class FakeProcess:
-    """One process of a machine, which knows which of the others are dead."""
-
-    def __init__(self, name: str, dead: set[str]) -> None:
-        self._name, self._dead = name, dead
-
-    def kill(self) -> None:
-        """Kill this process."""
-        self._dead.add(self._name)
-
-    def this_worker(self) -> str:
-        return self._name
-
-    def is_gone(self, worker: str) -> bool:
-        return worker in self._dead
-
-    def is_alive(self, worker: str) -> bool:
-        return worker.startswith("here/") and worker not in self._dead
-
-
-def running_process() -> FakeProcess:
-    """Another running process, with its real name."""
-    return FakeProcess(Processes().name_of(os.getppid()), set())
-
-
-class FakeMachine:
-    """A machine whose processes live until they are killed."""
-
-    def __init__(self) -> None:
-        self._started, self._dead = 0, set[str]()
-
-    def process(self) -> FakeProcess:
-        """Another process."""
-        self._started += 1
-        return FakeProcess(f"here/boot/namespace/{self._started}/0", self._dead)
-
-    def end(self, name: str) -> None:
-        """Kill a process by its name, even if another test has started it."""
-        self._dead.add(name)
-
-
-class TwinReplays:
-    """A `ReplayService` whose worker runs when the test says so."""
+class InMemoryReplays:
+    """A `ReplayService` whose worker runs when the test calls it."""
 
     def __init__(self, world: "World") -> None:
         self.wanted = 0
@@ -232,7 +190,7 @@ class World:
             ),
             **changes,
         )
-        self.replays = TwinReplays(self)
+        self.replays = InMemoryReplays(self)
         self.machine = FakeMachine()
         self.process = self.machine.process()
         self.produced: list[Produced] = []
@@ -309,7 +267,7 @@ class World:
         self.process.kill()
         self.shard = None
         self.log.close()
-        self.store.before = self.store.after = quietly
+        self.store.before = self.store.after = no_fault
 
     @property
     def running(self) -> Shard:
@@ -362,9 +320,9 @@ class World:
         for place, part_id in enumerate(batch.part_ids.tolist()):
             labels = decode_part_key(batch.part_key(place))
             names[part_id] = (labels["__name__"], labels["name"])
-        assert len(set(names.values())) == len(rows), "a key has two part ids, or an id no key"
+        assert len(set(names.values())) == len(rows), "a key has two part ids, or an id has no key"
         times = zip(rows.part_id.tolist(), rows.start.tolist(), rows.last.tolist(), rows.end.tolist(), strict=True)
-        return {names[one]: (start, last, None if end == LIVE else end) for one, start, last, end in times}
+        return {names[key]: (start, last, None if end == LIVE else end) for key, start, last, end in times}
 
     def found(self, times: TimeRange = ALL_TIMES) -> dict[Name, dict[int, float]]:
         """All samples of all keys in the index, as a query finds them."""

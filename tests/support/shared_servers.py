@@ -88,7 +88,9 @@ def end_shared_stack(run_folder: Path) -> None:
     with suppress(ProcessLookupError):
         os.kill(record.keeper.pid, signal.SIGKILL)
     processes = [record.keeper, *(server.process for server in record.servers if server.process)]
-    ended = wait_until(lambda: not any(one.alive() for one in processes), timeout=60, clock=SystemClock(), poll=0.02)
+    ended = wait_until(
+        lambda: not any(process.alive() for process in processes), timeout=60, clock=SystemClock(), poll=0.02
+    )
     assert ended, f"{processes} have not ended"
     _remove_data(folder)
 

@@ -5,8 +5,8 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-SIP = 1 << 10
-# Above http.min_rate for each client, so that only the query's timeout ends it.
+READ_SIZE = 1 << 10
+# Above http.min_rate for each client, so that only the query's timeout ends the request.
 _PAUSE_S = 0.1
 
 
@@ -23,9 +23,9 @@ class SlowReader:
         """The status; None before the answer has begun."""
         return int(self.received.split(b" ", 2)[1]) if self.received.count(b" ") > 1 else None
 
-    def sip(self) -> None:
+    def read_some(self) -> None:
         try:
-            data = self.connection.recv(SIP, socket.MSG_DONTWAIT)
+            data = self.connection.recv(READ_SIZE, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         except OSError:
@@ -41,7 +41,7 @@ class SlowReaders:
         host, _, port = address.rpartition(":")
         self._place, self._target, self._count = (host, int(port)), target, count
         self._left = threading.Event()
-        self._thread = threading.Thread(target=self._drink, daemon=True)
+        self._thread = threading.Thread(target=self._read_slowly, daemon=True)
         self.clients: list[SlowReader] = []
 
     def __enter__(self) -> "SlowReaders":
@@ -65,11 +65,11 @@ class SlowReaders:
     def all_have_an_answer(self) -> bool:
         return all(client.status is not None for client in self.clients)
 
-    def having(self, status: int) -> list[SlowReader]:
+    def with_status(self, status: int) -> list[SlowReader]:
         return [client for client in self.clients if client.status == status]
 
-    def _drink(self) -> None:
+    def _read_slowly(self) -> None:
         while not self._left.wait(_PAUSE_S):
             for client in self.clients:
                 if not client.is_ended:
-                    client.sip()
+                    client.read_some()

@@ -1,4 +1,4 @@
-"""What must hold for every split: decoding and the official implementation find the request in its parts."""
+"""Properties of every split: decoding and the official implementation find the request in its parts."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -71,8 +71,8 @@ def _compare_counts(rows: list[Row], counted: list[tuple[int, int]]) -> None:
 
 def _sum(skipped: list[Skipped]) -> Skipped:
     return Skipped(
-        exemplars=sum(one.exemplars for one in skipped),
-        histograms=sum(one.histograms for one in skipped),
-        metadata=sum(one.metadata for one in skipped),
-        series=sum((Counter(one.series) for one in skipped), Counter()),
+        exemplars=sum(part.exemplars for part in skipped),
+        histograms=sum(part.histograms for part in skipped),
+        metadata=sum(part.metadata for part in skipped),
+        series=sum((Counter(part.series) for part in skipped), Counter()),
     )

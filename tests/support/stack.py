@@ -1,4 +1,4 @@
-"""Small substitutes for the stack's servers: real processes, ports and signals, without a JVM's start time."""
+"""Stand-ins for the stack's servers: real processes, ports and signals, without a JVM's start time."""
 
 import json
 import socket
@@ -19,45 +19,45 @@ from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.server import Server
 from strandline.node.stack.state import StateFolder
 
-PATIENCE = 90.0
-"""The time after which a condition that a test waits for has failed."""
+STACK_TIMEOUT = 90.0
+"""The time in seconds after which a condition that a test waits for has failed."""
 
 SCRIPT = """
 import json, signal, socket, sys
-told = json.loads(sys.argv[1])
-log = open(told["log"], "a", buffering=1)
+behaviour = json.loads(sys.argv[1])
+log = open(behaviour["log"], "a", buffering=1)
 log.write("begins\\n")
-if told["says"]:
-    log.write(told["says"] + "\\n")
-if told["exit_code"] is not None:
-    sys.exit(told["exit_code"])
-if told["deaf"]:
+if behaviour["log_line"]:
+    log.write(behaviour["log_line"] + "\\n")
+if behaviour["exit_code"] is not None:
+    sys.exit(behaviour["exit_code"])
+if behaviour["ignores_sigterm"]:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 try:
-    listener.bind(("127.0.0.1", told["port"]))
+    listener.bind(("127.0.0.1", behaviour["port"]))
 except OSError as error:
     log.write(f"bind: {error.strerror}\\n")
     sys.exit(1)
 listener.listen()
 while True:
     client, _ = listener.accept()
-    client.sendall(told["answer"].encode())
+    client.sendall(behaviour["answer"].encode())
     client.close()
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """The behaviour of a substitute."""
+    """The behaviour of a stand-in for a server."""
 
     answer: str = "healthy"
     exit_code: int | None = None
     """The exit code with which it ends immediately; None if it keeps running."""
-    says: str = ""
+    log_line: str = ""
     """A line for its log."""
-    deaf: bool = False
+    ignores_sigterm: bool = False
     """Whether it ignores SIGTERM."""
     prepares: bool = False
 
@@ -67,9 +67,9 @@ class StandIn(Server):
 
     title: ClassVar[str] = "Stand-in"
 
-    def __init__(self, folder: StateFolder, port: int, clock: Clock, manners: Behaviour) -> None:
+    def __init__(self, folder: StateFolder, port: int, clock: Clock, behaviour: Behaviour) -> None:
         super().__init__(folder, port, clock)
-        self._manners = manners
+        self._behaviour = behaviour
         self.was_prepared = False
 
     @property
@@ -77,17 +77,17 @@ class StandIn(Server):
         return "1.2.3"
 
     def files(self) -> Mapping[Path, str]:
-        return {self.folder.conf(self.name) / "manners.json": json.dumps(asdict(self._manners))}
+        return {self.folder.conf(self.name) / "behaviour.json": json.dumps(asdict(self._behaviour))}
 
     def preparation(self) -> list[str] | None:
-        return [sys.executable, "-c", "pass"] if self._manners.prepares else None
+        return [sys.executable, "-c", "pass"] if self._behaviour.prepares else None
 
     def finish_preparation(self) -> None:
         self.was_prepared = True
 
     def command(self) -> list[str]:
-        told = {**asdict(self._manners), "port": self.port, "log": str(self.log)}
-        return [sys.executable, "-I", "-S", "-c", SCRIPT, json.dumps(told)]
+        behaviour = {**asdict(self._behaviour), "port": self.port, "log": str(self.log)}
+        return [sys.executable, "-I", "-S", "-c", SCRIPT, json.dumps(behaviour)]
 
     def environment(self) -> dict[str, str]:
         return {}
@@ -109,7 +109,7 @@ class CassandraStandIn(StandIn):
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """Builds two substitutes, instead of Kafka and Cassandra."""
+    """Builds two stand-ins, instead of Kafka and Cassandra."""
 
     kafka: Behaviour = Behaviour()
     cassandra: Behaviour = Behaviour()
@@ -123,12 +123,12 @@ class StandIns:
 
 def options(folder: Path, **changes: object) -> StackOptions:
     """Options that work on any machine that can run the tests."""
-    return StackOptions(**{"state_dir": folder, "start_timeout": PATIENCE, "min_free_disk": 0, **changes})
+    return StackOptions(**{"state_dir": folder, "start_timeout": STACK_TIMEOUT, "min_free_disk": 0, **changes})
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
     """Whether the condition becomes true before the timeout."""
-    return wait_until(condition, timeout=PATIENCE, clock=SystemClock(), poll=0.01)
+    return wait_until(condition, timeout=STACK_TIMEOUT, clock=SystemClock(), poll=0.01)
 
 
 def gone(process: ProcessIdentity | None) -> bool:
@@ -137,18 +137,18 @@ def gone(process: ProcessIdentity | None) -> bool:
     return not process.alive()
 
 
-def keeper_of_stand_ins(descriptor: int, stand_ins: StandIns) -> list[str]:
-    """A command that runs a keeper of substitutes, like the one that `strandline stack up` starts."""
+def fake_keeper_command(descriptor: int, stand_ins: StandIns) -> list[str]:
+    """A command that runs a keeper of stand-ins, like the one that `strandline stack up` starts."""
     return [sys.executable, __file__, "detached", str(descriptor), json.dumps(asdict(stand_ins))]
 
 
-def foreground_of_stand_ins(folder: Path, stand_ins: StandIns) -> list[str]:
-    """A command like `strandline stack up --foreground`, for substitutes. It writes a line once it is up."""
+def fake_foreground_command(folder: Path, stand_ins: StandIns) -> list[str]:
+    """A command like `strandline stack up --foreground`, for stand-ins. It writes a line once they are up."""
     return [sys.executable, __file__, "foreground", str(folder), json.dumps(asdict(stand_ins))]
 
 
-def main(mode: str, argument: str, told: str) -> int:
-    stand_ins = StandIns(**{name: Behaviour(**manners) for name, manners in json.loads(told).items()})
+def main(mode: str, argument: str, behaviours: str) -> int:
+    stand_ins = StandIns(**{name: Behaviour(**behaviour) for name, behaviour in json.loads(behaviours).items()})
     clock = SystemClock()
     try:
         if mode == "detached":

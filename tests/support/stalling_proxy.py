@@ -51,10 +51,10 @@ class StallingProxy:
 
     def _end_all(self) -> None:
         ended, self._open = [self._listener, *self._open], []
-        for one in ended:
+        for connection in ended:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -72,6 +72,6 @@ class StallingProxy:
             while data := source.recv(1 << 16):
                 self._passes.wait()
                 target.sendall(data)
-        for one in (source, target):
+        for connection in (source, target):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)

@@ -88,7 +88,7 @@ class Lives:
             self.store.write_result(JobResultOf(fresh_shard(), 0, "tick"), [ResultRow("tick", 0, b"")], self.soon())
             return condition()
 
-        assert wait_until(holds, timeout=300, clock=self.clock, poll=self.poll_s), "it did not come to hold"
+        assert wait_until(holds, timeout=300, clock=self.clock, poll=self.poll_s), "the condition did not become true"
 
 
 def fresh_shard() -> ShardId:

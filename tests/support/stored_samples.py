@@ -85,12 +85,12 @@ class StoredSamples:
             for (series, time), (_, _, value) in self.model.items()
             if start <= time < end and labels.items() <= dict(series).items()
         ]
-        return sorted(chosen, key=lambda one: (export_order(one[0]), one[1]))
+        return sorted(chosen, key=lambda sample: (export_order(sample[0]), sample[1]))
 
 
 def export_order(series: Series) -> tuple[str, Series]:
     """The metric first, then the other labels."""
-    return dict(series).get("__name__", ""), tuple(one for one in series if one[0] != "__name__")
+    return dict(series).get("__name__", ""), tuple(label for label in series if label[0] != "__name__")
 
 
 def rows_of_table(table: pa.Table) -> list[tuple[Series, int, float]]:

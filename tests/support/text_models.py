@@ -1,4 +1,4 @@
-"""Plain readers of the text formats: line by line, with regular expressions and Python's own modules."""
+"""Simple readers of the text formats: line by line, with regular expressions and Python's own modules."""
 
 import csv
 import json
@@ -38,7 +38,7 @@ class BadRecordError(Exception):
     """The record can't be used."""
 
 
-def need(condition: object) -> None:
+def require(condition: object) -> None:
     if not condition:
         raise BadRecordError
 
@@ -47,27 +47,27 @@ def number(text: bytes) -> bytes:
     """The bits of a number as a double."""
     if re.fullmatch(SPECIAL, text):
         return NAN_BITS if text.lstrip(b"+-")[:1].lower() == b"n" else bits(float(text))
-    need(re.fullmatch(NUMBER, text))
+    require(re.fullmatch(NUMBER, text))
     return bits(float(text))
 
 
 def millis(text: bytes, shift: int) -> int:
-    need(re.fullmatch(NUMBER, text))
+    require(re.fullmatch(NUMBER, text))
     exact = Decimal(text.decode())
     # Beyond these, no digit of the result depends on the rest.
     size = exact.adjusted() + shift
     if not exact or size < -1:
         return 0
-    need(size < 30)
+    require(size < 30)
     cut = int(Fraction(exact) * Fraction(10) ** shift)
-    need(abs(cut) < 1 << 63)
+    require(abs(cut) < 1 << 63)
     return cut
 
 
 def labels(found: list[tuple[bytes, bytes]], limits: Limits, *, metric: bool = True) -> RawLabels:
-    need(judge(found, limits) is Verdict.CANONICAL)
+    require(judge(found, limits) is Verdict.CANONICAL)
     kept = tuple(sorted((name, value) for name, value in found if value))
-    need(not metric or b"__name__" in dict(kept))
+    require(not metric or b"__name__" in dict(kept))
     return kept
 
 
@@ -96,14 +96,14 @@ def read_csv(data: bytes, offset: int, options: CsvOptions, limits: Limits) -> E
 
 
 def _row(text: bytes, options: CsvOptions, limits: Limits) -> list[FlatSample]:
-    # The csv module takes a carriage return for the end of a row.
-    lone = text.decode("latin-1").replace("\r", "\ue000")
+    # The csv module treats a carriage return as the end of a row.
+    row_text = text.decode("latin-1").replace("\r", "\ue000")
     try:
-        rows = list(csv.reader([lone], delimiter=options.delimiter, quotechar=options.quote, strict=True))
+        rows = list(csv.reader([row_text], delimiter=options.delimiter, quotechar=options.quote, strict=True))
     except csv.Error as error:
         raise BadRecordError from error
     fields = [part.replace("\ue000", "\r").encode("latin-1") for part in rows[0]]
-    need(len(fields) == options.columns)
+    require(len(fields) == options.columns)
     assert isinstance(options.time, UnixTime)
     time = millis(fields[options.time_column], SHIFTS[options.time.unit])
     shared = [(name.encode(), fields[column]) for name, column in options.labels]
@@ -115,7 +115,7 @@ def _row(text: bytes, options: CsvOptions, limits: Limits) -> list[FlatSample]:
             # Labels in the order of their names, in which limits are applied to them.
             found = labels(sorted([(b"__name__", metric), *shared]), limits)
             samples.append((found, time, number(fields[value.column])))
-    need(samples)
+    require(samples)
     return samples
 
 
@@ -142,7 +142,7 @@ def read_openmetrics(data: bytes, offset: int, limits: Limits) -> Expected:
             continue
         expected.records += 1
         try:
-            need(not ended)
+            require(not ended)
             expected.samples.append(_line(text, limits))
         except BadRecordError:
             expected.bad.append(start)
@@ -151,7 +151,7 @@ def read_openmetrics(data: bytes, offset: int, limits: Limits) -> Expected:
 
 def _line(text: bytes, limits: Limits) -> FlatSample:
     found = _LINE.fullmatch(text)
-    need(found)
+    require(found)
     assert found
     value = number(found["value"])
     time = millis(found["time"], 3)
@@ -159,29 +159,29 @@ def _line(text: bytes, limits: Limits) -> FlatSample:
         millis(found["exemplar_time"], 3)
     pairs = []
     if found["name"]:
-        need(re.fullmatch(rb"[a-zA-Z_:][a-zA-Z0-9_:]*", found["name"]))
+        require(re.fullmatch(rb"[a-zA-Z_:][a-zA-Z0-9_:]*", found["name"]))
         pairs.append((b"__name__", found["name"]))
     named = bool(found["name"])
     inner = (found["braces"] or b"{}")[1:-1].strip(b" \t")
     while inner:
         label = _LABEL.match(inner)
-        need(label)
+        require(label)
         assert label
         inner = inner[label.end() :].strip(b" \t")
         if label["equals"]:
             name = label["bare"] if label["bare"] is not None else _unescaped(label["quoted"])
             pairs.append((name, _unescaped(label["value"])))
         else:
-            need(label["quoted"] and not named)
+            require(label["quoted"] and not named)
             named = True
             pairs.append((b"__name__", _unescaped(label["quoted"])))
-    need(named)
+    require(named)
     return labels(pairs, limits), time, value
 
 
 def _unescaped(text: bytes) -> bytes:
-    stands_for = {b'\\"': b'"', b"\\\\": b"\\", b"\\n": b"\n"}
-    return re.sub(rb"\\.", lambda match: stands_for.get(match[0], match[0]), text, flags=re.DOTALL)
+    replacements = {b'\\"': b'"', b"\\\\": b"\\", b"\\n": b"\n"}
+    return re.sub(rb"\\.", lambda match: replacements.get(match[0], match[0]), text, flags=re.DOTALL)
 
 
 class _Number(str):
@@ -214,14 +214,14 @@ def _object(text: bytes, limits: Limits) -> tuple[list[FlatSample], int]:
         parse_constant=_no_constant,
         object_pairs_hook=tuple,
     )
-    need(isinstance(pairs, tuple))
+    require(isinstance(pairs, tuple))
     keys = [key for key, _ in pairs if key in ("metric", "values", "timestamps")]
-    need(sorted(keys) == ["metric", "timestamps", "values"])
+    require(sorted(keys) == ["metric", "timestamps", "values"])
     parts = dict(pairs)
     metric, values, times = parts["metric"], parts["values"], parts["timestamps"]
-    need(isinstance(metric, tuple) and isinstance(values, list) and isinstance(times, list))
-    need(len(values) == len(times) > 0)
-    need(all(type(value) is str for _, value in metric))
+    require(isinstance(metric, tuple) and isinstance(values, list) and isinstance(times, list))
+    require(len(values) == len(times) > 0)
+    require(all(type(value) is str for _, value in metric))
     key = labels([(_utf8(name), _utf8(value)) for name, value in metric], limits, metric=False)
     moments = [_moment(time) for time in times]
     samples = [(key, moment, found) for moment, value in zip(moments, values, strict=True) if (found := _value(value))]
@@ -234,7 +234,7 @@ def _utf8(text: str) -> bytes:
 
 
 def _moment(time: object) -> int:
-    need(isinstance(time, _Number))
+    require(isinstance(time, _Number))
     return millis(str(time).encode(), 0)
 
 
@@ -244,11 +244,11 @@ def _value(value: object) -> bytes | None:
         return None
     if isinstance(value, _Number):
         return bits(float(value))
-    need(isinstance(value, str))
+    require(isinstance(value, str))
     sign, word = (-1.0, str(value)[1:]) if str(value).startswith("-") else (1.0, str(value))
     if word in ("null", "Null"):
         return None
     if word in ("nan", "NaN"):
         return NAN_BITS
-    need(word in ("Inf", "inf", "Infinity", "infinity"))
+    require(word in ("Inf", "inf", "Infinity", "infinity"))
     return bits(sign * float("inf"))

@@ -42,17 +42,17 @@ def assert_sound(
     or a replay. With `Scope(scratch=...)`, Lucene is checked too; start the JVM first.
     """
     found = verified(store, shard, groups, policy, clock=clock, scope=scope)
-    assert not found.findings, "\n".join(f"{one.kind}: {one.what}" for one in found.findings)
+    assert not found.findings, "\n".join(f"{finding.kind}: {finding.what}" for finding in found.findings)
     return found
 
 
-def sound_world(world: World, scope: Scope | None = None) -> Verification:
+def assert_world_sound(world: World, scope: Scope | None = None) -> Verification:
     """`assert_sound` for a simulated shard."""
     options = world.options
     return assert_sound(world.sqlite, options.shard, options.groups, options.policy, clock=world.clock, scope=scope)
 
 
-def found_in(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
+def findings_of(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
     """The findings in a simulated shard's store."""
     options = world.options
     return verified(
@@ -60,15 +60,15 @@ def found_in(world: World, scope: Scope | None = None) -> tuple[Finding, ...]:
     ).findings
 
 
-def the_only_finding(world: World, kind: FindingKind, scope: Scope | None = None) -> Finding:
+def only_finding(world: World, kind: FindingKind, scope: Scope | None = None) -> Finding:
     """Assert that this is the only finding, and return it."""
-    found = found_in(world, scope)
-    assert [one.kind for one in found] == [kind], found
+    found = findings_of(world, scope)
+    assert [finding.kind for finding in found] == [kind], found
     assert found[0].remedy
     return found[0]
 
 
-def remarks(verification: Verification) -> set[NoteKind]:
+def note_kinds(verification: Verification) -> set[NoteKind]:
     """The kinds of notes."""
     return {note.kind for note in verification.notes}
 
@@ -158,16 +158,16 @@ class Contents:
 
     def encode(self) -> Any:
         ids = sorted(self.records)
-        columns = [self.records[part_id] for part_id in ids]
+        records = [self.records[part_id] for part_id in ids]
         active = sorted(self.active)
-        keys = PartKeyBatch.of(ids, [one.key_hash for one in columns], [one.part_key for one in columns])
+        keys = PartKeyBatch.of(ids, [record.key_hash for record in records], [record.part_key for record in records])
         frozen = FrozenBucket(
             self.bucket,
             np.array(ids, dtype=np.uint32),
-            np.array([one.start for one in columns], dtype=np.int64),
-            np.array([one.end for one in columns], dtype=np.int64),
+            np.array([record.start for record in records], dtype=np.int64),
+            np.array([record.end for record in records], dtype=np.int64),
             np.array(active, dtype=np.uint32),
-            np.array([self.active[one] for one in active], dtype=np.int64),
+            np.array([self.active[part_id] for part_id in active], dtype=np.int64),
         )
         return encode_bucket(frozen, lambda wanted: keys.take(np.flatnonzero(np.isin(keys.part_ids, wanted))))
 
@@ -192,7 +192,7 @@ def with_policy(world: World, **changes: int) -> None:
     world.options = replace(world.options, policy=replace(world.options.policy, **changes))
 
 
-def scratch(folder: Path) -> Scope:
+def scratch_scope(folder: Path) -> Scope:
     """A scope with a Lucene index in a new folder below this one."""
     made = folder / "scratch"
     made.mkdir()

@@ -49,8 +49,12 @@ class WatchedPage:
             for request in self._requests
             if urlsplit(request.url).scheme != "data" and urlsplit(request.url).netloc != self._host
         ]
-        refused = [f"refused by the policy: {one}" for one in self.page.evaluate("window.violations ?? []")]
-        noted = [one for one in self._noted if not any(re.search(pattern, one) for pattern in self.expected)]
+        refused = [f"refused by the policy: {violation}" for violation in self.page.evaluate("window.violations ?? []")]
+        noted = [
+            complaint
+            for complaint in self._noted
+            if not any(re.search(pattern, complaint) for pattern in self.expected)
+        ]
         return [*elsewhere, *refused, *noted]
 
     def requests_to(self, path: str) -> list[Request]:

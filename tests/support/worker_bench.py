@@ -35,11 +35,11 @@ class Bench:
         self.clock = ManualClock()
         self.store: Store = open_sqlite_store(folder / "store.sqlite", self.clock)
         self.board = JobBoard(self.store, self.clock)
-        self.told: list[WaveProgress] = []
+        self.progress: list[WaveProgress] = []
 
     def plan(self, *jobs: Job) -> None:
-        for one in jobs:
-            assert self.store.add_job(one)
+        for job in jobs:
+            assert self.store.add_job(job)
 
     def worker(self, runner: JobRunner, name: str = "w", **options: Any) -> ReplayWorker:
         return ReplayWorker(
@@ -50,34 +50,34 @@ class Bench:
             name,
             job_order=JOB_ORDER,
             options=WorkerOptions(**options),
-            on_progress=self.told.append,
+            on_progress=self.progress.append,
         )
 
-    def told_of(self) -> list[tuple[list[int], float]]:
-        return [([one.bucket for one in told.jobs], told.fraction) for told in self.told]
+    def progress_reports(self) -> list[tuple[list[int], float]]:
+        return [([job.bucket for job in report.jobs], report.fraction) for report in self.progress]
 
     def states(self, shard: int = 0) -> dict[int, JobState]:
-        return {one.bucket: one.state for one in self.store.jobs(SHARDS[shard])}
+        return {job.bucket: job.state for job in self.store.jobs(SHARDS[shard])}
 
     def job(self, bucket: int) -> Job:
-        return next(one for one in self.store.jobs(SHARDS[0]) if one.bucket == bucket)
+        return next(job for job in self.store.jobs(SHARDS[0]) if job.bucket == bucket)
 
 
-class Runs:
-    """A runner that records its jobs, and runs a test's action meanwhile."""
+class FakeRunner:
+    """A runner that records its jobs, and calls a function of the test during each run."""
 
     def __init__(
-        self, meanwhile: Callable[[Sequence[Job], OnProgress], None] = lambda _jobs, _on_progress: None
+        self, during_run: Callable[[Sequence[Job], OnProgress], None] = lambda _jobs, _on_progress: None
     ) -> None:
         self.runs: list[list[tuple[int, int]]] = []
-        self._meanwhile = meanwhile
+        self._during_run = during_run
 
     def check(self, job: Job) -> None:
         """Accepts any job."""
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> Mapping[Job, JobResult]:
-        self.runs.append([(one.shard.shard, one.bucket) for one in jobs])
-        self._meanwhile(jobs, on_progress)
+        self.runs.append([(job.shard.shard, job.bucket) for job in jobs])
+        self._during_run(jobs, on_progress)
         return {}
 
 
@@ -85,9 +85,9 @@ class BadRecord(Fatal):
     """An error that a retry does not fix."""
 
 
-def fails_with(error: Exception, *buckets: int) -> Runs:
-    def meanwhile(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
-        if any(one.bucket in buckets for one in jobs):
+def failing_runner(error: Exception, *buckets: int) -> FakeRunner:
+    def fail(jobs: Sequence[Job], _on_progress: OnProgress) -> None:
+        if any(job.bucket in buckets for job in jobs):
             raise error
 
-    return Runs(meanwhile)
+    return FakeRunner(fail)

@@ -13,7 +13,7 @@ class _Bits:
         self._at = 0
 
     def take(self, count: int) -> int:
-        assert self._at + count <= len(self._bits), "the chunk is cut off"
+        assert self._at + count <= len(self._bits), "the chunk is truncated"
         self._at += count
         return int(self._bits[self._at - count : self._at], 2)
 

@@ -1,4 +1,6 @@
-"""Real parts on real traffic: the wire kernels with Lucene, and Cassandra; Spark's are in `spark/`."""
+"""Real components with real traffic: the wire kernels with Lucene and with Cassandra. Those with Spark are in
+`spark/`.
+"""
 
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from support.remote_write import WriteRequest
 pytestmark = pytest.mark.system
 
 
-def test_cassandra_applies_the_owners_conditional_batch_and_no_former_owners(stack: Stack) -> None:
+def test_cassandra_applies_the_conditional_batch_of_the_owner_only(stack: Stack) -> None:
     address = f"{stack.cassandra_host}:{stack.cassandra_port}"
     session: Session = connect(
         cassandra_connection(CassandraSettings(contact_points=(address,))), require_keyspace=False

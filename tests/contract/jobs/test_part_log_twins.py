@@ -30,7 +30,7 @@ from support.part_logs import (
     samples,
     samples_by_chunk,
 )
-from support.real_kafka import TIMEOUT, TopicOfATest, eventually
+from support.real_kafka import TIMEOUT, TemporaryTopic, eventually
 
 pytestmark = pytest.mark.contract
 
@@ -159,7 +159,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
 def test_a_right_that_is_missing_is_named_and_those_that_are_named_suffice(
     guarded: GuardedKafka, part: PartIdentity
 ) -> None:
-    topic = TopicOfATest(guarded.client(), {})
+    topic = TemporaryTopic(guarded.client(), {})
     clock = SystemClock()
 
     def try_all() -> None:

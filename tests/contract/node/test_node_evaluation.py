@@ -29,7 +29,7 @@ from strandline.promql.plan.fragments import Fragment
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.values import F64Matrix, Samples
 from support.links import CLOCK, WAIT_S
-from support.node_evaluation import asked, in_one_place, same, series_of
+from support.node_evaluation import evaluate_on_node, local_engine, same, series_of
 from support.query_worlds import NodeWorld, node_world
 from support.shard_world import HOUR, MINUTE
 
@@ -95,7 +95,7 @@ def _value(draw: random.Random) -> float:
 @pytest.fixture(scope="module")
 def whole(node: NodeWorld) -> LocalEngine:
     """The same samples, with complete series."""
-    return in_one_place(node)
+    return local_engine(node)
 
 
 @pytest.mark.parametrize("text", QUERIES)
@@ -105,7 +105,7 @@ def test_answers_do_not_depend_on_where_samples_are(node: NodeWorld, whole: Loca
     if not text.endswith("]"):
         moments.append(QueryTimes(end - 3 * HOUR, end, 7 * MINUTE))
     for times in moments:
-        same(asked(node, text, times), whole.query(text, times))
+        same(evaluate_on_node(node, text, times), whole.query(text, times))
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_answers_do_not_depend_on_how_much_is_evaluated_at_a_time(
 ) -> None:
     end = node.worlds[0].clock.now_ms()
     times = QueryTimes(end - 3 * HOUR, end, 7 * MINUTE)
-    expected = asked(node, text, times)
+    expected = evaluate_on_node(node, text, times)
     monkeypatch.setattr(fragment_answers, "_PART_VISITS", 1)
-    same(asked(node, text, times), expected)
+    same(evaluate_on_node(node, text, times), expected)
 
 
 def test_a_query_that_is_not_wanted_ends_within_a_block(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -189,16 +189,16 @@ def test_however_many_ask_at_once_few_blocks_are_in_memory(monkeypatch: pytest.M
 def test_equal_label_sets_are_an_error_wherever_they_lie(node: NodeWorld) -> None:
     end = node.worlds[0].clock.now_ms()
     with pytest.raises(EvaluationError, match="same labelset"):
-        asked(node, 'sum(rate({__name__=~"m.*"}[3h]))', QueryTimes.instant(end))
+        evaluate_on_node(node, 'sum(rate({__name__=~"m.*"}[3h]))', QueryTimes.instant(end))
 
 
 def test_limits_name_themselves(node: NodeWorld) -> None:
     end = node.worlds[0].clock.now_ms()
     times = QueryTimes(end - 3 * HOUR, end, MINUTE)
     with pytest.raises(TooManySeries):
-        asked(node, "sum(m0)", times, EvaluationLimits(max_series=1, max_samples=1000))
+        evaluate_on_node(node, "sum(m0)", times, EvaluationLimits(max_series=1, max_samples=1000))
     with pytest.raises(TooManySamples):
-        asked(node, "m0", times, EvaluationLimits(max_series=1000, max_samples=200))
+        evaluate_on_node(node, "m0", times, EvaluationLimits(max_series=1000, max_samples=200))
 
 
 def test_the_limit_of_samples_bounds_memory_and_not_what_an_aggregation_reads(tmp_path: Path) -> None:
@@ -210,9 +210,11 @@ def test_the_limit_of_samples_bounds_memory_and_not_what_an_aggregation_reads(tm
         world.settle()
         times = QueryTimes.instant(start + MINUTE)
         limits = EvaluationLimits(max_series=8, max_samples=400)
-        counted = asked(node, "sum(count_over_time(m0[3m]))", times, limits)
+        counted = evaluate_on_node(node, "sum(count_over_time(m0[3m]))", times, limits)
         assert [value.tolist() for _, value in series_of(counted).values()] == [[800.0]]
         with pytest.raises(TooManySamples):
-            asked(node, "m0[3m]", times, limits)
+            evaluate_on_node(node, "m0[3m]", times, limits)
         with pytest.raises(TooManySeries):
-            asked(node, "sum(count_over_time(m0[3m]))", times, EvaluationLimits(max_series=7, max_samples=400))
+            evaluate_on_node(
+                node, "sum(count_over_time(m0[3m]))", times, EvaluationLimits(max_series=7, max_samples=400)
+            )

@@ -68,7 +68,7 @@ def filled(node: NodeWorld) -> NodeWorld:
 
 
 def test_samples_of_all_shards_and_places_are_found_once(filled: NodeWorld) -> None:
-    answer = filled.ask(SamplesRequest(EVERY, ALL_TIMES, 100, 1000))
+    answer = filled.request(SamplesRequest(EVERY, ALL_TIMES, 100, 1000))
     assert samples_of(answer) == expected_samples(filled.worlds)
     assert answer.warnings == ()
 
@@ -76,10 +76,10 @@ def test_samples_of_all_shards_and_places_are_found_once(filled: NodeWorld) -> N
 def test_samples_follow_selector_and_range(filled: NodeWorld) -> None:
     start = min(record.time for record in filled.worlds[0].produced)
     times = TimeRange(start + 500, start + HOUR + 5 * MINUTE)
-    answer = filled.ask(SamplesRequest(selector('{name=~"only.*"}'), times, 100, 1000))
+    answer = filled.request(SamplesRequest(selector('{name=~"only.*"}'), times, 100, 1000))
     names = {("m0", "only-0"): 0, ("m1", "only-1"): 0}
     assert samples_of(answer) == expected_samples(filled.worlds, times, names)
-    nothing = filled.ask(SamplesRequest(selector("nobody"), times, 100, 1000))
+    nothing = filled.request(SamplesRequest(selector("nobody"), times, 100, 1000))
     assert (len(nothing.keys), nothing.first_sample.tolist(), len(nothing.time)) == (0, [0], 0)
 
 
@@ -88,12 +88,12 @@ def test_where_two_shards_have_a_sample_at_one_time_the_higher_one_wins(node: No
     for number, world in enumerate(node.worlds):
         world.produce(("m", "a", now, float(number)), ("m", "a", now + 1 + number, 5.0))
         world.settle()
-    answer = node.ask(SamplesRequest(EVERY, ALL_TIMES, 10, 10))
+    answer = node.request(SamplesRequest(EVERY, ALL_TIMES, 10, 10))
     assert samples_of(answer) == {("m", "a"): [(now, 1.0), (now + 1, 5.0), (now + 2, 5.0)]}
 
 
 def test_series_stand_in_the_order_of_their_labels_each_once(filled: NodeWorld) -> None:
-    answer = filled.ask(SeriesRequest((EVERY,), None, 100))
+    answer = filled.request(SeriesRequest((EVERY,), None, 100))
     found = labels_of(answer.keys)
     assert found == sorted(found)
     assert set(names_of(answer.keys)) == set(expected_samples(filled.worlds))
@@ -103,17 +103,17 @@ def test_series_stand_in_the_order_of_their_labels_each_once(filled: NodeWorld) 
 
 def test_several_selectors_mean_their_union(filled: NodeWorld) -> None:
     ask = SeriesRequest((selector("m0"), selector('{name="only-1"}'), selector('m0{name="both"}')), None, 100)
-    answer = filled.ask(ask)
+    answer = filled.request(ask)
     assert names_of(answer.keys) == [("m0", "both"), ("m0", "only-0"), ("m1", "only-1")]
 
 
 def test_no_selector_means_every_series(filled: NodeWorld) -> None:
-    answer = filled.ask(SeriesRequest((), None, 100))
+    answer = filled.request(SeriesRequest((), None, 100))
     assert set(names_of(answer.keys)) == set(expected_samples(filled.worlds))
 
 
 def test_no_more_series_than_the_limit_and_it_is_said(filled: NodeWorld) -> None:
-    answer = filled.ask(SeriesRequest((EVERY,), None, 3))
+    answer = filled.request(SeriesRequest((EVERY,), None, 3))
     assert (len(answer.keys), answer.more) == (3, True)
 
 
@@ -125,7 +125,7 @@ def pages(node: NodeWorld, within: TimeRange, limit: int, *, newest: bool = True
     found: list[KeyPageAnswer] = []
     first = (0, 0)
     while True:
-        page: KeyPageAnswer = node.ask(KeyPageRequest((EVERY,), within, first, (_LAST, _LAST), limit, newest, 1000))
+        page: KeyPageAnswer = node.request(KeyPageRequest((EVERY,), within, first, (_LAST, _LAST), limit, newest, 1000))
         found.append(page)
         if not page.more:
             return found
@@ -163,19 +163,19 @@ def test_a_page_has_series_with_samples_around_a_range_and_the_newest_within_it(
 
 
 def test_names_and_values_are_merged_with_their_counts(filled: NodeWorld) -> None:
-    names = filled.ask(LabelNamesRequest((), None, 10))
+    names = filled.request(LabelNamesRequest((), None, 10))
     assert (names.terms(), names.counts.tolist()) == (["__name__", "name"], [10, 10])
-    values = filled.ask(LabelValuesRequest("name", (), None, 10))
+    values = filled.request(LabelValuesRequest("name", (), None, 10))
     assert (values.terms(), values.counts.tolist()) == (["both", "only-0", "only-1"], [8, 1, 1])
-    some = filled.ask(LabelValuesRequest("name", (selector("m1"),), None, 10))
+    some = filled.request(LabelValuesRequest("name", (selector("m1"),), None, 10))
     assert (some.terms(), some.counts.tolist()) == (["both", "only-1"], [2, 1])
-    assert filled.ask(LabelValuesRequest("none", (), None, 10)).terms() == []
+    assert filled.request(LabelValuesRequest("none", (), None, 10)).terms() == []
 
 
 def test_a_list_that_is_cut_off_says_so_and_its_counts_are_whole(filled: NodeWorld) -> None:
-    values = filled.ask(LabelValuesRequest("name", (), None, 1))
+    values = filled.request(LabelValuesRequest("name", (), None, 1))
     assert (values.terms(), values.counts.tolist(), values.more) == (["both"], [8], True)
-    metrics = filled.ask(LabelValuesRequest("__name__", (), None, 3))
+    metrics = filled.request(LabelValuesRequest("__name__", (), None, 3))
     assert (metrics.terms(), metrics.counts.tolist(), metrics.more) == (["m0", "m1", "m2"], [3, 3, 2], True)
 
 
@@ -183,20 +183,20 @@ def test_keys_and_values_follow_the_range(filled: NodeWorld) -> None:
     later = TimeRange(filled.worlds[0].clock.now_ms() + HOUR)
     past = TimeRange(0, min(record.time for record in filled.worlds[0].produced) - 1)
     for within, there in ((later, True), (past, False)):
-        assert bool(len(filled.ask(SeriesRequest((EVERY,), within, 9)).keys)) is there
-        assert bool(filled.ask(LabelValuesRequest("name", (), within, 9)).terms()) is there
+        assert bool(len(filled.request(SeriesRequest((EVERY,), within, 9)).keys)) is there
+        assert bool(filled.request(LabelValuesRequest("name", (), within, 9)).terms()) is there
 
 
 def test_cardinality_is_that_of_all_shards(filled: NodeWorld) -> None:
     """Four series are in both shards, as after partitions were added, and count once."""
-    answer = filled.ask(CardinalityRequest((), None, 2, label="name"))
+    answer = filled.request(CardinalityRequest((), None, 2, label="name"))
     assert answer.series == 6
     assert answer.labels == (LabelCardinality("__name__", 4, 6, 8), LabelCardinality("name", 3, 6, 16))
     assert [(one.value, one.series) for one in answer.top_metrics_by_series] == [("m0", 2), ("m1", 2)]
     assert [(one.value, one.series) for one in answer.top_values_by_series] == [("both", 4), ("only-0", 1)]
     assert [(one.value, one.series) for one in answer.top_pairs_by_series] == [("both", 4), ("m0", 2)]
     assert answer.is_exact
-    few = filled.ask(CardinalityRequest((selector("m1"),), None, 9))
+    few = filled.request(CardinalityRequest((selector("m1"),), None, 9))
     assert (few.series, few.top_values_by_series) == (2, ())
     assert few.labels == (LabelCardinality("__name__", 1, 2, 2), LabelCardinality("name", 2, 2, 10))
 
@@ -206,9 +206,9 @@ def test_samples_are_estimated_by_what_is_known_of_groups_and_buffers(filled: No
     opened, an_hour = filled.worlds[0].running.bucket, 2 * 9
 
     def estimated(within: TimeRange | None, *metric: str) -> int | None:
-        return filled.ask(CardinalityRequest(tuple(map(selector, metric)), within, 1, samples=True)).samples
+        return filled.request(CardinalityRequest(tuple(map(selector, metric)), within, 1, samples=True)).samples
 
-    assert filled.ask(CardinalityRequest((), None, 1)).samples is None, "only if it is asked for"
+    assert filled.request(CardinalityRequest((), None, 1)).samples is None, "only if it is asked for"
     assert estimated(None) == estimated(ALL_TIMES) == 3 * an_hour
     assert estimated(TimeRange(0, 1)) == 0
     assert estimated(TimeRange(opened * HOUR, (opened + 1) * HOUR)) == an_hour
@@ -224,7 +224,7 @@ def test_a_node_with_little_memory_estimates_and_says_so(filled: NodeWorld) -> N
     assert filled.count_series(()) == SeriesCount(6)
     assert filled.count_series((selector("m1"),)) == SeriesCount(2)
     filled.memory.limit = 500
-    counted, answer = filled.count_series(()), filled.ask(CardinalityRequest((), None, 2))
+    counted, answer = filled.count_series(()), filled.request(CardinalityRequest((), None, 2))
     assert 5 <= counted.series <= 10
     assert (counted.is_exact, answer.estimated_series, answer.series) == (False, True, counted.series)
     assert answer.estimated_labels == ("__name__", "name")
@@ -232,7 +232,7 @@ def test_a_node_with_little_memory_estimates_and_says_so(filled: NodeWorld) -> N
 
 
 def test_buckets_have_their_counts(filled: NodeWorld) -> None:
-    answer = filled.ask(BucketsRequest(None, 100))
+    answer = filled.request(BucketsRequest(None, 100))
     opened = filled.worlds[0].running.bucket
     figures = {(one.bucket - opened, one.shard): one for one in answer.buckets}
     assert [(one.bucket, one.shard) for one in answer.buckets] == sorted(
@@ -243,9 +243,9 @@ def test_buckets_have_their_counts(filled: NodeWorld) -> None:
         assert (stored.state, stored.active, stored.samples, stored.bytes) == ("stored", 5, 9, 0)
         assert (current.state, current.active, current.samples) == ("open", 5, 9)
         assert (current.start, current.end) == (opened * HOUR, (opened + 1) * HOUR)
-    assert {one.bucket for one in filled.ask(BucketsRequest(None, 1)).buckets} == {opened}
+    assert {one.bucket for one in filled.request(BucketsRequest(None, 1)).buckets} == {opened}
     within = TimeRange(opened * HOUR - HOUR, opened * HOUR - 1)
-    assert {one.bucket for one in filled.ask(BucketsRequest(within, 9)).buckets} == {opened - 1}
+    assert {one.bucket for one in filled.request(BucketsRequest(within, 9)).buckets} == {opened - 1}
 
 
 def test_limits_of_series_and_samples_hold_over_all_shards(filled: NodeWorld) -> None:
@@ -253,90 +253,90 @@ def test_limits_of_series_and_samples_hold_over_all_shards(filled: NodeWorld) ->
     series, samples = len(expected), sum(map(len, expected.values()))
     for max_series, max_samples, named in ((series - 1, samples, "series"), (series, samples - 1, "samples")):
         with pytest.raises(QueryTooLarge) as caught:
-            filled.ask(SamplesRequest(EVERY, ALL_TIMES, max_series, max_samples))
+            filled.request(SamplesRequest(EVERY, ALL_TIMES, max_series, max_samples))
         assert named in caught.value.message
         found = {"series": series, "samples": samples}[named]
         assert f" {found} {named}" in caught.value.message
         assert f"query.max_{named}" in caught.value.remedy
-    assert len(filled.ask(SamplesRequest(EVERY, ALL_TIMES, series, samples)).keys) == series
+    assert len(filled.request(SamplesRequest(EVERY, ALL_TIMES, series, samples)).keys) == series
 
 
 def test_a_refusal_names_the_series_of_all_shards_though_one_alone_has_too_many(filled: NodeWorld) -> None:
     with pytest.raises(QueryTooLarge, match="matches 6 series, and a query may read samples of 1"):
-        filled.ask(SamplesRequest(EVERY, ALL_TIMES, 1, 1000))
+        filled.request(SamplesRequest(EVERY, ALL_TIMES, 1, 1000))
 
 
 def test_a_refusal_for_samples_of_one_shard_says_that_there_may_be_more(filled: NodeWorld) -> None:
     with pytest.raises(QueryTooLarge, match=r"reads at least \d+ samples, and 5 are allowed"):
-        filled.ask(SamplesRequest(EVERY, ALL_TIMES, 100, 5))
+        filled.request(SamplesRequest(EVERY, ALL_TIMES, 100, 5))
 
 
 def test_expressions_that_are_refused_arrive_as_they_were_raised(filled: NodeWorld) -> None:
     with pytest.raises(InvalidMatcher, match=r"name=~\"a\[\"") as caught:
-        filled.ask(SeriesRequest((selector('{name=~"a["}'),), None, 9))
+        filled.request(SeriesRequest((selector('{name=~"a["}'),), None, 9))
     assert type(caught.value) is InvalidMatcher
     with pytest.raises(MatcherTooCostly) as costly:
-        filled.ask(SeriesRequest((selector('{name=~".*((x{50}){50}){50}"}'),), None, 9))
+        filled.request(SeriesRequest((selector('{name=~".*((x{50}){50}){50}"}'),), None, 9))
     assert costly.value.remedy
 
 
 def test_a_shard_that_recovers_is_named_in_a_warning(filled: NodeWorld) -> None:
     status = filled.worlds[1].status
     status.phase, status.fraction = Phase.REPLAYING, 0.45
-    answer = filled.ask(SeriesRequest((EVERY,), None, 100))
+    answer = filled.request(SeriesRequest((EVERY,), None, 100))
     stored = written(filled.worlds[1].running.stored_before)
     since = f"the answer may lack samples since {stored}, and older ones that came late"
     assert answer.warnings == (f"shard 1 is replaying (45 %): {since}",)
     assert len(answer.keys) == 6
     status.phase, status.lag = Phase.CATCHING_UP, 1200
-    names = filled.ask(LabelNamesRequest((), None, 100))
+    names = filled.request(LabelNamesRequest((), None, 100))
     assert names.warnings == (f"shard 1 is catching up (1,200 records behind): {since}",)
 
 
 @pytest.mark.parametrize("phase", [Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.FENCED, Phase.FAILED, Phase.STOPPED])
 def test_a_shard_that_can_not_answer_is_a_warning_while_another_can(filled: NodeWorld, phase: Phase) -> None:
     filled.worlds[0].status.phase = phase
-    answer = filled.ask(SamplesRequest(EVERY, ALL_TIMES, 100, 1000))
+    answer = filled.request(SamplesRequest(EVERY, ALL_TIMES, 100, 1000))
     assert samples_of(answer) == expected_samples(filled.worlds[1:])
     (warning,) = answer.warnings
     assert warning.startswith("shard 0 ")
     assert "lacks" in warning
     filled.worlds[1].status.phase = phase
     with pytest.raises(QueryUnavailable, match=r"shard 0 .*shard 1 "):
-        filled.ask(SamplesRequest(EVERY, ALL_TIMES, 100, 1000))
+        filled.request(SamplesRequest(EVERY, ALL_TIMES, 100, 1000))
 
 
 def test_a_shard_that_is_down_is_not_asked(filled: NodeWorld) -> None:
     down = ShardProcessStatus(0, ProcessState.DOWN, reason="Kafka has lost records")
     filled.status.statuses[0] = down
-    answer = filled.ask(SeriesRequest((EVERY,), None, 100))
+    answer = filled.request(SeriesRequest((EVERY,), None, 100))
     assert answer.warnings == ("shard 0 is down (Kafka has lost records): the answer lacks its series",)
     filled.status.statuses[0] = replace(down, state=ProcessState.WAITING, reason="", starts_in_s=4.2)
-    answer = filled.ask(SeriesRequest((EVERY,), None, 100))
+    answer = filled.request(SeriesRequest((EVERY,), None, 100))
     assert answer.warnings == ("shard 0 has ended and will be restarted in 4 s: the answer lacks its series",)
 
 
 def test_a_shard_without_a_link_is_a_warning_and_no_shard_at_all_an_error(filled: NodeWorld) -> None:
     del filled.clients[1]
-    answer = filled.ask(SeriesRequest((EVERY,), None, 100))
+    answer = filled.request(SeriesRequest((EVERY,), None, 100))
     assert answer.warnings == ("shard 1 has not started yet: the answer lacks its series",)
     filled.clients.clear()
     filled.status.statuses.clear()
     with pytest.raises(QueryUnavailable, match="no shards"):
-        filled.ask(SeriesRequest((EVERY,), None, 100))
+        filled.request(SeriesRequest((EVERY,), None, 100))
 
 
 def test_what_is_wrong_with_the_question_wins_over_warnings(filled: NodeWorld) -> None:
     filled.worlds[0].status.phase = Phase.FAILED
     with pytest.raises(QueryTooLarge):
-        filled.ask(SamplesRequest(EVERY, ALL_TIMES, 1, 1000))
+        filled.request(SamplesRequest(EVERY, ALL_TIMES, 1, 1000))
     with pytest.raises(InvalidMatcher):
-        filled.ask(SeriesRequest((selector('{name=~"a["}'),), None, 9))
+        filled.request(SeriesRequest((selector('{name=~"a["}'),), None, 9))
 
 
 def test_a_question_whose_time_is_over_is_not_asked(filled: NodeWorld) -> None:
     with pytest.raises(QueryTimedOut, match="took longer than 0 s"):
-        filled.ask(SeriesRequest((EVERY,), None, 100), 0.0)
+        filled.request(SeriesRequest((EVERY,), None, 100), 0.0)
 
 
 def test_a_look_up_is_answered_the_same_by_whomever(filled: NodeWorld) -> None:
@@ -355,18 +355,18 @@ def test_a_look_up_is_answered_the_same_by_whomever(filled: NodeWorld) -> None:
     ]
     links = [client for client in filled.clients.values() if isinstance(client, CountingLink)]
     publishes, filled.publishes = filled.publishes, False
-    before = [told(filled.ask(ask)) for ask in asks]
+    before = [told(filled.request(ask)) for ask in asks]
     assert not any(link.answered for link in links)
     filled.publishes = publishes
 
     def all_have_answered() -> bool:
-        filled.ask(asks[0])
+        filled.request(asks[0])
         return all(link.answered for link in links)
 
     if filled.publishes:
         # A connection to one that did not listen yet is retried after a while.
         assert wait_until(all_have_answered, timeout=30, clock=CLOCK)
-    assert [told(filled.ask(ask)) for ask in asks] == before
+    assert [told(filled.request(ask)) for ask in asks] == before
     assert all(link.answered > len(asks) / 2 if filled.publishes else not link.answered for link in links)
 
 

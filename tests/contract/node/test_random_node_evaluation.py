@@ -12,7 +12,7 @@ from strandline.promql.evaluation.results import Result
 from strandline.promql.local import LocalEngine
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.values import NO_SAMPLE, STALE
-from support.node_evaluation import asked, in_one_place, same, series_of
+from support.node_evaluation import evaluate_on_node, local_engine, same, series_of
 from support.promql_expressions import Vocabulary, expressions
 from support.query_worlds import LuceneWorld, NodeWorld, node_world
 from support.shard_world import HOUR, MINUTE
@@ -75,7 +75,7 @@ def _value(draw: random.Random) -> float:
 @pytest.fixture(scope="module")
 def whole(node: NodeWorld) -> LocalEngine:
     """The same samples, with complete series."""
-    return in_one_place(node)
+    return local_engine(node)
 
 
 def test_samples_lie_in_segments_and_in_buffers(node: NodeWorld) -> None:
@@ -99,9 +99,9 @@ def test_random_expressions_have_the_answer_of_samples_in_one_place(node: NodeWo
             expected = whole.query(text, times)
         except (EvaluationError, ParseError) as error:
             with pytest.raises(type(error)):
-                asked(node, text, times)
+                evaluate_on_node(node, text, times)
             continue
-        same(asked(node, text, times), expected, text)
+        same(evaluate_on_node(node, text, times), expected, text)
         answered += _has_series(expected)
     assert answered > EXPRESSIONS // 5, "many of them are about series that are there"
 

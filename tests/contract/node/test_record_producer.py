@@ -13,7 +13,7 @@ from strandline.node.gateway.kafka_producer import Bounds, KafkaProducer, client
 from strandline.node.gateway.producer import NotDelivered, Record, RecordProducer
 from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.stack import Stack
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_topics import GatewayTopic
 from support.gateways import Deliveries, FakeProducer
 from support.partition_logs import read_on
 from support.real_kafka import eventually
@@ -60,7 +60,7 @@ class MemoryWorld:
 
 class KafkaWorld:
     def __init__(self, bootstrap: str) -> None:
-        self.topic = TopicOfAGateway(bootstrap, PARTITIONS)
+        self.topic = GatewayTopic(bootstrap, PARTITIONS)
         self.clock = SetClock()
         self.broker_clock = BrokerClock(self.clock)
         make = client_factory(self.topic.client, Bounds(20, 64 << 20, 1_000_000))

@@ -42,14 +42,14 @@ class RestartFromLocalCopy(IndexBesideModel):
         start_vm()
         self.folder = Path(tempfile.mkdtemp(prefix="local-copy-"))
         self.snapshots: dict[int, CutSnapshot] = {}
-        self.copy_of: int | None = None  # The bucket that a sound copy was saved of.
+        self.copy_of: int | None = None  # The bucket of which a valid copy was saved.
 
     def teardown(self) -> None:
         self.close()
         shutil.rmtree(self.folder)
 
     def close(self) -> None:
-        """Nothing is committed by it: the same as a crash."""
+        """Commits nothing: the same as a crash."""
         if self.lucene is not None:
             self.lucene.close()
             self.lucene = None
@@ -78,7 +78,7 @@ class RestartFromLocalCopy(IndexBesideModel):
             assert self.lucene is not None
             save_copy(self.folder, self.lucene, self.snapshots[stored], self.identity(stored))
             self.copy_of = stored
-            self.snapshots = {bucket: one for bucket, one in self.snapshots.items() if bucket > stored}
+            self.snapshots = {bucket: snapshot for bucket, snapshot in self.snapshots.items() if bucket > stored}
 
     @rule()
     def a_bucket_is_stored_and_a_crash_comes_before_its_copy(self) -> None:
@@ -97,7 +97,7 @@ class RestartFromLocalCopy(IndexBesideModel):
             found = saved_identity(self.folder)
         except CopyUnusable:
             found = None
-        assert (found.bucket if found else None) == self.copy_of, "a sound copy was not known again"
+        assert (found.bucket if found else None) == self.copy_of, "a valid copy was not recognised"
         if found is None or found.bucket not in self.store:
             return super().restored_index(newest)
         self.lucene, copy = open_copy(self.folder, found, self.policy.retention, ram_buffer_mb=1)

@@ -1,4 +1,6 @@
-"""Exports over twins: what is visible of a day is one whole state of the store, whatever crashes."""
+"""Exports over in-memory store and Kafka: after a crash at any call, readers of a day see one complete state of the
+store.
+"""
 
 import errno
 from pathlib import Path
@@ -19,7 +21,7 @@ from strandline.jobs.report import JobReport
 from strandline.jobs.sample_block import SampleBlock
 from strandline.recovery.periods import HOUR
 from strandline.store.bulk_jobs import BulkJobState
-from support.bulk_worlds import Fault, Harm
+from support.bulk_worlds import Fault, FaultKind
 from support.export_worlds import ExportWorld
 from support.sample_blocks import samples_of
 from support.stored_samples import DAY, START, Sample
@@ -30,19 +32,19 @@ FIRST = START // HOUR
 MINUTE = 60_000
 
 
-class LostBehindItsFile(Fault):
-    """A worker that ends before its first call behind the writing of a file."""
+class LostAfterWritingItsFile(Fault):
+    """A worker that crashes before its first call after it wrote a file."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(Harm.CRASH_BEFORE, 0)
+        super().__init__(FaultKind.CRASH_BEFORE, 0)
         self._folder = folder
 
-    def next_call(self) -> Harm | None:
-        return self.harm if any(path.stat().st_size for path in self._folder.glob("*.parquet")) else None
+    def next_call(self) -> FaultKind | None:
+        return self.kind if any(path.stat().st_size for path in self._folder.glob("*.parquet")) else None
 
 
 class FullDisk:
-    """A local file system with no room for another byte."""
+    """A local file system that is full."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(pafs.LocalFileSystem(), name)
@@ -95,7 +97,7 @@ def test_an_unchanged_day_is_left_alone_and_a_late_write_exports_it_again(tmp_pa
     files = {path.name for path in world.day_folder().iterdir()}
     assert world.export(options) == [DayAction.UNCHANGED, DayAction.UNCHANGED]
     assert {path.name for path in world.day_folder().iterdir()} == files
-    # A sample that replaces one, and one of a series that was not there, both of the first day.
+    # A sample that replaces another one, and one of a new series, both of the first day.
     late = START + 5 * MINUTE
     world.stored.write(
         0,
@@ -108,11 +110,11 @@ def test_an_unchanged_day_is_left_alone_and_a_late_write_exports_it_again(tmp_pa
     assert after is not None
     assert (before.revision, after.revision) == (1, 2)
     assert world.visible() == world.stored.expected(START, START + DAY, __name__="m")
-    # Whoever reads the folder as a whole must not find samples twice.
+    # A reader of the complete folder must not find samples twice.
     assert {path.name for path in world.day_folder().glob("*.parquet")} == {file.name for file in after.files}
 
 
-def test_a_target_whose_disk_is_full_is_waited_for_and_nothing_half_done_is_visible(
+def test_an_export_waits_for_a_full_disk_and_shows_nothing_incomplete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = filled(tmp_path)
@@ -136,7 +138,7 @@ def test_a_target_whose_disk_is_full_is_waited_for_and_nothing_half_done_is_visi
 def test_a_late_write_to_a_group_without_matching_series_exports_nothing(tmp_path: Path) -> None:
     world = filled(tmp_path)
     world.export()
-    rows = world.stored.write(0, FIRST + 24, [({"__name__": one}, START, 1.0) for one in "abcdefg"])
+    rows = world.stored.write(0, FIRST + 24, [({"__name__": name}, START, 1.0) for name in "abcdefg"])
     manifest = world.manifest()
     assert manifest is not None
     touched = {row.group for row in rows if row.samples}
@@ -146,8 +148,8 @@ def test_a_late_write_to_a_group_without_matching_series_exports_nothing(tmp_pat
     assert world.export() == [expected]
 
 
-@pytest.mark.parametrize("harm", Harm)
-def test_a_crash_at_any_call_leaves_the_former_day_or_the_whole_new_one(tmp_path: Path, harm: Harm) -> None:
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_crash_at_any_call_leaves_the_previous_day_or_the_complete_new_one(tmp_path: Path, kind: FaultKind) -> None:
     calls = 0
     while True:
         calls += 1
@@ -162,7 +164,7 @@ def test_a_crash_at_any_call_leaves_the_former_day_or_the_whole_new_one(tmp_path
         expected = world.stored.expected(START, START + DAY, __name__="m")
         assert former != expected
         assert len(world.plan(options).parts) > 1
-        fault = Fault(harm, calls)
+        fault = Fault(kind, calls)
         world.work(fault)
         assert world.visible() in (former, expected)
         if not fault.is_over:
@@ -180,12 +182,12 @@ def _names(world: ExportWorld) -> list[str]:
     return [file.name for file in manifest.files]
 
 
-def test_two_workers_share_a_job_and_a_lost_ones_file_does_not_count(tmp_path: Path) -> None:
+def test_the_file_of_a_lost_worker_does_not_count(tmp_path: Path) -> None:
     world = filled(tmp_path)
     plan = world.plan()
     one, other = world.worker(), world.worker()
     # The first part is written by a worker that is lost before it can mark it as done.
-    assert not world.work(Fault(Harm.CRASH_AFTER, 14))
+    assert not world.work(Fault(FaultKind.CRASH_AFTER, 14))
     steps = 0
     while any([one.step(), other.step()]):
         steps += 1
@@ -195,11 +197,11 @@ def test_two_workers_share_a_job_and_a_lost_ones_file_does_not_count(tmp_path: P
     assert len(list(world.day_folder().glob("*.parquet"))) == len(_names(world))
 
 
-def test_a_file_of_a_worker_that_lost_its_lease_does_not_count(tmp_path: Path) -> None:
+def test_the_file_of_a_worker_that_lost_its_lease_does_not_count(tmp_path: Path) -> None:
     world = filled(tmp_path, hours=2)
     world.plan(world.options(part_samples=1_000))
-    # It is lost once its file is written, and another worker writes one of its own.
-    assert not world.work(LostBehindItsFile(world.day_folder()))
+    # The worker is lost once its file is written, and another worker writes its own file.
+    assert not world.work(LostAfterWritingItsFile(world.day_folder()))
     (lost,) = world.day_folder().glob("*.parquet")
     assert world.work()
     assert world.visible() == world.stored.expected(START, START + DAY, __name__="m")
@@ -207,7 +209,7 @@ def test_a_file_of_a_worker_that_lost_its_lease_does_not_count(tmp_path: Path) -
     assert not lost.exists()
 
 
-def test_a_pinned_row_that_expires_before_it_is_read_fails_the_part_by_name(tmp_path: Path) -> None:
+def test_a_part_fails_with_the_name_of_a_pinned_row_that_has_expired(tmp_path: Path) -> None:
     world = ExportWorld(tmp_path, data_life=2 * DAY, failures_allowed=0)
     world.stored.write(0, FIRST, scraped(FIRST))
     world.plan()
@@ -222,11 +224,11 @@ def test_a_pinned_row_that_expires_before_it_is_read_fails_the_part_by_name(tmp_
         world.plan()
 
 
-def test_a_day_is_never_replaced_once_a_row_it_was_made_from_has_expired(tmp_path: Path) -> None:
+def test_a_day_is_not_replaced_once_one_of_its_rows_has_expired(tmp_path: Path) -> None:
     world = filled(tmp_path)
     world.export()
     before = world.visible()
-    # The day's own rows are gone from the manifest; a later bucket brings another sample of it.
+    # The day's own rows are gone from the manifest; a later bucket adds another sample of the day.
     rows = world.server.shards[next(iter(world.server.shards))].groups
     for place in [place for place in rows if place[0] == FIRST]:
         del rows[place]
@@ -252,7 +254,7 @@ def test_a_day_whose_rows_expire_while_it_is_exported_again_is_kept(tmp_path: Pa
     assert len(list(world.day_folder().glob("*.parquet"))) == len(_names(world))
 
 
-def test_of_two_exports_of_a_day_the_one_that_ends_first_stays(tmp_path: Path) -> None:
+def test_the_first_of_two_exports_of_a_day_to_finish_is_kept(tmp_path: Path) -> None:
     world = filled(tmp_path)
     plan = world.plan()
     worker = world.worker()
@@ -262,9 +264,9 @@ def test_of_two_exports_of_a_day_the_one_that_ends_first_stays(tmp_path: Path) -
     written = set(world.day_folder().glob(f"{slow}-*.parquet"))
     world.stored.write(0, FIRST + 24, [({"__name__": "m", "host": "h1", "Zone": "z"}, START, 77.0)])
     world.plan()
-    quick = world.board.jobs()[1].job
-    while world.board.job(quick).state is not BulkJobState.DONE:
-        world.worker().run_until_done(quick)
+    other = world.board.jobs()[1].job
+    while world.board.job(other).state is not BulkJobState.DONE:
+        world.worker().run_until_done(other)
     expected = world.stored.expected(START, START + DAY, __name__="m")
     assert world.visible() == expected
     # Files of a job that still runs are left alone.
@@ -276,9 +278,9 @@ def test_of_two_exports_of_a_day_the_one_that_ends_first_stays(tmp_path: Path) -
     assert {path.name for path in world.day_folder().glob("*.parquet")} == set(_names(world))
 
 
-def test_where_partitions_were_added_the_higher_shard_wins(tmp_path: Path) -> None:
+def test_the_higher_shard_wins_where_partitions_were_added(tmp_path: Path) -> None:
     world = filled(tmp_path, hours=2)
-    # The series went on in a shard that was added, and some samples were written to both.
+    # The series continued in a shard that was added, and some samples were written to both.
     world.stored.begin(1)
     world.stored.write(1, FIRST + 1, [(labels, time, 1000 + value) for labels, time, value in scraped(FIRST + 1, 3)])
     world.stored.write(0, FIRST + 2, scraped(FIRST + 1, 3, value=500.0))
@@ -288,7 +290,7 @@ def test_where_partitions_were_added_the_higher_shard_wins(tmp_path: Path) -> No
     assert sum(value >= 1000 for _, _, value in expected) == 6
 
 
-def test_of_duplicates_across_buckets_the_later_one_wins(tmp_path: Path) -> None:
+def test_the_later_of_duplicates_across_buckets_wins(tmp_path: Path) -> None:
     world = filled(tmp_path, hours=2)
     for later in (2, 3):
         world.stored.write(0, FIRST + later, scraped(FIRST, 4, value=100.0 * later))
@@ -322,7 +324,7 @@ def test_a_day_without_samples_is_exported_once(tmp_path: Path) -> None:
     assert world.export(options) == [DayAction.UNCHANGED]
 
 
-def test_another_selector_or_a_shorter_time_is_refused(tmp_path: Path) -> None:
+def test_a_different_selector_or_a_shorter_time_range_is_refused(tmp_path: Path) -> None:
     world = filled(tmp_path, hours=2)
     world.export()
     with pytest.raises(ConflictingExport, match="holds an export of 'm'"):
@@ -344,7 +346,7 @@ def test_ordinary_nan_and_stale_markers_are_exported_as_they_are_stored(tmp_path
     assert found.view(np.uint64).tolist() == bits.tolist()
 
 
-def test_a_plan_that_was_removed_fails_parts_by_name(tmp_path: Path) -> None:
+def test_a_part_fails_with_the_name_of_its_removed_plan(tmp_path: Path) -> None:
     world = ExportWorld(tmp_path, failures_allowed=0)
     world.stored.write(0, FIRST, scraped(FIRST))
     plan = world.plan()
@@ -354,7 +356,7 @@ def test_a_plan_that_was_removed_fails_parts_by_name(tmp_path: Path) -> None:
     assert "part of the plan of this export" in world.board.parts(world.board.jobs()[0])[0].reason
 
 
-def test_an_import_reads_an_exported_file_as_it_was_exported(tmp_path: Path) -> None:
+def test_an_import_of_an_exported_file_gives_the_exported_samples(tmp_path: Path) -> None:
     world = filled(tmp_path, hours=3)
     world.stored.write(0, FIRST + 3, [({"__name__": "m", "empty": "ü", "a": 'b"c'}, START, float("inf"))])
     world.export()

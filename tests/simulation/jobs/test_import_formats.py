@@ -14,7 +14,7 @@ from strandline.jobs.importing.planning import ImportOptions
 from strandline.jobs.importing.spec import Format
 from strandline.jobs.report import JobReport
 from strandline.store.bulk_jobs import BulkJobState
-from support.bulk_worlds import Fault, Harm
+from support.bulk_worlds import Fault, FaultKind
 from support.job_worlds import JobWorld
 from support.prometheus_blocks import Chunk, write_block
 
@@ -91,9 +91,9 @@ FORMATS: list[tuple[Format, dict[str, object], Callable[[Path], Path]]] = [
 ]
 
 
-@pytest.fixture(params=FORMATS, ids=[one[0].value for one in FORMATS])
+@pytest.fixture(params=FORMATS, ids=[form[0].value for form in FORMATS])
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JobWorld:
-    """With a plan of several parts, and several chunks a part, some of which are divided for what they become."""
+    """The plan has several parts with several chunks each, some of which are split because they become too large."""
     format_, mapping, write = request.param
     monkeypatch.setattr(parquet_parts, "ROWS_PER_CHUNK", 10)
     monkeypatch.setattr(block_parts, "SAMPLES_PER_CHUNK", 20)
@@ -121,14 +121,14 @@ def test_every_sample_lands_once(world: JobWorld) -> None:
     assert max(chunk for (_, _, chunk), _ in world.records()) > 0
 
 
-def test_a_worker_that_crashes_between_chunks_is_followed_by_one_that_goes_on(world: JobWorld) -> None:
-    assert not world.work(Fault(Harm.CRASH_AFTER, 22))
+def test_another_worker_continues_after_a_crash_between_chunks(world: JobWorld) -> None:
+    assert not world.work(Fault(FaultKind.CRASH_AFTER, 22))
     assert 0 < len(world.samples()) < len(SAMPLES)
     assert world.work()
     check_done(world)
 
 
-def test_a_source_that_changes_is_refused_by_name(world: JobWorld) -> None:
+def test_a_source_that_changes_is_refused_and_named(world: JobWorld) -> None:
     files = sorted(path for path in world.folder.rglob("*") if path.is_file())
     changed = files[-1] if len(files) == 1 else next(path for path in files if path.name == "index")
     changed.write_bytes(changed.read_bytes()[:-1] + b"?")

@@ -1,5 +1,5 @@
-"""From files to files: an import into an hour that is ready lands in the topic, a shard stores it, the hour's revision
-rises, and an export of it runs again.
+"""An import into a ready hour lands in the topic, a shard stores it, the revision of the hour rises, and an export of
+the hour runs again.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from strandline.recovery.periods import Period
 from strandline.recovery.readiness import Readiness, StoredDataset, Verdict, readiness
 from strandline.store.bulk_jobs import BulkJob, BulkJobState, BulkPart
 from strandline.store.protocol import Store
-from support.bulk_worlds import LIFE, Fault, Harm
+from support.bulk_worlds import LIFE, Fault, FaultKind
 from support.job_worlds import JobWorld
 from support.shard_world import HOUR, MINUTE, START, World, produce_everywhere
 from support.stored_samples import rows_of_table
@@ -39,8 +39,8 @@ MAPPING = {
 OPTIONS = ImportOptions(Format.CSV, MAPPING, part_bytes=60, chunk_bytes=40, max_record=60)
 
 
-class Kept:
-    """A store that its users close, and that stays open."""
+class ReusableStore:
+    """A store that stays open when a user closes it, because others use it too."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -49,7 +49,7 @@ class Kept:
         return getattr(self._store, name)
 
     def close(self) -> None:
-        """Other users come."""
+        """Does nothing."""
 
 
 @pytest.fixture
@@ -68,20 +68,20 @@ def of_first_hour(world: World) -> Readiness:
 
 
 def imported(folder: Path, rows: list[tuple[str, int, float]]) -> list[bytes]:
-    """The records that an import leaves in the topic, with a worker that is lost on the way."""
+    """The records that an import leaves in the topic although a worker is lost during it."""
     folder.mkdir()
     jobs = JobWorld(folder)
     jobs.cluster = MemoryCluster(jobs.clock, partitions=1)
     text = "\n".join(["time,metric,value", *(f"{time},{metric},{value}" for metric, time, value in rows)])
     jobs.planned(text.encode(), OPTIONS)
-    assert not jobs.work(Fault(Harm.CRASH_AFTER, 25))
+    assert not jobs.work(Fault(FaultKind.CRASH_AFTER, 25))
     assert jobs.work()
     assert jobs.board.job("job").state is BulkJobState.DONE
     return [record.value for record in jobs.cluster.read()[0]]
 
 
 def exported(world: World, folder: Path, number: int) -> tuple[DayAction, list[tuple[int, float]], int]:
-    """Export a metric's first hour; what became of its day, the samples that count then, and the day's revision."""
+    """Export a metric's first hour. Returns the outcome of its day, the current samples, and the day's revision."""
     store, now = world.sqlite, world.clock.now_ms()
     stored = StoredState("metrics", world.options.groups, {0: world.manifest()}, frozenset(), now)
     options = ExportOptions(str(folder), "metric_1", FIRST * HOUR, (FIRST + 1) * HOUR)
@@ -91,7 +91,7 @@ def exported(world: World, folder: Path, number: int) -> tuple[DayAction, list[t
         board = BulkBoard(store, "metrics", world.clock)
         parts = [BulkPart("metrics", job, at, part.to_json(), LIFE) for at, part in enumerate(plan.parts)]
         board.add(BulkJob("metrics", job, EXPORT, plan.spec.to_json(), plan.hash, len(parts), LIFE, now), parts)
-        kind = ExportKind(lambda: cast("Store", Kept(store)), world.clock)
+        kind = ExportKind(lambda: cast("Store", ReusableStore(store)), world.clock)
         worker = BulkWorker(board, {EXPORT: kind}, world.clock, "worker")
         while worker.step():
             pass
@@ -114,7 +114,7 @@ def test_an_import_into_a_ready_hour_raises_its_revision_and_its_export_runs_aga
     assert exported(world, tmp_path / "out", 1) == (DayAction.EXPORT, [(START, 1.0)], 1)
     assert exported(world, tmp_path / "out", 2)[0] is DayAction.UNCHANGED
 
-    # One sample replaces what was there, and others are new.
+    # One sample replaces a stored one, and others are new.
     rows = [("metric_1", START, 7.0), *(("metric_1", START + at * MINUTE, float(at)) for at in range(1, 9))]
     for value in imported(tmp_path / "import", rows):
         world.log.append(value, world.clock.now_ms())

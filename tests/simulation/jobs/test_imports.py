@@ -18,7 +18,7 @@ from strandline.kafka.errors import LogUnreachable
 from strandline.node.bulk.changing import resume_job
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.bulk_worlds import Fault, Harm
+from support.bulk_worlds import Fault, FaultKind
 from support.job_worlds import JobWorld
 
 pytestmark = pytest.mark.simulation
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.simulation
 MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit": "ms"}, "labels": ["host"]}
 NOW = 1_800_000_000_000
 ROWS = 40
-# Parts of some ten rows, each in chunks of some three.
+# Parts of about ten rows, in chunks of about three.
 OPTIONS = ImportOptions(Format.CSV, MAPPING, part_bytes=250, chunk_bytes=80, max_record=60)
 
 
@@ -39,7 +39,7 @@ def text(rows: int = ROWS, bad_every: int = 9) -> bytes:
 
 
 def check_done(world: JobWorld, rows: int = ROWS, bad_every: int = 9) -> None:
-    """Everything has landed once, and the report says so."""
+    """Assert that everything has landed once, and is reported as landed."""
     bad = rows // bad_every
     samples = world.samples()
     assert set(samples.values()) == {1}
@@ -51,14 +51,14 @@ def check_done(world: JobWorld, rows: int = ROWS, bad_every: int = 9) -> None:
     report = JobReport.from_json(job.report)
     assert (report.counts.records, report.counts.samples, report.counts.bad) == (rows, rows - bad, bad)
     assert report.counts.sent == len(list(world.records()))
-    assert [one.record.line for one in report.bad_lines] == [
+    assert [line.record.line for line in report.bad_lines] == [
         1 + bad_every * (at + 1) for at in range(min(bad, MAX_EXAMPLES))
     ]
     assert sum(report.times.counts.values()) == rows - bad
     assert {part.state for part in world.board.parts(job)} == {JobState.DONE}
 
 
-def test_undisturbed(tmp_path: Path) -> None:
+def test_an_undisturbed_import_lands_each_sample_once(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     plan = world.planned(text(), OPTIONS)
     assert len(plan.parts) >= 4
@@ -67,35 +67,35 @@ def test_undisturbed(tmp_path: Path) -> None:
     assert max(chunk for (_, _, chunk), _ in world.records()) >= 2
 
 
-def test_a_worker_that_joins_after_a_crash_keeps_to_the_rate_of_the_job(tmp_path: Path) -> None:
+def test_a_worker_that_joins_after_a_crash_respects_the_job_s_rate(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    world.board.change(world.board.job("job"), lambda one: changed_rate(one, 2.0))
-    fault = Fault(Harm.CRASH_AFTER, 40)
+    world.board.change(world.board.job("job"), lambda job: changed_rate(job, 2.0))
+    fault = Fault(FaultKind.CRASH_AFTER, 40)
     assert not world.work(fault)
     landed, began = len(world.samples()), world.clock.monotonic()
     assert world.work()
     check_done(world)
     left = len(world.samples()) - landed
-    # A burst of a second, and the chunk that comes last.
+    # A burst of a second, and the last chunk.
     assert left > 15
     assert world.clock.monotonic() - began >= (left - 2 - 3) / 2.0
 
 
 @pytest.mark.parametrize(("fails", "least_s", "most_s"), [(lambda n: n % 2 == 0, 0, 30), (lambda n: n <= 6, 63, 120)])
-def test_a_failure_is_tried_again_soon_if_something_has_landed_since_the_one_before(
+def test_a_failure_is_retried_soon_if_something_has_landed_since_the_previous_one(
     tmp_path: Path, fails: Callable[[int], bool], least_s: float, most_s: float
 ) -> None:
-    world, asked, failed = JobWorld(tmp_path), 0, 0
+    world, calls, failed = JobWorld(tmp_path), 0, 0
 
     def pace(_samples: int, _check: Callable[[], None]) -> None:
-        nonlocal asked, failed
-        asked += 1
-        if fails(asked):
+        nonlocal calls, failed
+        calls += 1
+        if fails(calls):
             failed += 1
             raise LogUnreachable("the brokers do not answer")
 
-    # One part of many chunks: one that is done has passed, too.
+    # One part of many chunks, because a finished part would also count as progress.
     world.planned(text(), replace(OPTIONS, part_bytes=10_000))
     began = world.clock.monotonic()
     world.worker(pace=pace).run_until_done()
@@ -105,9 +105,9 @@ def test_a_failure_is_tried_again_soon_if_something_has_landed_since_the_one_bef
 
 
 @pytest.mark.parametrize("width", [1, 3])
-@pytest.mark.parametrize("harm", Harm)
-def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, harm: Harm, width: int) -> None:
-    """Also of a worker that leases several parts at a time, as one on Spark does."""
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_crash_at_any_call_loses_and_duplicates_nothing(tmp_path: Path, kind: FaultKind, width: int) -> None:
+    """Also with a worker that leases several parts at a time, as a worker on Spark does."""
     calls = 0
     while True:
         calls += 1
@@ -115,7 +115,7 @@ def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, harm: Har
         folder.mkdir()
         world = JobWorld(folder, width=width)
         world.planned(text(), OPTIONS)
-        fault = Fault(harm, calls)
+        fault = Fault(kind, calls)
         world.work(fault)
         if not fault.is_over:
             break
@@ -124,44 +124,44 @@ def test_a_crash_at_any_call_loses_and_doubles_nothing(tmp_path: Path, harm: Har
     assert calls > 60
 
 
-def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
-    """Each one does a few calls, so that parts are begun many times."""
+def test_workers_that_crash_repeatedly_make_progress(tmp_path: Path) -> None:
+    """Each makes only some calls, so that parts are begun many times."""
     world = JobWorld(tmp_path, failures_allowed=1_000)
     world.planned(text(), OPTIONS)
     lives = 0
-    while not world.work(Fault(Harm.CRASH_AFTER, 17)):
+    while not world.work(Fault(FaultKind.CRASH_AFTER, 17)):
         lives += 1
         assert lives < 1_000
     assert lives > 5
     check_done(world)
 
 
-def test_a_part_with_which_every_worker_is_lost_fails_and_stops_no_other(tmp_path: Path) -> None:
+def test_a_part_that_loses_every_worker_fails_and_stops_no_other(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     plan = world.planned(text(), OPTIONS)
     for _ in range(4):
-        # Behind the lease of the first part, and before it has landed.
-        assert not world.work(Fault(Harm.CRASH_BEFORE, 8))
+        # After the lease of the first part, and before it has landed.
+        assert not world.work(Fault(FaultKind.CRASH_BEFORE, 8))
     assert world.work()
     job = world.board.job("job")
     assert job.state is BulkJobState.FAILED
     assert job.reason.startswith(f"1 of {len(plan.parts)} parts failed; part 0: its worker was lost")
-    # After a resume it is tried again.
+    # A resume retries it.
     for part in world.board.parts(job):
         if part.state is JobState.FAILED:
             world.board.replace(part, reopened(part))
-    world.board.change(job, lambda one: resume(one, NOW))
+    world.board.change(job, lambda job: resume(job, NOW))
     assert world.work()
     check_done(world)
 
 
-def test_a_zombie_that_wakes_after_another_has_its_part_lands_nothing(tmp_path: Path) -> None:
+def test_a_zombie_that_wakes_after_another_worker_took_its_part_lands_nothing(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     is_taken = False
 
     def stalls(_samples: int, _check: Callable[[], None]) -> None:
-        """Between packing and landing, the worker stands still, and another does all the work."""
+        """The worker is suspended between packing and landing, and another one does all the work."""
         nonlocal is_taken
         if not is_taken:
             is_taken = True
@@ -180,7 +180,7 @@ def test_a_worker_that_waits_for_its_rate_gives_up_its_part_when_the_job_is_paus
     world.planned(text(), OPTIONS)
 
     def waits(_samples: int, check: Callable[[], None]) -> None:
-        world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+        world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
         for _ in range(10):
             world.clock.sleep(1)
             check()
@@ -193,65 +193,65 @@ def test_a_worker_that_waits_for_its_rate_gives_up_its_part_when_the_job_is_paus
     assert not world.samples()
 
 
-def test_a_pause_holds_once_nothing_can_land_and_a_resume_goes_on(tmp_path: Path) -> None:
+def test_a_job_is_paused_once_nothing_can_land_and_a_resume_continues_it(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    world.work(Fault(Harm.CRASH_BEFORE, 60))
+    world.work(Fault(FaultKind.CRASH_BEFORE, 60))
     landed = world.samples()
     assert 0 < len(landed) < ROWS
-    job = world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+    job = world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
     assert world.work()
     job = world.board.job("job")
     assert job.state is BulkJobState.PAUSED
     assert world.samples() == landed
     assert world.work()
     assert world.samples() == landed
-    world.board.change(job, lambda one: resume(one, NOW))
+    world.board.change(job, lambda job: resume(job, NOW))
     assert world.work()
     check_done(world)
 
 
 @pytest.mark.parametrize("call", ["hold", "committed", "begin", "send", "send_offset", "commit"])
 @pytest.mark.parametrize("calls", range(1, 40, 5))
-def test_after_a_cancellation_holds_nothing_lands_though_a_zombie_wakes(tmp_path: Path, calls: int, call: str) -> None:
-    """Its machine was suspended, and its monotonic clock with it, so it does not know that its lease is over. The
+def test_a_zombie_that_wakes_after_a_cancellation_lands_nothing(tmp_path: Path, calls: int, call: str) -> None:
+    """Its machine was suspended together with its monotonic clock, so it does not know that its lease has expired. The
     brokers refuse it, or, if it has fenced the others by then, it finds in the store that it lost the part.
     """
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     seen: list[int] = []
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if not seen:
             world.dead.add("worker-0")
-            world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
-            # Settled by workers of which the first crashes at some call.
-            world.work(Fault(Harm.CRASH_AFTER, calls))
+            world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
+            # Cancelled by workers of which the first crashes at some call.
+            world.work(Fault(FaultKind.CRASH_AFTER, calls))
             world.work()
             assert world.board.job("job").state is BulkJobState.CANCELLED
             seen.append(sum(world.samples().values()))
 
-    world.worker(stalls={call: stands_still}, clock=ManualClock(NOW)).step()
+    world.worker(stalls={call: while_suspended}, clock=ManualClock(NOW)).step()
     assert [sum(world.samples().values())] == seen
 
 
-def test_a_job_is_cancelled_though_the_brokers_have_forgotten_what_has_landed(tmp_path: Path) -> None:
+def test_a_job_is_cancelled_though_the_brokers_have_deleted_its_progress(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    world.work(Fault(Harm.CRASH_BEFORE, 60))
+    world.work(Fault(FaultKind.CRASH_BEFORE, 60))
     landed = world.samples()
     world.clock.sleep(8 * 86_400)
-    world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
+    world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
     assert world.work()
     assert world.board.job("job").state is BulkJobState.CANCELLED
     assert world.samples() == landed
 
 
-def test_a_part_is_not_sent_again_once_the_brokers_may_have_forgotten_it(tmp_path: Path) -> None:
+def test_a_part_is_not_sent_again_once_the_brokers_may_have_deleted_its_progress(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    # Behind the lease of a part, of which nothing has landed yet.
-    world.work(Fault(Harm.CRASH_BEFORE, 8))
+    # After the lease of a part of which nothing has landed yet.
+    world.work(Fault(FaultKind.CRASH_BEFORE, 8))
     world.clock.sleep(8 * 86_400)
     assert world.work()
     job = world.board.job("job")
@@ -260,7 +260,7 @@ def test_a_part_is_not_sent_again_once_the_brokers_may_have_forgotten_it(tmp_pat
 
 
 @pytest.mark.parametrize(("bad_every", "state"), [(20, BulkJobState.DONE), (19, BulkJobState.BROKEN)])
-def test_a_twentieth_of_bad_records_is_allowed_and_more_breaks_the_job(
+def test_five_percent_of_bad_records_are_allowed_and_more_break_the_job(
     tmp_path: Path, bad_every: int, state: BulkJobState
 ) -> None:
     world = JobWorld(tmp_path)
@@ -272,15 +272,15 @@ def test_a_twentieth_of_bad_records_is_allowed_and_more_breaks_the_job(
     if state is BulkJobState.BROKEN:
         assert "jobs.error_rate" in job.reason
         assert any(part.state is JobState.PENDING for part in world.board.parts(job))
-        # What was bad before does not break it again.
-        world.board.change(job, lambda one: resume(one, NOW))
+        # Earlier bad records do not break it again.
+        world.board.change(job, lambda job: resume(job, NOW))
         assert world.work()
         check_done(world, rows, bad_every)
 
 
 @pytest.mark.parametrize("rows", [1_500, 300])
 def test_a_broker_that_refuses_deliveries_breaks_the_job(tmp_path: Path, rows: int) -> None:
-    """At once, or by what several attempts at a part have counted together."""
+    """Immediately, or by the sum over several attempts at a part."""
     world = JobWorld(tmp_path)
     world.planned(text(rows, rows + 1), replace(OPTIONS, part_bytes=100_000, chunk_bytes=100_000))
     world.cluster.refuses_records = True

@@ -1,4 +1,4 @@
-"""What operators, brokers and files do to an import: however it is cut, stopped or refused, it ends the same way."""
+"""Interruptions of imports by operators, brokers and files: the outcome is always the same."""
 
 import hashlib
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from strandline.store.bulk_jobs import BulkJob, BulkJobState, Wanted
 from strandline.store.jobs import JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.wire.decode import Limits, decode_batch
-from support.bulk_worlds import Crash, Fault, Harm
+from support.bulk_worlds import Crash, Fault, FaultKind
 from support.decoding import rows_of
 from support.job_worlds import JobWorld
 from support.seeded_jobs.model import Row
@@ -88,29 +88,29 @@ def test_parts_of_any_size_land_the_same_samples(
 
 
 def test_a_zombie_that_begins_its_part_after_the_job_is_done_lands_nothing(tmp_path: Path) -> None:
-    """The brokers have forgotten what has landed by then, so only the store tells that the part is done."""
+    """The brokers have deleted the part's progress by then, so only the store shows that the part is done."""
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if "worker-0" not in world.dead:
             world.dead.add("worker-0")
             assert world.work()
             check_done(world)
 
-    world.worker(stalls={"hold": stands_still}, clock=ManualClock(NOW)).step()
+    world.worker(stalls={"hold": while_suspended}, clock=ManualClock(NOW)).step()
     assert "worker-0" in world.dead
     check_done(world)
 
 
-def test_a_zombie_that_begins_its_part_after_another_has_leased_it_lands_nothing(tmp_path: Path) -> None:
+def test_a_zombie_that_begins_its_part_after_another_worker_leased_it_lands_nothing(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if "worker-0" not in world.dead:
             world.dead.add("worker-0")
-            # Another one takes the part, and does not get as far as to begin it.
+            # Another worker takes the part, and crashes before it begins it.
             other = world.worker(stalls={"hold": killed})
             with pytest.raises(Crash):
                 other.step()
@@ -118,7 +118,7 @@ def test_a_zombie_that_begins_its_part_after_another_has_leased_it_lands_nothing
     def killed() -> None:
         raise Crash
 
-    world.worker(stalls={"hold": stands_still}, clock=ManualClock(NOW)).step()
+    world.worker(stalls={"hold": while_suspended}, clock=ManualClock(NOW)).step()
     assert not world.samples()
     world.dead.add("worker-1")
     assert world.work()
@@ -130,9 +130,9 @@ def test_a_worker_that_takes_a_part_while_the_job_is_being_paused_lands_nothing(
     world.planned(text(), OPTIONS)
 
     def paused_meanwhile() -> None:
-        """It has seen the job run, and takes a part of it; meanwhile nothing is leased, so that the pause holds."""
+        """The worker has read that the job runs, and takes a part. Nothing is leased in between, so the job pauses."""
         if state(world) is BulkJobState.RUNNING:
-            world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+            world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
             assert world.work()
             assert state(world) is BulkJobState.PAUSED
 
@@ -150,35 +150,35 @@ def test_a_part_is_fenced_once_for_each_lease_and_a_zombie_lands_nothing_after_i
     fences: list[int] = []
 
     def paused() -> int:
-        """How many parts are fenced for a pause."""
+        """The number of parts that are fenced for a pause."""
         before = world.calls["hold"]
-        world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+        world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
         assert world.work()
         assert state(world) is BulkJobState.PAUSED
         return world.calls["hold"] - before
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if not fences:
             world.dead.add("worker-0")
             fences.append(paused())
             resume_job(world.board, "job", world.clock)
-            # Nobody has leased it since.
+            # No worker has leased it since.
             fences.append(paused())
 
-    world.worker(stalls={"hold": stands_still}, clock=ManualClock(NOW)).step()
+    world.worker(stalls={"hold": while_suspended}, clock=ManualClock(NOW)).step()
     assert fences == [1, 0]
     assert not world.samples()
     resume_job(world.board, "job", world.clock)
-    world.work(Fault(Harm.CRASH_BEFORE, 40))
+    world.work(Fault(FaultKind.CRASH_BEFORE, 40))
     assert paused() == 1
     resume_job(world.board, "job", world.clock)
     assert world.work()
     check_done(world)
 
 
-@pytest.mark.parametrize("harm", Harm)
-def test_a_resume_that_ends_at_any_call_can_be_repeated(tmp_path: Path, harm: Harm) -> None:
-    """Of a job with parts that have failed: they are tried again, and the job does not fall back."""
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_resume_that_ends_at_any_call_can_be_repeated(tmp_path: Path, kind: FaultKind) -> None:
+    """With a job whose parts have failed: they are retried, and the job keeps its state."""
     calls = 0
     while True:
         calls += 1
@@ -190,11 +190,11 @@ def test_a_resume_that_ends_at_any_call_can_be_repeated(tmp_path: Path, harm: Ha
         assert world.work()
         assert state(world) is BulkJobState.FAILED
         world.cluster.refuses = False
-        fault = Fault(harm, calls)
+        fault = Fault(kind, calls)
         with suppress(Crash, StoreUnavailable):
             resume_job(world.operator(fault), "job", world.clock)
         if fault.is_over:
-            # A worker meanwhile, and the operator once more.
+            # A worker runs, and then the operator repeats the resume.
             assert world.work()
             if state(world) is BulkJobState.FAILED:
                 resume_job(world.operator(), "job", world.clock)
@@ -205,11 +205,11 @@ def test_a_resume_that_ends_at_any_call_can_be_repeated(tmp_path: Path, harm: Ha
     assert calls > 5
 
 
-def test_resuming_twice_does_every_part_once(tmp_path: Path) -> None:
+def test_resuming_twice_runs_every_part_once(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
-    world.work(Fault(Harm.CRASH_BEFORE, 50))
-    world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.PAUSED, NOW))
+    world.work(Fault(FaultKind.CRASH_BEFORE, 50))
+    world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.PAUSED, NOW))
     assert world.work()
     assert state(world) is BulkJobState.PAUSED
     first = resume_job(world.board, "job", world.clock)
@@ -225,7 +225,7 @@ def test_a_worker_that_saw_parts_fail_does_not_fail_the_job_again_after_a_resume
     has_resumed: list[bool] = []
 
     def resumed_meanwhile() -> None:
-        """It is about to mark the job as failed; meanwhile another worker does, and an operator resumes."""
+        """The worker is about to mark the job as failed. Another worker does so, and an operator resumes the job."""
         parts = world.board.parts(world.board.job("job"))
         if not has_resumed and {part.state for part in parts} == {JobState.FAILED}:
             has_resumed.append(True)
@@ -243,7 +243,7 @@ def test_a_worker_that_saw_parts_fail_does_not_fail_the_job_again_after_a_resume
     check_done(world)
 
 
-def test_eight_workers_that_see_the_last_part_done_complete_the_job_once() -> None:
+def test_eight_workers_that_find_the_last_part_done_complete_the_job_once() -> None:
     for seed in range(10):
         simulation = Simulation()
         simulation.random = Random(seed)  # noqa: S311
@@ -265,7 +265,7 @@ def test_a_worker_that_seven_others_overtake_while_it_completes_a_job_changes_no
     seen: list[BulkJob] = []
 
     def overtaken() -> None:
-        """It has read that the job is completing, and is about to write that it is done."""
+        """The worker has read that the job is completing, and is about to write that it is done."""
         if not seen and state(world) is BulkJobState.COMPLETING:
             others = [world.worker() for _ in range(7)]
             seen.append(world.board.job("job"))
@@ -282,7 +282,7 @@ def test_a_worker_that_seven_others_overtake_while_it_completes_a_job_changes_no
     check_done(world)
 
 
-def test_while_kafka_is_away_a_job_waits_and_then_goes_on(tmp_path: Path) -> None:
+def test_a_job_waits_while_kafka_is_unavailable_and_then_continues(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     world.cluster.reachable = False
@@ -297,7 +297,7 @@ def test_while_kafka_is_away_a_job_waits_and_then_goes_on(tmp_path: Path) -> Non
     check_done(world)
 
 
-def test_a_right_that_is_missing_at_the_brokers_fails_the_job_by_name(tmp_path: Path) -> None:
+def test_a_missing_kafka_permission_fails_the_job_and_is_named(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     world.cluster.refuses = True
@@ -313,7 +313,7 @@ def test_a_right_that_is_missing_at_the_brokers_fails_the_job_by_name(tmp_path: 
 
 
 class FailingFiles:
-    """The local file system. Looking at a file, or opening it, fails."""
+    """The local file system, on which reading a file's attributes or opening it fails."""
 
     def __init__(self, error: OSError) -> None:
         self._error = error
@@ -329,7 +329,7 @@ def failing(error: OSError) -> Callable[[str], tuple[FailingFiles, str]]:
     return lambda uri: (FailingFiles(error), uri)
 
 
-def test_a_file_that_may_no_longer_be_read_fails_the_job_by_name(
+def test_a_file_that_is_no_longer_readable_fails_the_job_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = JobWorld(tmp_path)
@@ -347,7 +347,7 @@ def test_a_file_that_may_no_longer_be_read_fails_the_job_by_name(
     check_done(world)
 
 
-def test_a_disk_that_fails_or_is_full_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_waits_for_a_disk_that_fails_or_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = JobWorld(tmp_path)
     world.planned(text(), OPTIONS)
     with monkeypatch.context() as patched:

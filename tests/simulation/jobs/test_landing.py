@@ -1,4 +1,4 @@
-"""Parts that are landed by workers that die, stall and take over from each other, at any step of any chunk."""
+"""Landing parts with workers that crash, stall and take over from each other, at any step of any chunk."""
 
 import random
 from collections import Counter
@@ -24,20 +24,20 @@ RECORDS = {(chunk, count): records_of(chunk, 3, count) for chunk in range(CHUNKS
 
 @dataclass
 class History:
-    """One run. Whatever happens in it is drawn from the seed."""
+    """One run, whose events are drawn from the seed."""
 
     random: random.Random
     clock: ManualClock = field(default_factory=ManualClock)
     depth: int = 0
-    quiet: bool = False
+    without_faults: bool = False
 
     def __post_init__(self) -> None:
         self.cluster = MemoryCluster(self.clock, 2)
         self.begun_ms = self.clock.now_ms()
 
     def step(self) -> None:
-        """Something may happen before or after any request: another worker may even do all of its work meanwhile."""
-        if self.quiet:
+        """An event may occur before or after any request: another worker may even do all of its work in between."""
+        if self.without_faults:
             return
         match self.random.randrange(40):
             case 0:
@@ -56,7 +56,9 @@ class History:
                 self.work()
 
     def work(self) -> bool:
-        """A worker that has a lease of the part, or believes so; whether it has seen the part landed as a whole."""
+        """Run a worker that has a lease of the part, or assumes so. Returns whether it has found the part landed
+        completely.
+        """
         self.depth += 1
         try:
             return self._work(PartLog(SteppedTransactions(self), self.clock))
@@ -100,12 +102,12 @@ def behind(chunks: int) -> Progress:
 
 
 @pytest.mark.parametrize("first", range(0, 2_000, 250))
-def test_each_chunk_lands_once_whatever_happens_to_its_workers(first: int) -> None:
+def test_each_chunk_lands_once_despite_crashes_and_stalls_of_its_workers(first: int) -> None:
     for seed in range(first, first + 250):
         history = History(random.Random(seed))  # noqa: S311 - the same history for a seed
         for _ in range(6):
             history.work()
-        history.quiet, history.cluster.reachable, history.cluster.lost_answers = True, True, 0
+        history.without_faults, history.cluster.reachable, history.cluster.lost_answers = True, True, 0
         assert history.work(), f"seed {seed}"
         found = samples_by_chunk(
             (partition, record.value, dict(record.headers))
@@ -115,13 +117,13 @@ def test_each_chunk_lands_once_whatever_happens_to_its_workers(first: int) -> No
         assert found == Counter({(PART.job, PART.part, chunk): 3 for chunk in range(CHUNKS)}), f"seed {seed}"
 
 
-def test_a_part_is_refused_rather_than_doubled_once_its_offset_may_be_forgotten() -> None:
+def test_a_part_is_refused_rather_than_duplicated_once_its_offset_may_have_expired() -> None:
     for seed in range(100):
         history = History(random.Random(seed))  # noqa: S311 - the same history for a seed
         for _ in range(3):
             history.work()
         before = [len(records) for records in history.cluster.partitions]
-        history.quiet, history.cluster.reachable = True, True
+        history.without_faults, history.cluster.reachable = True, True
         history.clock.sleep(8 * DAY_S)
         assert not history.work()
         assert [len(records) for records in history.cluster.partitions] == before

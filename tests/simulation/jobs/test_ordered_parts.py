@@ -1,4 +1,4 @@
-"""Imports in order: parts land one after the other, whatever workers do, and the last sample of a time wins."""
+"""Imports in order: parts land one after the other despite crashes, and the last sample with a timestamp wins."""
 
 import os
 from dataclasses import replace
@@ -13,7 +13,7 @@ from strandline.store.bulk_jobs import BulkJobState
 from strandline.store.jobs import JobState
 from strandline.wire.decode import Limits, decode_batch
 from strandline.wire.record_headers import PART_HEADER
-from support.bulk_worlds import Crash, Fault, Harm
+from support.bulk_worlds import Crash, Fault, FaultKind
 from support.job_worlds import JobWorld
 
 pytestmark = pytest.mark.simulation
@@ -22,12 +22,14 @@ MAPPING = {"metric": "cpu", "value": "value", "time": {"column": "time", "unit":
 NOW = 1_800_000_000_000
 ROWS, HOSTS = 40, 3
 OPTIONS = ImportOptions(Format.CSV, MAPPING, part_bytes=250, chunk_bytes=80, max_record=60, ordered=True)
-# The samples of all rows of a host have one time: the last row wins.
+# The samples of all rows of a host have the same time: the last row wins.
 TEXT = "\n".join(["time,host,value", *(f"{NOW},host-{row % HOSTS},{row}" for row in range(ROWS))]).encode()
 
 
 def check_order(world: JobWorld) -> None:
-    """In each partition parts follow each other, and the last sample of each series is that of its last row."""
+    """Assert that parts follow each other in each partition, and that the last sample of each series is that of its
+    last row.
+    """
     newest: set[float] = set()
     for records in world.cluster.read().values():
         parts = [int(dict(record.headers)[PART_HEADER]) for record in records]
@@ -56,7 +58,7 @@ def test_a_crash_at_any_call_keeps_the_order(tmp_path: Path, width: int) -> None
         folder.mkdir()
         world = JobWorld(folder, width=width)
         assert len(world.planned(TEXT, OPTIONS).parts) >= 4
-        fault = Fault(Harm.CRASH_AFTER, calls)
+        fault = Fault(FaultKind.CRASH_AFTER, calls)
         world.work(fault)
         if not fault.is_over:
             break
@@ -66,17 +68,17 @@ def test_a_crash_at_any_call_keeps_the_order(tmp_path: Path, width: int) -> None
 
 
 @pytest.mark.parametrize("call", ["hold", "send", "commit"])
-def test_no_other_worker_takes_a_part_before_the_one_ahead_of_it_is_done(tmp_path: Path, call: str) -> None:
+def test_no_other_worker_takes_a_part_before_the_previous_part_is_done(tmp_path: Path, call: str) -> None:
     world = JobWorld(tmp_path)
     world.planned(TEXT, OPTIONS)
     other = world.worker()
     seen: list[list[JobState]] = []
 
-    def meanwhile() -> None:
+    def other_worker_steps() -> None:
         other.step()
         seen.append([part.state for part in world.board.parts(world.board.job("job"))])
 
-    worker = world.worker(stalls={call: meanwhile})
+    worker = world.worker(stalls={call: other_worker_steps})
     while worker.step():
         pass
     assert seen
@@ -86,13 +88,13 @@ def test_no_other_worker_takes_a_part_before_the_one_ahead_of_it_is_done(tmp_pat
     check_done(world)
 
 
-def test_a_zombie_whose_part_was_given_to_another_lands_nothing_behind_the_next_part(tmp_path: Path) -> None:
+def test_a_zombie_whose_part_was_reassigned_lands_nothing_after_the_next_part(tmp_path: Path) -> None:
     world = JobWorld(tmp_path)
     world.planned(TEXT, OPTIONS)
     slow_clock = type(world.clock)(world.clock.now_ms())
 
     def taken_over() -> None:
-        # Its machine stands still for longer than its lease, and the others do everything.
+        # Its machine is suspended for longer than its lease, and others do everything.
         other = world.worker()
         for _ in range(40):
             world.clock.sleep(20)
@@ -108,7 +110,7 @@ def test_a_zombie_whose_part_was_given_to_another_lands_nothing_behind_the_next_
     check_done(world)
 
 
-def test_a_part_that_fails_for_good_ends_the_job_and_a_resume_goes_on_in_order(tmp_path: Path) -> None:
+def test_a_part_that_fails_permanently_ends_the_job_and_a_resume_continues_in_order(tmp_path: Path) -> None:
     world = JobWorld(tmp_path, failures_allowed=0)
     plan = world.planned(TEXT, OPTIONS)
     file = world.folder / "job.txt"
@@ -125,6 +127,6 @@ def test_a_part_that_fails_for_good_ends_the_job_and_a_resume_goes_on_in_order(t
     for part in world.board.parts(job):
         if part.state is JobState.FAILED:
             world.board.replace(part, replace(part, state=JobState.PENDING, failures=0))
-    world.board.change(job, lambda one: resume(one, NOW))
+    world.board.change(job, lambda job: resume(job, NOW))
     world.work()
     check_done(world)

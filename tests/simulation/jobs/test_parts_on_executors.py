@@ -10,7 +10,7 @@ from strandline.jobs.counts import AttemptCounts
 from strandline.jobs.transitions import request_stop, resume
 from strandline.store.bulk_jobs import BulkJobState, BulkPart, Wanted
 from strandline.store.jobs import JobState
-from support.bulk_worlds import Fault, Harm
+from support.bulk_worlds import Fault, FaultKind
 from support.job_worlds import JobWorld
 from support.part_executors import MemoryOpener, job_world, worker_with_executors
 
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.simulation
 
 
 def rows(world: JobWorld) -> list[BulkPart]:
-    """What parts leave in the store, but for which worker had them."""
+    """The rows of the parts in the store, without the names of the workers."""
     return [replace(part, worker="", renewals=0) for part in world.board.parts(world.board.job("job"))]
 
 
-def test_executors_leave_the_same_rows_report_and_samples_as_the_process_itself(tmp_path: Path) -> None:
+def test_executors_produce_the_same_rows_report_and_samples_as_a_single_process(tmp_path: Path) -> None:
     alone, world = JobWorld(tmp_path), job_world(tmp_path)
     alone.planned(text(), OPTIONS)
     assert alone.work()
@@ -38,11 +38,11 @@ def test_executors_leave_the_same_rows_report_and_samples_as_the_process_itself(
 
 
 @pytest.mark.parametrize("calls", [1, 3, 6, 9])
-def test_a_task_that_is_killed_loses_and_doubles_nothing(tmp_path: Path, calls: int) -> None:
-    """Its part is begun again under another lease, behind what has landed; that counts as a failure of the part."""
+def test_a_task_that_is_killed_loses_and_duplicates_nothing(tmp_path: Path, calls: int) -> None:
+    """Its part is begun again under another lease, after what has landed; that counts as a failure of the part."""
     world = job_world(tmp_path)
     world.planned(text(), OPTIONS)
-    fault = Fault(Harm.CRASH_AFTER, calls)
+    fault = Fault(FaultKind.CRASH_AFTER, calls)
     with worker_with_executors(world, MemoryOpener(world, fault)) as worker:
         worker.run_until_done()
     assert fault.is_over
@@ -60,18 +60,18 @@ def test_a_task_that_spark_runs_again_does_nothing(tmp_path: Path) -> None:
 
 
 class StoppedByOperator:
-    """Lets some chunks land, and holds back all others while an operator has the job stopped."""
+    """Lets some chunks land, and holds back all others while an operator stops the job."""
 
     def __init__(self, world: JobWorld, wanted: Wanted, chunks: int) -> None:
-        self._world, self._wanted, self._chunks, self._asked = world, wanted, chunks, 0
+        self._world, self._wanted, self._chunks, self._calls = world, wanted, chunks, 0
 
     def wait_s(self, samples: int) -> float:  # noqa: ARG002 - of the protocol
-        self._asked += 1
-        if self._asked == self._chunks:
+        self._calls += 1
+        if self._calls == self._chunks:
             board = self._world.board
-            board.change(board.job("job"), lambda one: request_stop(one, self._wanted, NOW))
-        # Not for ever, if nothing stops the task.
-        return 0.01 if self._chunks <= self._asked < self._chunks + 500 else 0.0
+            board.change(board.job("job"), lambda job: request_stop(job, self._wanted, NOW))
+        # Bounded, in case nothing stops the task.
+        return 0.01 if self._chunks <= self._calls < self._chunks + 500 else 0.0
 
 
 @pytest.mark.parametrize("wanted", [Wanted.PAUSED, Wanted.CANCELLED])
@@ -88,38 +88,38 @@ def test_the_tasks_of_a_job_that_is_stopped_end_and_nothing_lands_afterwards(tmp
         assert {where for where, _, _ in landed} == {("job", 0, 0), ("job", 0, 1)}
     assert world.samples() == landed
     if wanted is Wanted.PAUSED:
-        world.board.change(job, lambda one: resume(one, NOW))
+        world.board.change(job, lambda job: resume(job, NOW))
         assert world.work()
         check_done(world)
 
 
-class Shut:
-    """Lets so many chunks land, and then none for a while."""
+class ClosedAfter:
+    """Lets this many chunks land, and then none for a while."""
 
     def __init__(self, chunks: int) -> None:
-        self._chunks, self._asked = chunks, 0
+        self._chunks, self._calls = chunks, 0
 
     def wait_s(self, samples: int) -> float:  # noqa: ARG002 - of the protocol
-        self._asked += 1
-        return 0.01 if self._chunks < self._asked < self._chunks + 500 else 0.0
+        self._calls += 1
+        return 0.01 if self._chunks < self._calls < self._chunks + 500 else 0.0
 
 
-def test_a_job_breaks_by_what_its_running_parts_have_counted(tmp_path: Path) -> None:
-    """Though nothing of that is in their rows before the next renewal of their leases."""
+def test_a_job_breaks_by_the_counts_of_its_running_parts(tmp_path: Path) -> None:
+    """These counts are not in the parts' rows before the next renewal of their leases."""
     world = job_world(tmp_path)
     plan = world.planned(text(2_400, 10), replace(OPTIONS, part_bytes=100_000, chunk_bytes=12_000))
     assert len(plan.parts) == 1
-    with worker_with_executors(world, MemoryOpener(world), throttle=Shut(3)) as worker:
+    with worker_with_executors(world, MemoryOpener(world), throttle=ClosedAfter(3)) as worker:
         worker.run_until_done()
     job = world.board.job("job")
     assert job.state is BulkJobState.BROKEN
     (part,) = rows(world)
     assert part.state is JobState.PENDING
-    # Pausing and breaking leave what was counted by then.
+    # Pausing and breaking keep the counts so far.
     assert 1_000 <= AttemptCounts.from_json(part.counts).fresh.records < 2_400
 
 
-def test_a_worker_that_is_to_stop_leaves_its_parts_to_others(tmp_path: Path) -> None:
+def test_a_worker_that_was_asked_to_stop_leaves_its_parts_to_others(tmp_path: Path) -> None:
     world = job_world(tmp_path)
     world.planned(text(), OPTIONS)
     chunks: list[int] = []
@@ -138,7 +138,7 @@ def test_a_lease_that_another_worker_took_ends_the_task_and_its_outcome_does_not
     taken: list[BulkPart] = []
 
     def is_taken() -> None:
-        """Others hold the driver to be lost, and do all of its work."""
+        """Other workers consider the driver lost, and do all of its work."""
         if not taken:
             taken.append(world.board.parts(world.board.job("job"))[0])
             world.dead.add("driver")
@@ -151,38 +151,39 @@ def test_a_lease_that_another_worker_took_ends_the_task_and_its_outcome_does_not
 
 
 @pytest.mark.parametrize("call", ["hold", "committed", "begin", "commit"])
-def test_after_a_cancellation_holds_nothing_lands_though_a_task_wakes(tmp_path: Path, call: str) -> None:
-    """Its driver was taken for dead, and others have settled the job. The brokers refuse the task, or, if it has fenced
-    the others by then, its driver finds in the store that the part is lost.
+def test_a_task_that_wakes_after_a_cancellation_lands_nothing(tmp_path: Path, call: str) -> None:
+    """Its driver was considered dead, and others have cancelled the job. The brokers refuse the task, or, if it has
+    fenced the others by then, its driver finds in the store that the part is lost.
     """
     world = job_world(tmp_path)
     world.planned(text(), OPTIONS)
     seen: list[int] = []
 
-    def stands_still() -> None:
+    def while_suspended() -> None:
         if not seen and world.samples():
             world.dead.add("driver")
-            world.board.change(world.board.job("job"), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
+            world.board.change(world.board.job("job"), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
             assert world.work()
             assert world.board.job("job").state is BulkJobState.CANCELLED
             seen.append(sum(world.samples().values()))
 
-    # The driver's machine was suspended, and its clock with it. So its lease lasts, as far as it knows, and the grant.
-    opener = MemoryOpener(world, stalls={call: stands_still})
+    # The driver's machine was suspended together with its clock. So its lease and the grant are valid, as far as it
+    # knows.
+    opener = MemoryOpener(world, stalls={call: while_suspended})
     with worker_with_executors(world, opener, poll_s=1_000, grant_s=1_000, clock=ManualClock(NOW)) as worker:
         worker.run_until_done()
     assert [sum(world.samples().values())] == seen
 
 
 class Gate:
-    """Holds chunks back a few times."""
+    """Holds chunks back some times."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.waits: list[int] = []
 
     def wait_s(self, samples: int) -> float:
-        self.asked.append(samples)
-        return 0.01 if len(self.asked) % 3 else 0.0
+        self.waits.append(samples)
+        return 0.01 if len(self.waits) % 3 else 0.0
 
 
 def test_chunks_wait_until_the_driver_lets_them_land(tmp_path: Path) -> None:
@@ -192,4 +193,4 @@ def test_chunks_wait_until_the_driver_lets_them_land(tmp_path: Path) -> None:
         worker.run_until_done()
     check_done(world)
     chunks = len({where for where, _ in world.records()})
-    assert len(gate.asked) >= 3 * chunks
+    assert len(gate.waits) >= 3 * chunks

@@ -12,7 +12,7 @@ from strandline.jobs.sending.part_send import EARLIER
 from strandline.jobs.transitions import request_stop, resume
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.bulk_worlds import NOW, Fault, Harm
+from support.bulk_worlds import NOW, Fault, FaultKind
 from support.send_worlds import SendWorld, series
 
 pytestmark = pytest.mark.simulation
@@ -22,7 +22,7 @@ ALL = tuple(series(number) for number in range(SERIES))
 
 
 def sent(world: SendWorld) -> list[str]:
-    """The host of each message, doubles included."""
+    """The host of each message, including duplicates."""
     return sorted(json.loads(record.value)["host"] for record in world.records())
 
 
@@ -56,14 +56,14 @@ def test_each_series_becomes_a_message_with_key_value_and_headers(tmp_path: Path
     assert "strandline-times" not in headers
 
 
-@pytest.mark.parametrize("harm", Harm)
-def test_a_crash_at_any_call_loses_and_doubles_no_message(tmp_path: Path, harm: Harm) -> None:
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_crash_at_any_call_loses_and_duplicates_no_message(tmp_path: Path, kind: FaultKind) -> None:
     calls = 0
     while True:
         calls += 1
         world = SendWorld(tmp_path / str(calls), *ALL)
         world.planned()
-        fault = Fault(harm, calls)
+        fault = Fault(kind, calls)
         world.work(fault)
         if not fault.is_over:
             break
@@ -73,15 +73,15 @@ def test_a_crash_at_any_call_loses_and_doubles_no_message(tmp_path: Path, harm: 
     assert calls > 60
 
 
-@pytest.mark.parametrize("harm", Harm)
-def test_a_crash_at_any_call_loses_no_event_of_a_job_that_is_cancelled(tmp_path: Path, harm: Harm) -> None:
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_crash_at_any_call_loses_no_event_of_a_cancelled_job(tmp_path: Path, kind: FaultKind) -> None:
     calls = 0
     while True:
         calls += 1
         world, posted = begun(tmp_path / str(calls)), list[tuple[str, bytes]]()
         world.webhook = lambda key, body, posted=posted: posted.append((key, body))
-        world.board.change(world.job(), lambda one: request_stop(one, Wanted.CANCELLED, NOW))
-        fault = Fault(harm, calls)
+        world.board.change(world.job(), lambda job: request_stop(job, Wanted.CANCELLED, NOW))
+        fault = Fault(kind, calls)
         world.work(fault)
         if not fault.is_over:
             break
@@ -95,21 +95,21 @@ def test_a_crash_at_any_call_loses_no_event_of_a_job_that_is_cancelled(tmp_path:
             "cancelled",
             "cancelled by an operator",
         )
-        # What had landed of its part, though that is not done.
+        # The records of its part that have landed, though the part is not done.
         assert event["counts"]["sent"] == len(world.records()) > 0
-        # Once it is announced no worker writes it again.
+        # Once the event is published, no worker writes it again.
         (world.folder / "events" / "job.cancelled.json").unlink()
         assert world.work()
         assert event_files(world) == []
     assert calls > 10
 
 
-def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
+def test_workers_that_crash_repeatedly_make_progress(tmp_path: Path) -> None:
     unrenderable = replace(ALL[-1], labels={"__name__": "up"})
     world = SendWorld(tmp_path, *ALL[:-1], unrenderable, failures_allowed=1_000)
     world.planned()
     lives = 0
-    while not world.work(Fault(Harm.CRASH_AFTER, 17)):
+    while not world.work(Fault(FaultKind.CRASH_AFTER, 17)):
         lives += 1
         assert lives < 1_000
     assert lives > 5
@@ -117,26 +117,26 @@ def test_workers_that_crash_again_and_again_get_on(tmp_path: Path) -> None:
 
 
 def begun(tmp_path: Path, **spec: object) -> SendWorld:
-    """A job whose only part has landed some chunks, and lost its worker."""
+    """A job whose only part has landed some chunks before it lost its worker."""
     world = SendWorld(tmp_path, *ALL)
     world.planned(parts=1, **spec)
     calls = 20
     while not world.records():
         calls += 1
-        world.work(Fault(Harm.CRASH_BEFORE, calls))
+        world.work(Fault(FaultKind.CRASH_BEFORE, calls))
     assert 0 < len(world.records()) < SERIES
     return world
 
 
-def test_what_changes_while_a_part_is_interrupted_doubles_nothing(tmp_path: Path) -> None:
-    """Series that appear behind the last one sent are sent, and those before it are not; no other is sent again."""
+def test_changes_during_an_interruption_duplicate_nothing(tmp_path: Path) -> None:
+    """Series that are added after the last one sent are sent, those before it are not, and none is sent twice."""
     world = begun(tmp_path)
     before = sent(world)
-    last = max(one.key for one in ALL if one.labels["host"] in before)
+    last = max(series.key for series in ALL if series.labels["host"] in before)
     later = tuple(series(number) for number in range(SERIES, 2 * SERIES))
-    world.nodes.add(*later, *(replace(one, value=99.0) for one in ALL))
+    world.nodes.add(*later, *(replace(series, value=99.0) for series in ALL))
     assert world.work()
-    behind = [one.labels["host"] for one in later if one.key > last]
+    behind = [series.labels["host"] for series in later if series.key > last]
     assert 0 < len(behind) < SERIES
     assert sent(world) == sorted([*hosts(*range(SERIES)), *behind])
     counts = JobReport.from_json(world.job().report).counts
@@ -144,22 +144,27 @@ def test_what_changes_while_a_part_is_interrupted_doubles_nothing(tmp_path: Path
 
 
 def test_the_number_of_bad_records_survives_an_interruption(tmp_path: Path) -> None:
-    """Only of those that were counted before it, the reason is not known."""
-    world = SendWorld(tmp_path, *(replace(one, labels={"__name__": "up", "n": one.labels["host"]}) for one in ALL))
+    """The reasons are only unknown for records that were counted before the interruption."""
+    world = SendWorld(
+        tmp_path, *(replace(series, labels={"__name__": "up", "n": series.labels["host"]}) for series in ALL)
+    )
     world.planned(parts=1)
-    assert not world.work(Fault(Harm.CRASH_AFTER, 32))
+    assert not world.work(Fault(FaultKind.CRASH_AFTER, 32))
     assert world.work()
     report = JobReport.from_json(world.job().report)
     assert (report.counts.bad, sum(report.bad.values())) == (SERIES, SERIES)
     assert 0 < report.bad[EARLIER] < SERIES
 
 
-def test_chunks_that_end_by_their_bytes_leave_nothing_out(tmp_path: Path) -> None:
+def test_chunks_limited_by_bytes_omit_nothing(tmp_path: Path) -> None:
     world = SendWorld(tmp_path, *ALL)
     world.planned(parts=2, chunk_series=10, chunk_bytes=40)
     assert world.work()
     check_done(world)
-    chunks = [(dict(one.headers)["strandline-part"], dict(one.headers)["strandline-chunk"]) for one in world.records()]
+    chunks = [
+        (dict(record.headers)["strandline-part"], dict(record.headers)["strandline-chunk"])
+        for record in world.records()
+    ]
     assert max(chunks.count(chunk) for chunk in chunks) == 2
 
 
@@ -203,7 +208,7 @@ def test_a_broker_that_refuses_messages_breaks_the_job_and_a_resume_sends_each_o
     assert world.job().state is BulkJobState.BROKEN
     assert not world.records()
     world.cluster.refuses_records = False
-    world.board.change(world.job(), lambda one: resume(one, world.clock.now_ms()))
+    world.board.change(world.job(), lambda job: resume(job, world.clock.now_ms()))
     assert world.work()
     assert sent(world) == hosts(*range(1_500))
     assert JobReport.from_json(world.job().report).counts.sent == 1_500
@@ -213,7 +218,7 @@ def control_list(world: SendWorld) -> bytes:
     return (world.folder / "events" / "job.control.csv").read_bytes()
 
 
-def test_the_control_sample_is_the_same_for_all_sizes_of_parts_and_none_of_it_is_sent(tmp_path: Path) -> None:
+def test_the_control_sample_is_the_same_for_all_part_sizes_and_is_not_sent(tmp_path: Path) -> None:
     lists = set()
     for parts in (1, 2, 7, 40):
         world = SendWorld(tmp_path / str(parts), *ALL)
@@ -222,7 +227,9 @@ def test_the_control_sample_is_the_same_for_all_sizes_of_parts_and_none_of_it_is
         lists.add(control_list(world))
         lines = control_list(world).decode().splitlines()[1:]
         assert lines == sorted(lines)
-        left_out = [one.labels["host"] for one in ALL if any(one.labels["host"] + '""' in line for line in lines)]
+        left_out = [
+            series.labels["host"] for series in ALL if any(series.labels["host"] + '""' in line for line in lines)
+        ]
         assert 3 <= len(left_out) == len(lines)
         assert sorted([*sent(world), *left_out]) == hosts(*range(SERIES))
     assert len(lists) == 1
@@ -235,13 +242,13 @@ def test_the_control_sample_is_the_same_though_parts_were_interrupted(tmp_path: 
     assert undisturbed.work()
     world = SendWorld(tmp_path / "other", *ALL, failures_allowed=100)
     world.planned(parts=1, control=world.control(0.3))
-    while not world.work(Fault(Harm.CRASH_AFTER, calls)):
+    while not world.work(Fault(FaultKind.CRASH_AFTER, calls)):
         pass
     assert control_list(world) == control_list(undisturbed)
     assert sent(world) == sent(undisturbed)
 
 
-def test_a_job_that_is_an_hour_overdue_fails_by_name_and_may_be_resumed(tmp_path: Path) -> None:
+def test_a_job_that_is_an_hour_overdue_fails_with_the_reason_and_may_be_resumed(tmp_path: Path) -> None:
     late = SendWorld(tmp_path, *ALL)
     late.planned(due_at=NOW + 60_000)
     assert not late.worker().step()
@@ -254,6 +261,6 @@ def test_a_job_that_is_an_hour_overdue_fails_by_name_and_may_be_resumed(tmp_path
     assert event_files(late) == ["job.failed.json"]
     event = json.loads((late.folder / "events" / "job.failed.json").read_bytes())
     assert (event["event"], event["reason"]) == ("job.failed", late.job().reason)
-    late.board.change(late.job(), lambda one: resume(one, late.clock.now_ms()))
+    late.board.change(late.job(), lambda job: resume(job, late.clock.now_ms()))
     assert late.work()
     check_done(late)

@@ -15,7 +15,7 @@ from strandline.promql.engine import prepare
 from strandline.promql.plan.fragments import Fragment
 from strandline.promql.plan.query_times import QueryTimes
 from strandline.promql.values import STALE
-from support.cached_results import STEP, Compared, compared, ending
+from support.cached_results import STEP, CacheComparison, cache_comparison, ending
 from support.links import CLOCK
 from support.query_worlds import LiveWorld, LuceneWorld
 from support.shard_world import HOUR, MINUTE, POLICY
@@ -34,14 +34,14 @@ def live(world: LuceneWorld, minutes: int, names: str = "abc") -> None:
         world.read_all()
 
 
-def now_of(both: Compared) -> int:
+def now_of(both: CacheComparison) -> int:
     return both.node.worlds[0].clock.now_ms()
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> Iterator[Compared]:
-    """A shard with samples of an hour and a half, some stored and some in the open bucket."""
-    with compared(tmp_path, 1, policy=replace(POLICY, retention=100 * HOUR), groups=2) as made:
+def both(tmp_path: Path) -> Iterator[CacheComparison]:
+    """A shard with samples of 90 minutes, some stored and some in the open bucket."""
+    with cache_comparison(tmp_path, 1, policy=replace(POLICY, retention=100 * HOUR), groups=2) as made:
         (world,) = made.node.worlds
         live(world, 90)
         world.settle()
@@ -51,12 +51,12 @@ def both(tmp_path: Path) -> Iterator[Compared]:
 
 
 @pytest.fixture
-def world(both: Compared) -> LuceneWorld:
+def world(both: CacheComparison) -> LuceneWorld:
     return both.node.worlds[0]
 
 
 @pytest.mark.parametrize("text", [SUM, "m0", "topk(2, m0)", "quantile(0.5, m0)", 'count_values("v", m0)', "stddev(m0)"])
-def test_a_repeated_query_is_answered_from_the_cache(both: Compared, text: str) -> None:
+def test_a_repeated_query_is_answered_from_the_cache(both: CacheComparison, text: str) -> None:
     times = ending(now_of(both))
     assert both.kept(text, times) == MISS
     assert both.kept(text, times) == HIT
@@ -80,7 +80,7 @@ def test_a_refresh_evaluates_the_newest_steps_and_reads_no_others(world: LuceneW
 
 @pytest.mark.parametrize(("steps", "kept"), [(3, MISS), (7, HIT), (9, HIT), (12, PARTIAL), (14, PARTIAL), (40, MISS)])
 def test_a_longer_range_uses_the_common_steps_and_another_length_has_its_own_result(
-    both: Compared, steps: int, kept: tuple[int, int, int]
+    both: CacheComparison, steps: int, kept: tuple[int, int, int]
 ) -> None:
     start = ending(now_of(both)).start
     both.check(SUM, QueryTimes(start, start + 10 * STEP, STEP))
@@ -89,7 +89,7 @@ def test_a_longer_range_uses_the_common_steps_and_another_length_has_its_own_res
 
 
 @pytest.mark.parametrize("text", [SUM, "m0"])
-def test_a_later_range_uses_the_common_steps(both: Compared, text: str) -> None:
+def test_a_later_range_uses_the_common_steps(both: CacheComparison, text: str) -> None:
     times = ending(now_of(both))
     both.check(text, times)
     for steps, kept in ((1, HIT), (2, PARTIAL)):
@@ -97,7 +97,7 @@ def test_a_later_range_uses_the_common_steps(both: Compared, text: str) -> None:
         assert both.kept(text, times) == kept
 
 
-def test_matchers_in_a_different_order_are_the_same_query(both: Compared) -> None:
+def test_matchers_in_a_different_order_are_the_same_query(both: CacheComparison) -> None:
     both.check('sum(m0{name=~"a|b",name!="b"})', ending(now_of(both)))
     assert both.kept('sum(m0{name!="b",name=~"a|b"})', ending(now_of(both))) == HIT
 
@@ -116,26 +116,26 @@ def test_matchers_in_a_different_order_are_the_same_query(both: Compared) -> Non
     ids=["range", "function", "grouping", "offset", "phase", "step", "an earlier start"],
 )
 def test_a_different_query_uses_no_cached_steps(
-    both: Compared, change: Callable[[str, QueryTimes], tuple[str, QueryTimes]]
+    both: CacheComparison, change: Callable[[str, QueryTimes], tuple[str, QueryTimes]]
 ) -> None:
     times = ending(now_of(both))
     both.check(SUM, times)
     assert both.kept(*change(SUM, times)) == MISS
 
 
-def test_a_different_lookback_delta_is_a_different_query(both: Compared) -> None:
+def test_a_different_lookback_delta_is_a_different_query(both: CacheComparison) -> None:
     times = ending(now_of(both))
     both.check("sum(m0)", times)
     assert both.kept("sum(m0)", replace(times, lookback=MINUTE)) == MISS
 
 
 @pytest.mark.parametrize("text", ["m0 @ end()", "sum(m0 @ 3600000)", "m0 > time()", "m0 * (time() - 1)", "topk(0, m0)"])
-def test_results_that_depend_on_more_than_their_windows_are_not_cached(both: Compared, text: str) -> None:
+def test_results_that_depend_on_samples_outside_their_windows_are_not_cached(both: CacheComparison, text: str) -> None:
     for _ in range(2):
         assert both.kept(text, ending(now_of(both))) == (0, 0, 0)
 
 
-def test_instant_queries_are_not_cached_but_the_steps_of_their_subqueries_are(both: Compared) -> None:
+def test_instant_queries_are_not_cached_but_the_steps_of_their_subqueries_are(both: CacheComparison) -> None:
     for _ in range(2):
         assert both.kept(SUM, QueryTimes.instant(now_of(both))) == (0, 0, 0)
     text = "max_over_time(sum(m0)[30m:5m])"
@@ -145,7 +145,7 @@ def test_instant_queries_are_not_cached_but_the_steps_of_their_subqueries_are(bo
 
 @pytest.mark.parametrize("ago", [0, 7, 31, 62])
 @pytest.mark.parametrize("text", [SUM, "m0", "count(m0)"])
-def test_a_late_sample_shows_at_once(both: Compared, world: LuceneWorld, ago: int, text: str) -> None:
+def test_a_late_sample_is_visible_immediately(both: CacheComparison, world: LuceneWorld, ago: int, text: str) -> None:
     times = ending(now_of(both))
     both.check(text, times)
     world.produce(("m0", "b", times.end - ago * MINUTE - 1, 1_000.0))
@@ -154,7 +154,7 @@ def test_a_late_sample_shows_at_once(both: Compared, world: LuceneWorld, ago: in
 
 
 @pytest.mark.parametrize("value", [77.0, float(STALE), float("nan")], ids=["value", "stale marker", "NaN"])
-def test_a_sample_that_is_written_again_shows_at_once(both: Compared, world: LuceneWorld, value: float) -> None:
+def test_an_overwritten_sample_is_visible_immediately(both: CacheComparison, world: LuceneWorld, value: float) -> None:
     times = ending(now_of(both))
     both.check("m0", times)
     ((_, name), time, _) = world.produced[-20].samples[0]
@@ -163,7 +163,7 @@ def test_a_sample_that_is_written_again_shows_at_once(both: Compared, world: Luc
     assert both.kept("m0", times) == PARTIAL
 
 
-def test_storing_what_was_in_buffers_changes_nothing(both: Compared, world: LuceneWorld) -> None:
+def test_storing_what_was_in_buffers_changes_nothing(both: CacheComparison, world: LuceneWorld) -> None:
     """Neither while the buffer exists nor after it was dropped."""
     times = ending(now_of(both))
     world.pass_time(HOUR)
@@ -177,7 +177,9 @@ def test_storing_what_was_in_buffers_changes_nothing(both: Compared, world: Luce
     assert len(world.manifest().groups) == stored + 2
 
 
-def test_a_bucket_that_was_open_is_evaluated_again_once_its_buffer_is_gone(both: Compared, world: LuceneWorld) -> None:
+def test_a_formerly_open_bucket_is_evaluated_again_once_its_buffer_is_dropped(
+    both: CacheComparison, world: LuceneWorld
+) -> None:
     times = ending(now_of(both))
     both.check(SUM, times)
     world.pass_hours(1)
@@ -188,7 +190,7 @@ def test_a_bucket_that_was_open_is_evaluated_again_once_its_buffer_is_gone(both:
 
 def test_a_series_that_searches_find_later_is_included_in_steps_that_were_cached_before(tmp_path: Path) -> None:
     """Its samples had already been read when these steps were evaluated."""
-    with compared(tmp_path, 1) as both:
+    with cache_comparison(tmp_path, 1) as both:
         (world,) = both.node.worlds
         assert world.home._refreshing is not None
         live(world, 60)
@@ -205,7 +207,7 @@ def test_a_series_that_searches_find_later_is_included_in_steps_that_were_cached
 
 
 def test_a_rejected_series_is_included_once_it_is_admitted(tmp_path: Path) -> None:
-    with compared(tmp_path, 1, series_limit=3) as both:
+    with cache_comparison(tmp_path, 1, series_limit=3) as both:
         (world,) = both.node.worlds
         live(world, 60)
         times = ending(now_of(both))
@@ -220,7 +222,7 @@ def test_a_rejected_series_is_included_once_it_is_admitted(tmp_path: Path) -> No
         assert both.kept("sum(m0)", times) == PARTIAL
 
 
-def test_series_that_have_ended_before_the_range_cost_nothing(both: Compared, world: LuceneWorld) -> None:
+def test_series_that_have_ended_before_the_range_cost_nothing(both: CacheComparison, world: LuceneWorld) -> None:
     live(world, 5, names="abcz")
     both.check(SUM, ending(now_of(both)))
     for _ in range(20):
@@ -228,7 +230,7 @@ def test_series_that_have_ended_before_the_range_cost_nothing(both: Compared, wo
         assert both.kept(SUM, ending(now_of(both))) == PARTIAL
 
 
-def test_incomplete_answers_are_not_cached(both: Compared, world: LuceneWorld) -> None:
+def test_incomplete_answers_are_not_cached(both: CacheComparison, world: LuceneWorld) -> None:
     world.status.phase, world.status.lag = Phase.CATCHING_UP, 10
     for _ in range(2):
         assert both.kept(SUM, ending(now_of(both))) == (0, 0, 0)
@@ -237,7 +239,7 @@ def test_incomplete_answers_are_not_cached(both: Compared, world: LuceneWorld) -
     assert both.kept(SUM, ending(now_of(both))) == MISS
 
 
-def test_the_cache_is_empty_after_a_restart_of_the_shard(both: Compared, world: LuceneWorld) -> None:
+def test_the_cache_is_empty_after_a_restart_of_the_shard(both: CacheComparison, world: LuceneWorld) -> None:
     times = ending(now_of(both))
     both.check(SUM, times)
     world.crash()
@@ -248,7 +250,7 @@ def test_the_cache_is_empty_after_a_restart_of_the_shard(both: Compared, world: 
 
 def test_series_in_the_wrong_partition_are_excluded_from_results_that_were_cached_with_them(tmp_path: Path) -> None:
     """As after adding partitions, when a front sends requests with the new number."""
-    with compared(tmp_path, 2) as both:
+    with cache_comparison(tmp_path, 2) as both:
         live(both.node.worlds[0], 60, names="abcdef")
         times = ending(now_of(both))
         for partitions in (1, 2, 5, 2):
@@ -257,7 +259,7 @@ def test_series_in_the_wrong_partition_are_excluded_from_results_that_were_cache
 
 
 def test_an_unavailable_shard_is_not_hidden_by_the_cache(tmp_path: Path) -> None:
-    with compared(tmp_path, 2) as both:
+    with cache_comparison(tmp_path, 2) as both:
         for world in both.node.worlds:
             live(world, 60, names="abcdef")
         times = ending(now_of(both))
@@ -268,7 +270,7 @@ def test_an_unavailable_shard_is_not_hidden_by_the_cache(tmp_path: Path) -> None
         both.check("sum(m0)", times)
 
 
-def test_nothing_is_cached_without_room(world: LuceneWorld) -> None:
+def test_nothing_is_cached_without_memory(world: LuceneWorld) -> None:
     (fragment,) = prepare(SUM, ending(world.clock.now_ms())).fragments
     assert isinstance(fragment, Fragment)
     ask = EvaluateRequest(fragment, 1, 100, 100_000)

@@ -1,4 +1,4 @@
-"""Questions at any moment of a shard's history: while buckets are cut and stored, and after crashes and restarts."""
+"""Queries at any moment of a shard's history: while buckets are cut and stored, and after crashes and restarts."""
 
 import shutil
 import tempfile
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.simulation
 MEMORY = Path("/dev/shm")
 EVERY = (Matcher("__name__", MatchOp.MATCH, ".+"),)
 METRICS = ["m0", "m1", "m2", "m3", "m4"]
-# A sample: metric, name, how many minutes before its record, and its value.
+# A sample: metric, name, minutes before its record, and value.
 SAMPLES = st.lists(
     st.tuples(
         st.sampled_from(METRICS),
@@ -94,18 +94,18 @@ class QueryHistory(RuleBasedStateMachine):
             self.there.read_all()
 
     @rule(pieces=st.integers(1, 12))
-    def some_pieces_are_stored(self, pieces: int) -> None:
+    def some_groups_are_stored(self, pieces: int) -> None:
         for _ in range(pieces):
             self.there.running.flusher.step()
         self.there.running.step()
 
     @rule()
-    def all_that_is_due_is_stored(self) -> None:
+    def everything_due_is_stored(self) -> None:
         self.there.settle()
 
     @rule(call=st.none() | st.integers(0, 12))
     def a_crash(self, call: int | None) -> None:
-        """At some call to the store, or when nothing happens."""
+        """During a call to the store, or between two calls."""
         if call is not None:
             left = call
 
@@ -123,12 +123,12 @@ class QueryHistory(RuleBasedStateMachine):
         self.there.read_all()
 
     @rule(first=st.integers(-200, 200), length=st.integers(0, 300))
-    def a_range_is_asked_for(self, first: int, length: int) -> None:
+    def a_range_is_requested(self, first: int, length: int) -> None:
         start = self.there.clock.now_ms() + first * MINUTE
         self.check(TimeRange(start, start + length * MINUTE))
 
     @rule(metric=st.sampled_from(["m0", "m1", "m2"]), at=st.integers(0, 20))
-    def the_moment_of_a_sample_is_asked_for(self, metric: str, at: int) -> None:
+    def the_time_of_a_sample_is_requested(self, metric: str, at: int) -> None:
         times = [time for record in self.there.produced for _, time, _ in record.samples]
         if times:
             time = times[at % len(times)]
@@ -149,12 +149,12 @@ class QueryHistory(RuleBasedStateMachine):
         assert bool(answer.warnings) is not self.there.is_active()
         series = self.answers.answer(SeriesRequest((selector,), times, 1000), give)
         assert isinstance(series, SeriesAnswer)
-        # A series is there from its first sample on until it ends: whoever has a sample in the range is.
+        # A series exists from its first sample until it ends, so every series with a sample in the range does.
         assert set(names_of(answer.keys)) <= set(names_of(series.keys)) <= set(names)
 
 
 class VersionHistory(QueryHistory):
-    """As long as the shard publishes the same version, its lists are the same: also while keys are purged."""
+    """As long as the shard publishes the same index version, its lists are the same, also while keys are purged."""
 
     retention = 6 * HOUR
 
@@ -177,14 +177,14 @@ class VersionHistory(QueryHistory):
             assert self.lists.setdefault(version.numbers, lists) == lists
 
     def listed(self, times: TimeRange) -> list[list[str]]:
-        asks = [LabelNamesRequest((), times, 100), LabelValuesRequest("__name__", (), times, 100)]
-        found = [self.answers.answer(ask, Cancellation(SystemClock(), 60.0)) for ask in asks]
-        return [one.terms() for one in found if isinstance(one, TermsAnswer)]
+        requests = [LabelNamesRequest((), times, 100), LabelValuesRequest("__name__", (), times, 100)]
+        found = [self.answers.answer(request, Cancellation(SystemClock(), 60.0)) for request in requests]
+        return [answer.terms() for answer in found if isinstance(answer, TermsAnswer)]
 
 
 class LookupHistory(QueryHistory):
-    """Whatever the JVM answers is what the process answers; and that of a shard that is whole declines nothing but keys
-    that were not there.
+    """The JVM gives the same answers as the process. The JVM of an active shard declines only lookups of keys that were
+    absent.
     """
 
     retention = 6 * HOUR
@@ -217,14 +217,16 @@ class LookupHistory(QueryHistory):
                     assert found == Found.of(expected) == Found.of(answer_of(decode_frame(bytearray(answer))))
                 elif self.there.is_active():
                     every = self.by_process(replace(lookup, within=ALL_TIMES))
-                    assert told(every) != told(expected) or self.there.running.index.has_purged_documents()
+                    assert (
+                        contents_of(every) != contents_of(expected) or self.there.running.index.has_purged_documents()
+                    )
 
     def by_process(self, lookup: LookupRequest) -> Answer:
         return self.answers.answer(lookup, Cancellation(SystemClock(), 60.0))
 
 
 def lookups_of(metric: str, times: TimeRange) -> list[LookupRequest]:
-    """By one label, by two, and by one that has one of several values."""
+    """By one label, by two, and by a label with one of several values."""
     by_metric = Matcher("__name__", MatchOp.EQUAL, metric)
     return [
         SeriesRequest(((by_metric,),), times, 100),
@@ -234,8 +236,8 @@ def lookups_of(metric: str, times: TimeRange) -> list[LookupRequest]:
     ]
 
 
-def told(answer: Answer) -> object:
-    """What an answer says of series, or in how many of them something is."""
+def contents_of(answer: Answer) -> object:
+    """The series of an answer, or its terms with the number of series of each."""
     if isinstance(answer, SeriesAnswer):
         return labels_of(answer.keys)
     assert isinstance(answer, TermsAnswer)

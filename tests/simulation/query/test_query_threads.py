@@ -1,4 +1,4 @@
-"""Questions from threads while the shard reads, cuts, stores and lets keys go."""
+"""Requests from threads while the shard reads, cuts, stores and purges keys."""
 
 import threading
 from collections.abc import Iterator
@@ -45,31 +45,25 @@ def answers(world: LuceneWorld) -> Iterator[ShardAnswers]:
     made.close()
 
 
-class Asking:
-    """Threads that ask again and again until told to stop; what one raises is raised in the end."""
-
-    def __init__(self, answers: ShardAnswers) -> None:
-        self.answers, self.stop = answers, threading.Event()
-        self.asked = 0
-
-    def give(self) -> Cancellation:
-        return Cancellation(SystemClock(), 120.0)
+def cancellation() -> Cancellation:
+    """A timeout that no request reaches."""
+    return Cancellation(SystemClock(), 120.0)
 
 
 def test_no_read_has_a_hole_or_a_sample_twice_while_buckets_are_cut_and_stored(
     world: LuceneWorld, answers: ShardAnswers
 ) -> None:
-    """Sample n of each series has the value n: whatever a read sees must be 0, 1, 2 ... without end or gap."""
-    asking = Asking(answers)
+    """Sample n of each series has the value n: a read must find 0, 1, 2 ... without a gap."""
+    stop = threading.Event()
     world.start()
     began = world.clock.now_ms()
     read = 0
 
     def read_samples() -> int:
         reads = 0
-        while not asking.stop.is_set() or reads < 3:
+        while not stop.is_set() or reads < 3:
             least = read
-            answer = answers.answer(SamplesRequest(EVERY, ALL_TIMES, 100, 100_000), asking.give())
+            answer = answers.answer(SamplesRequest(EVERY, ALL_TIMES, 100, 100_000), cancellation())
             assert isinstance(answer, SamplesAnswer)
             found = samples_of(answer)
             if least:
@@ -92,45 +86,47 @@ def test_no_read_has_a_hole_or_a_sample_twice_while_buckets_are_cut_and_stored(
                 if any(future.done() for future in reading):
                     break
         finally:
-            asking.stop.set()
+            stop.set()
         assert all(future.result(60) >= 3 for future in reading)
     assert len({row.bucket for row in world.manifest().groups}) > 3
 
 
-def test_keys_that_are_purged_while_they_are_asked_for_do_no_harm(world: LuceneWorld, answers: ShardAnswers) -> None:
-    asking = Asking(answers)
+def test_requests_for_keys_that_are_being_purged_succeed(world: LuceneWorld, answers: ShardAnswers) -> None:
+    stop = threading.Event()
     world.start()
 
-    def ask_everything() -> int:
-        asked = 0
-        while not asking.stop.is_set() or asked < 3:
-            samples = answers.answer(SamplesRequest(EVERY, ALL_TIMES, 1000, 100_000), asking.give())
-            series = answers.answer(SeriesRequest((EVERY,), None, 1000), asking.give())
-            values = answers.answer(LabelValuesRequest("name", (EVERY,), ALL_TIMES, 1000), asking.give())
-            answers.answer(CardinalityRequest((), ALL_TIMES, 10), asking.give())
-            buckets = answers.answer(BucketsRequest(None, 1000), asking.give())
+    def request_everything() -> int:
+        rounds = 0
+        while not stop.is_set() or rounds < 3:
+            samples = answers.answer(SamplesRequest(EVERY, ALL_TIMES, 1000, 100_000), cancellation())
+            series = answers.answer(SeriesRequest((EVERY,), None, 1000), cancellation())
+            values = answers.answer(LabelValuesRequest("name", (EVERY,), ALL_TIMES, 1000), cancellation())
+            answers.answer(CardinalityRequest((), ALL_TIMES, 10), cancellation())
+            buckets = answers.answer(BucketsRequest(None, 1000), cancellation())
             assert isinstance(samples, SamplesAnswer)
             assert isinstance(series, SeriesAnswer)
             assert isinstance(values, TermsAnswer)
             assert isinstance(buckets, BucketsAnswer)
             assert len(samples.keys) == len(samples.first_sample) - 1
             samples_of(samples)
-            assert [one.bucket for one in buckets.buckets] == sorted({one.bucket for one in buckets.buckets})
-            asked += 1
-        return asked
+            assert [bucket.bucket for bucket in buckets.buckets] == sorted(
+                {bucket.bucket for bucket in buckets.buckets}
+            )
+            rounds += 1
+        return rounds
 
     with ThreadPoolExecutor(3) as threads:
-        asked = [threads.submit(ask_everything) for _ in range(3)]
+        futures = [threads.submit(request_everything) for _ in range(3)]
         try:
             for number in range(RECORDS // 2):
-                # New keys each time; those of a few hours ago go.
+                # New keys each time; those of a few hours ago are purged.
                 now = world.clock.now_ms()
                 world.produce(*((metric, f"pod-{number}", now, 1.0) for metric in METRICS))
                 world.settle()
                 world.pass_time(20 * MINUTE)
-                if any(future.done() for future in asked):
+                if any(future.done() for future in futures):
                     break
         finally:
-            asking.stop.set()
-        assert all(future.result(60) >= 3 for future in asked)
+            stop.set()
+        assert all(future.result(60) >= 3 for future in futures)
     assert len(world.running.index.table) < RECORDS // 2 * len(METRICS), "nothing was purged"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strandline.promql.values import STALE
-from support.cached_results import compared, ending
+from support.cached_results import cache_comparison, ending
 from support.query_worlds import LuceneWorld
 from support.shard_world import HOUR, MINUTE
 
@@ -46,13 +46,13 @@ QUERIES = (
 )
 
 
-class History:
+class ShardEvents:
     """The random events of one shard."""
 
     def __init__(self, world: LuceneWorld, draw: random.Random) -> None:
         self.world, self.draw = world, draw
 
-    def happen(self) -> None:
+    def add_random_event(self) -> None:
         kinds: list[Callable[[], None]] = [
             self.scrape,
             self.scrape,
@@ -80,7 +80,7 @@ class History:
             self.world.produce((f"m{self.draw.randrange(2)}", f"s{self.draw.randrange(6)}", late, 7.0))
 
     def overwrite(self) -> None:
-        samples = [one for record in self.world.produced[-8:] for one in record.samples]
+        samples = [sample for record in self.world.produced[-8:] for sample in record.samples]
         if samples:
             (metric, name), time, _ = self.draw.choice(samples)
             self.world.produce((metric, name, time, self.value()))
@@ -112,13 +112,13 @@ class History:
 def test_cached_results_equal_new_ones(tmp_path: Path, seed: int, shards: int) -> None:
     draw = random.Random(seed)  # noqa: S311 - reproducible
     seal_rows = draw.choice([3, 40, 1000])
-    with compared(tmp_path, shards, seal_rows=seal_rows, groups=draw.choice([1, 4])) as both:
+    with cache_comparison(tmp_path, shards, seal_rows=seal_rows, groups=draw.choice([1, 4])) as both:
         worlds = both.node.worlds
-        histories = [History(world, draw) for world in worlds]
+        histories = [ShardEvents(world, draw) for world in worlds]
         panels = draw.sample(QUERIES, 8)
         for _ in range(25):
             for history in histories:
-                history.happen()
+                history.add_random_event()
             minutes = draw.choice([0, 1, 3, 6])
             for world in worlds:
                 world.pass_time(minutes * MINUTE)

@@ -1,5 +1,5 @@
-"""Random histories in which rows of index buckets are lost, and the loss is accepted where Kafka can't make up for it:
-what is left is sound.
+"""Random histories in which rows of index buckets are lost, and the loss is accepted where Kafka no longer has the
+records. The remaining data is consistent.
 """
 
 import pytest
@@ -9,13 +9,13 @@ from hypothesis.stateful import rule
 from simulation.recovery.test_verified_histories import ShortLivedHistory
 
 from strandline.recovery.offset_policy import Accepted
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
 
 class DamagedHistory(ShortLivedHistory):
-    """Keys are purged after hours, records are lost, and so are rows of index buckets."""
+    """Keys are purged after hours, and records and rows of index buckets are lost."""
 
     def recover(self) -> None:
         if self.world.shard is None:
@@ -23,11 +23,11 @@ class DamagedHistory(ShortLivedHistory):
             self.world.start(accepted=accepted)
 
     def another_retention(self) -> None:  # type: ignore[override]
-        """Not here: buckets that are written again would outlive their cuts."""
+        """Not in this history: rewritten buckets would outlive their cuts."""
 
     @rule(place=st.integers(0, 30), forgets=st.booleans())
     def a_row_of_an_index_bucket_is_lost(self, place: int, *, forgets: bool) -> None:
-        """Perhaps together with all that Kafka has."""
+        """In some cases together with all records in Kafka."""
         self.world.crash()
         with self.world.sqlite._connections.writing() as connection:
             rows = connection.execute("SELECT rowid FROM index_buckets ORDER BY bucket, attempt, seq").fetchall()
@@ -37,7 +37,7 @@ class DamagedHistory(ShortLivedHistory):
             self.world.log.delete_before(self.world.log.ends().last_stable)
         self.both_read()
         self.world.settle()
-        sound_world(self.world)
+        assert_world_sound(self.world)
 
 
 TestDamagedHistory = DamagedHistory.TestCase

@@ -36,8 +36,8 @@ Attempt = tuple[int, str]
 
 
 @dataclass
-class Watch:
-    """What may be true of the changes that were made."""
+class ChangeChecker:
+    """Checks which changes are permitted."""
 
     clock: ManualClock
     is_gone: Callable[[str], bool]
@@ -58,7 +58,7 @@ class Watch:
             is_lost = is_silent or self.is_gone(before.worker)
             self.renewed_at[attempt] = self.clock.now_ms()
             is_own = self.leased[attempt] == actor == before.worker
-            assert is_own or (is_lost and after.state in (JobState.PENDING, JobState.FAILED)), "not its lease"
+            assert is_own or (is_lost and after.state in (JobState.PENDING, JobState.FAILED)), "it holds no lease of it"
             if after.state is JobState.DONE:
                 assert attempt not in self.done, "done twice under one epoch"
                 self.done.add(attempt)
@@ -67,11 +67,11 @@ class Watch:
 
 
 class WatchedStore:
-    """A store as one actor sees it. `between` is called before each change, and may let others act. An answer may get
+    """A store as one actor sees it. `between` is called before each change, and may let others act. An answer may be
     lost.
     """
 
-    def __init__(self, store: Store, actor: str, watch: Watch, between: Callable[[], None]) -> None:
+    def __init__(self, store: Store, actor: str, watch: ChangeChecker, between: Callable[[], None]) -> None:
         self._store, self._actor, self._watch, self._between = store, actor, watch, between
         self.loses_answer = False
 
@@ -81,21 +81,21 @@ class WatchedStore:
     def add_job(self, job: Job) -> bool:
         self._between()
         assert job.plan not in {plan.rpartition(".")[0] for bucket, plan in self._watch.leased if bucket == job.bucket}
-        return self._answered(self._store.add_job(job))
+        return self._lose_answer_or(self._store.add_job(job))
 
     def replace_job(self, before: Job, after: Job) -> bool:
         self._between()
         is_replaced = self._store.replace_job(before, after)
         if is_replaced:
             self._watch.changed(self._actor, before, after)
-        return self._answered(is_replaced)
+        return self._lose_answer_or(is_replaced)
 
     def remove_job(self, job: Job) -> bool:
         self._between()
         assert self._actor in COORDINATORS
-        return self._answered(self._store.remove_job(job))
+        return self._lose_answer_or(self._store.remove_job(job))
 
-    def _answered(self, answer: bool) -> bool:
+    def _lose_answer_or(self, answer: bool) -> bool:
         if self.loses_answer:
             self.loses_answer = False
             raise StoreUnavailable("no answer")
@@ -109,10 +109,10 @@ class LeasedJobs(RuleBasedStateMachine):
         self.clock = ManualClock()
         self.store = open_sqlite_store(self.folder / "store.sqlite", self.clock)
         self.dead: set[str] = set()
-        self.watch = Watch(self.clock, self.dead.__contains__)
-        self.meddling: list[Callable[[], object]] = []
+        self.watch = ChangeChecker(self.clock, self.dead.__contains__)
+        self.interventions: list[Callable[[], object]] = []
         self.stores = {
-            name: WatchedStore(self.store, name, self.watch, self._meddle) for name in (*WORKERS, *COORDINATORS)
+            name: WatchedStore(self.store, name, self.watch, self._intervene) for name in (*WORKERS, *COORDINATORS)
         }
         self.held: dict[str, list[Job]] = {name: [] for name in WORKERS}
         self.seen: dict[str, Sequence[Job]] = dict.fromkeys(WORKERS, ())
@@ -136,22 +136,22 @@ class LeasedJobs(RuleBasedStateMachine):
             for bucket in range(count)
         ]
 
-    # What coordinators do.
+    # Coordinators.
 
-    @rule(name=st.sampled_from(COORDINATORS), starts=st.booleans(), meddler=st.sampled_from([None, *WORKERS]))
-    def a_coordinator_adopts(self, name: str, starts: bool, meddler: str | None) -> None:
-        if meddler is not None:
-            self.meddling = [
-                lambda: self.a_worker_takes_jobs(meddler, 1, None),
-                lambda: self.a_worker_says(meddler, "finish", lost=False),
+    @rule(name=st.sampled_from(COORDINATORS), starts=st.booleans(), other=st.sampled_from([None, *WORKERS]))
+    def a_coordinator_adopts(self, name: str, starts: bool, other: str | None) -> None:
+        if other is not None:
+            self.interventions = [
+                lambda: self.a_worker_takes_jobs(other, 1, None),
+                lambda: self.a_worker_reports(other, "finish", lost=False),
             ]
         plan = new_plan_id(None)
         with contextlib.suppress(StoreUnavailable):
             self._board(name).adopt(SHARD, [replace(job, plan=plan) for job in self.wanted], is_start=starts)
-        self.meddling = []
+        self.interventions = []
 
     @rule(bucket=st.integers(0, 3), group=st.integers(0, 2), wants_keys=st.booleans())
-    def a_job_has_to_give_more_than_before(self, bucket: int, group: int, wants_keys: bool) -> None:
+    def a_job_is_replanned_with_more_groups(self, bucket: int, group: int, wants_keys: bool) -> None:
         self.wanted = [
             replace(job, groups=job.groups | {group}, wants_keys=job.wants_keys or wants_keys)
             if job.bucket == bucket
@@ -160,7 +160,7 @@ class LeasedJobs(RuleBasedStateMachine):
         ]
 
     @rule()
-    def a_new_bucket_is_whole(self) -> None:
+    def a_new_bucket_is_complete(self) -> None:
         last = self.wanted[-1]
         if len(self.wanted) < 6:
             self.wanted.append(replace(last, bucket=last.bucket + 1, start=last.end, end=last.end + 10))
@@ -171,30 +171,33 @@ class LeasedJobs(RuleBasedStateMachine):
             self.wanted.pop(0)
 
     @rule(name=st.sampled_from([*WORKERS, *COORDINATORS]))
-    def an_answer_will_be_missed(self, name: str) -> None:
+    def the_next_answer_is_lost(self, name: str) -> None:
         self.stores[name].loses_answer = True
 
-    # What workers do.
+    # Workers.
 
     @rule(name=st.sampled_from(WORKERS))
-    def a_worker_looks(self, name: str) -> None:
-        """And may act only much later."""
-        self._quietly(lambda: self._look(name))
+    def a_worker_reads_the_jobs(self, name: str) -> None:
+        """It may act on them much later."""
+        self._ignoring_lost_answers(lambda: self._read_jobs(name))
 
-    @rule(name=st.sampled_from(WORKERS), most=st.integers(1, 3), meddler=st.sampled_from([None, *WORKERS]))
-    def a_worker_takes_jobs(self, name: str, most: int, meddler: str | None) -> None:
-        if meddler is not None:
-            self.meddling = [lambda: self._quietly(lambda: self._look(meddler)), lambda: self._take(meddler, 1)]
+    @rule(name=st.sampled_from(WORKERS), most=st.integers(1, 3), other=st.sampled_from([None, *WORKERS]))
+    def a_worker_takes_jobs(self, name: str, most: int, other: str | None) -> None:
+        if other is not None:
+            self.interventions = [
+                lambda: self._ignoring_lost_answers(lambda: self._read_jobs(other)),
+                lambda: self._take(other, 1),
+            ]
         self._take(name, most)
-        self.meddling = []
+        self.interventions = []
 
     @rule(
         name=st.sampled_from(WORKERS),
         what=st.sampled_from(["renew", "renew", "finish", "fail", "release"]),
         lost=st.booleans(),
     )
-    def a_worker_says(self, name: str, what: str, lost: bool) -> None:
-        """Of all that it thinks it has; perhaps long after it had it."""
+    def a_worker_reports(self, name: str, what: str, lost: bool) -> None:
+        """On all jobs that it assumes to hold, possibly long after it held them."""
         board, kept = self._board(name), []
         self.stores[name].loses_answer |= lost
         for held in self.held[name]:
@@ -209,7 +212,7 @@ class LeasedJobs(RuleBasedStateMachine):
                     case _:
                         board.release(held)
             except StoreUnavailable:
-                # It does not know, and continues.
+                # The worker does not notice, and continues.
                 kept.append(held)
         self.held[name] = kept
 
@@ -225,7 +228,7 @@ class LeasedJobs(RuleBasedStateMachine):
         self.clock.sleep(seconds)
 
     @invariant()
-    def a_shard_has_one_job_a_bucket_in_a_state_that_makes_sense(self) -> None:
+    def a_shard_has_one_job_per_bucket_in_a_valid_state(self) -> None:
         jobs = self.store.jobs(SHARD)
         assert len({job.bucket for job in jobs}) == len(jobs)
         for job in jobs:
@@ -238,12 +241,12 @@ class LeasedJobs(RuleBasedStateMachine):
     def _board(self, name: str) -> JobBoard:
         return self.boards[name]
 
-    def _look(self, name: str) -> None:
+    def _read_jobs(self, name: str) -> None:
         self.seen[name] = self._board(name).reclaim_lost(SHARD)
 
     def _take(self, name: str, most: int) -> None:
-        """By what was seen last, which may be long ago."""
-        self.dead.discard(name)  # A new process, which others know by the same name here.
+        """Based on the last read, which may be long ago."""
+        self.dead.discard(name)  # A new process, under the same name.
         taken = 0
         for job in self.seen[name]:
             if taken == most:
@@ -256,16 +259,16 @@ class LeasedJobs(RuleBasedStateMachine):
                 self.held[name].append(held)
                 taken += 1
 
-    def _meddle(self) -> None:
-        while self.meddling:
-            self.meddling.pop(0)()
+    def _intervene(self) -> None:
+        while self.interventions:
+            self.interventions.pop(0)()
 
-    def _quietly(self, act: Callable[[], None]) -> None:
+    def _ignoring_lost_answers(self, act: Callable[[], None]) -> None:
         with contextlib.suppress(StoreUnavailable):
             act()
 
     def _end(self) -> None:
-        """A coordinator adopts, and workers that live do what is left: every job ends, done or failed."""
+        """A coordinator adopts, and live workers run the rest: every job ends, done or failed."""
         for watched in self.stores.values():
             watched.loses_answer = False
         adopted = self._board("c1").adopt(SHARD, [replace(job, plan=new_plan_id(None)) for job in self.wanted])
@@ -276,9 +279,9 @@ class LeasedJobs(RuleBasedStateMachine):
                 break
             name = WORKERS[turn % len(WORKERS)]
             self.held[name] = []
-            self._look(name)
+            self._read_jobs(name)
             self._take(name, 2)
-            # The oldest bucket is a bad one.
+            # The oldest bucket is one that fails.
             for held in self.held[name]:
                 if held.bucket == self.wanted[0].bucket:
                     self._board(name).fail(held, "bad")
@@ -288,8 +291,8 @@ class LeasedJobs(RuleBasedStateMachine):
             self.clock.sleep(60)
         jobs = self.store.jobs(SHARD)
         assert {job.state for job in jobs} <= {JobState.DONE, JobState.FAILED}
-        standing = JobProgress.of(jobs)
-        assert standing.done + len(standing.failed) == len(self.wanted)
+        progress = JobProgress.of(jobs)
+        assert progress.done + len(progress.failed) == len(self.wanted)
         by_bucket = {job.bucket: job for job in self.wanted}
         for job in jobs:
             assert job.groups >= by_bucket[job.bucket].groups

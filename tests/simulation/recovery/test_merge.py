@@ -1,16 +1,13 @@
-"""A start whose replay is done by workers, merged with what the shard reads meanwhile.
+"""A start whose replay is done by workers, merged with the records that the shard reads meanwhile.
 
-The end is the same as if the shard had read everything itself, and as if it had never been away.
+The result is the same as if the shard had read everything itself, and as if it had never been down.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
-from strandline.index.sample_limits import SampleLimits
 from strandline.node.shard.options import ReplayMode
 from strandline.node.shard.ownership import attempt_prefix
 from strandline.node.shard.status import Phase
@@ -18,7 +15,6 @@ from strandline.recovery.checkpoints import designated_group
 from strandline.recovery.job_board import PlanStopped
 from strandline.store.jobs import JobState
 from strandline.store.protocol import StoreUnavailable
-from strandline.wire.decode import Limits
 from support.missed_hours import hours_without_a_shard, recover
 from support.shard_world import (
     GRACE,
@@ -27,9 +23,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -50,13 +46,13 @@ def test_a_replay_by_workers_finds_everything(world: World) -> None:
     world.replay_by(ReplayMode.SPARK)
     world.start()
     assert world.status.phase is Phase.REPLAYING
-    assert world.replays.wanted > 0, "somebody has to work"
+    assert world.replays.wanted > 0, "workers are needed"
     recover(world)
     world.check_all_found()
     assert not world.sqlite.jobs(world.options.shard), "all rows are committed, so no job is left"
 
 
-def test_nothing_is_active_before_the_workers_are_done(world: World) -> None:
+def test_a_shard_is_not_active_before_its_workers_are_done(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 3)
     world.replay_by(ReplayMode.SPARK)
@@ -83,7 +79,7 @@ def test_a_small_lag_is_read_directly_and_a_large_one_by_workers(world: World) -
 
 @pytest.mark.parametrize("missed", [1, 2])
 def test_the_tail_is_read_beside_the_replay_and_gives_no_ids_before_it_is_over(world: World, missed: int) -> None:
-    """Scenario 24: the tail meets a new key first; commit, crash, cold start."""
+    """Scenario 24: the tail has a new key first; commit, crash, start without local copy."""
     world.crash()
     hours_without_a_shard(world, missed)
     world.replay_by(ReplayMode.SPARK)
@@ -92,7 +88,7 @@ def test_the_tail_is_read_beside_the_replay_and_gives_no_ids_before_it_is_over(w
     world.produce(("tail", "new", now, 1.0), ("metric_1", "a", now, 2.0))
     world.settle()
     assert world.running.position == len(world.produced), "the tail was read"
-    assert len(world.running.index.columns) == 0, "and touches no column"
+    assert len(world.running.index.columns) == 0, "and the columns are unchanged"
     assert world.running.index.next_part_id == 0
     recover(world)
     world.pass_time(HOUR)
@@ -114,33 +110,33 @@ def test_buckets_of_the_tail_that_end_before_the_replay_wait_for_it(world: World
         world.pass_time(HOUR)
         world.settle()
     stored = {row.bucket for row in world.manifest().groups}
-    assert not stored, "none of them is stored before those that come before it"
+    assert not stored, "none of them is stored before its predecessors"
     recover(world)
     world.check_all_found()
 
 
-def test_keys_are_those_of_a_shard_that_was_never_away(tmp_path: Path) -> None:
+def test_keys_equal_those_of_a_shard_that_was_never_down(tmp_path: Path) -> None:
     for folder in ("calm", "restarted"):
         (tmp_path / folder).mkdir()
     calm, world = World(tmp_path / "calm"), World(tmp_path / "restarted")
     world.replay_by(ReplayMode.SPARK)
-    for one in (calm, world):
-        one.start()
+    for each in (calm, world):
+        each.start()
     for hour in range(7):
-        for one in (calm, world):
-            now = one.clock.now_ms()
-            one.produce(("m", f"key-{hour}", now, 1.0), ("n", "always", now, 2.0), ("m", "key-0", now - HOUR, 3.0))
-            one.pass_time(HOUR)
+        for each in (calm, world):
+            now = each.clock.now_ms()
+            each.produce(("m", f"key-{hour}", now, 1.0), ("n", "always", now, 2.0), ("m", "key-0", now - HOUR, 3.0))
+            each.pass_time(HOUR)
         calm.settle()
         if hour in {2, 4}:
             world.crash()
             world.start()
             recover(world, calm)
-    for one in (calm, world):
-        one.settle()
+    for each in (calm, world):
+        each.settle()
     recover(world)
     assert world.keys() == calm.keys()
-    assert world.found() == calm.found(), "of the keys that are not purged"
+    assert world.found() == calm.found(), "for all unpurged keys"
 
 
 def test_a_group_that_was_stuck_below_the_indexs_checkpoint_gets_only_its_segments(world: World) -> None:
@@ -163,7 +159,7 @@ def test_a_group_that_was_stuck_below_the_indexs_checkpoint_gets_only_its_segmen
     after = {(row.bucket, row.group): row for row in world.manifest().groups}
     assert {place for place in after if place not in before} == {(job.bucket, stuck) for job in jobs}
     assert all(after[place] == row for place, row in before.items())
-    assert world.keys() == keys, "the stored buckets are the truth about them"
+    assert world.keys() == keys, "the stored buckets take precedence"
     world.check_all_found()
 
 
@@ -190,7 +186,7 @@ def test_groups_below_the_checkpoint_that_are_still_replayed_keep_a_shard_from_b
         world.settle()
     assert world.status.lag == 0
     assert not world.is_active(), "its rows are not committed"
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     recover(world)
 
@@ -210,7 +206,7 @@ def test_a_crash_after_some_jobs_are_done_keeps_them(world: World) -> None:
     assert [job for job in world.sqlite.jobs(world.options.shard) if job.state is JobState.DONE] == done
     recover(world)
     named = {(row.bucket, row.attempt) for row in world.manifest().groups}
-    assert {(job.bucket, f"{job.plan}.{job.epoch}") for job in done} <= named, "what they wrote is what is named"
+    assert {(job.bucket, f"{job.plan}.{job.epoch}") for job in done} <= named, "the rows name what they wrote"
     world.check_all_found()
 
 
@@ -240,14 +236,14 @@ def test_a_crash_at_any_call_to_the_store_in_a_recovery_changes_nothing(tmp_path
         recover(world)
     except Gone:
         world.crash()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.start()
     recover(world)
     world.check_all_found()
     assert not world.sqlite.jobs(world.options.shard)
 
 
-def test_results_that_can_not_be_read_for_a_while_are_read_later(world: World) -> None:
+def test_temporarily_unreadable_results_are_read_later(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 2)
     world.replay_by(ReplayMode.SPARK)
@@ -261,8 +257,8 @@ def test_results_that_can_not_be_read_for_a_while_are_read_later(world: World) -
     world.store.before = hook
     world.settle()
     assert world.status.phase is Phase.REPLAYING
-    assert len(world.running.index.columns) == 0, "nothing of a bucket counts before all of it does"
-    world.store.before = quietly
+    assert len(world.running.index.columns) == 0, "a bucket counts only once it is complete"
+    world.store.before = no_fault
     recover(world)
     world.check_all_found()
 
@@ -281,7 +277,7 @@ def test_a_record_that_can_not_be_decoded_goes_to_the_dead_letters(world: World)
     assert world.status.counters.dead_letters == 1
 
 
-def test_a_job_that_fails_for_good_stops_the_shard_with_its_reason(world: World) -> None:
+def test_a_job_that_fails_permanently_stops_the_shard_with_the_reason(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 3)
     world.replay_by(ReplayMode.SPARK)
@@ -291,14 +287,14 @@ def test_a_job_that_fails_for_good_stops_the_shard_with_its_reason(world: World)
         recover(world)
 
 
-def test_a_job_whose_result_is_gone_is_done_again(world: World) -> None:
+def test_a_job_whose_result_is_gone_runs_again(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 2)
     world.replay_by(ReplayMode.SPARK)
     world.start()
     world.work()
     for job in world.sqlite.jobs(world.options.shard):
-        # As if another lease had done it.
+        # As if it had been done under another lease.
         world.sqlite.replace_job(job, replace(job, epoch=job.epoch + 1))
     recover(world)
     world.check_all_found()
@@ -342,7 +338,7 @@ def test_the_designated_groups_row_names_the_index_bucket_under_the_owners_attem
 
 
 def test_the_rows_of_a_replayed_bucket_are_committed_together(world: World) -> None:
-    """A node that was away for a week has thousands of rows to commit, at some milliseconds each."""
+    """After a week of downtime, a node has thousands of rows to commit, at some milliseconds each."""
     world.crash()
     hours_without_a_shard(world, 3)
     world.pass_time(2 * HOUR)
@@ -356,7 +352,7 @@ def test_the_rows_of_a_replayed_bucket_are_committed_together(world: World) -> N
     world.store.after = hook
     world.start()
     recover(world)
-    # The group that names the index bucket goes by itself. Three have records, two have none.
+    # The group that names the index bucket is committed separately. Three groups have records, two have none.
     assert commits == [world.options.groups - 1, 1] * 5
     world.check_all_found()
 
@@ -368,35 +364,8 @@ def test_the_status_shows_how_long_kafka_keeps_unstored_records(tmp_path: Path) 
     world.replay_by(ReplayMode.SPARK)
     world.start()
     world.settle()
-    # The first record is 4 h old; its bucket began 10 minutes before it, behind a minute of grace.
+    # The first record is 4 h old. Its bucket began 10 minutes earlier, plus a minute of grace.
     assert world.status.time_left == 6 * HOUR - 10 * MINUTE + GRACE
     recover(world)
     assert world.status.time_left is not None
     assert world.status.time_left > 9 * HOUR
-
-
-def test_41_a_worker_with_other_groups_and_limits_does_a_job_as_its_owner_would(world: World) -> None:
-    world.crash()
-    hours_without_a_shard(world, 2)
-    world.replay_by(ReplayMode.SPARK)
-    world.start()
-    right = world.options
-    world.options = replace(right, groups=3, sample_limits=SampleLimits(1, 1), record_limits=Limits(record_bytes=1))
-    world.work()
-    world.options = right
-    recover(world)
-    world.check_all_found()
-
-
-def test_41_a_worker_that_can_not_do_a_job_exactly_leaves_it_to_another(world: World) -> None:
-    world.crash()
-    hours_without_a_shard(world, 2)
-    world.replay_by(ReplayMode.SPARK)
-    world.start()
-    for job in world.sqlite.jobs(world.options.shard):
-        asks = json.dumps(json.loads(job.settings) | {"segment_version": 99})
-        world.sqlite.replace_job(job, replace(job, settings=asks))
-    with capture_logs() as lines:
-        world.work()
-    assert all(job.state is JobState.PENDING and not job.failures for job in world.sqlite.jobs(world.options.shard))
-    assert any("segment_version = 99" in line.get("error", "") for line in lines)

@@ -1,4 +1,4 @@
-"""What can go wrong between a worker that has done its job and the shard that merges it, and what comes of it."""
+"""Faults between the end of a replay job and the merge of its result into the shard, and their consequences."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +21,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -36,7 +36,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def test_an_index_bucket_that_can_not_be_written_holds_back_no_other_group(world: World) -> None:
+def test_an_index_bucket_that_can_not_be_written_delays_no_other_group(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 1)
     world.replay_by(ReplayMode.SPARK)
@@ -53,14 +53,14 @@ def test_an_index_bucket_that_can_not_be_written_holds_back_no_other_group(world
     designated = designated_group(world.options.shard, world.options.groups)
     stored = {row.group for row in world.manifest().groups}
     assert stored == set(range(world.options.groups)) - {designated}
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     recover(world)
     world.check_all_found()
 
 
 def test_a_job_stays_until_every_row_of_its_bucket_is_committed(world: World) -> None:
-    """Its result may be all that there is: once a job is done, Kafka may delete what it has read."""
+    """Its result may be the only copy: once a job is done, Kafka may delete the records that it has read."""
     world.crash()
     hours_without_a_shard(world, 2)
     world.replay_by(ReplayMode.SPARK)
@@ -79,7 +79,7 @@ def test_a_job_stays_until_every_row_of_its_bucket_is_committed(world: World) ->
         world.settle()
     assert world.running.flusher.closed_buckets(), "they are merged, and not committed"
     assert world.sqlite.jobs(world.options.shard) == jobs
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     recover(world)
     world.pass_time(1_000)
@@ -87,7 +87,7 @@ def test_a_job_stays_until_every_row_of_its_bucket_is_committed(world: World) ->
     assert not world.sqlite.jobs(world.options.shard)
 
 
-def test_a_merge_that_is_tried_again_sends_no_dead_letter_twice(world: World) -> None:
+def test_a_retried_merge_sends_no_dead_letter_twice(world: World) -> None:
     world.crash()
     offset = world.log.append(b"no record", world.clock.now_ms())
     hours_without_a_shard(world, 1)
@@ -103,14 +103,14 @@ def test_a_merge_that_is_tried_again_sends_no_dead_letter_twice(world: World) ->
     for _ in range(3):
         world.pass_time(1_000)
         world.settle()
-    world.store.before = quietly
+    world.store.before = no_fault
     recover(world)
     assert [letter.offset for letter in world.dead_letters.letters] == [offset]
     assert world.status.counters.dead_letters == 1
 
 
 def damage_results(world: World, kind: str) -> None:
-    """Flip a byte of what the jobs left."""
+    """Flip a byte in the results of the jobs."""
     for job in world.sqlite.jobs(world.options.shard):
         where = JobResultOf(job.shard, job.bucket, attempt_of(job))
         rows = [
@@ -120,7 +120,7 @@ def damage_results(world: World, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [RESULT, SUMMARY, KEYS])
-def test_a_job_whose_result_is_damaged_is_done_again(world: World, kind: str) -> None:
+def test_a_job_whose_result_is_damaged_runs_again(world: World, kind: str) -> None:
     world.crash()
     hours_without_a_shard(world, 2)
     world.replay_by(ReplayMode.SPARK)
@@ -174,7 +174,7 @@ def test_a_removed_job_is_recreated_under_another_plan_with_a_new_lifetime(world
     world.check_all_found()
 
 
-def test_a_plan_that_is_adopted_lives_as_long_as_a_new_one(world: World) -> None:
+def test_an_adopted_plan_lives_as_long_as_a_new_one(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 1)
     world.replay_by(ReplayMode.SPARK)
@@ -182,13 +182,13 @@ def test_a_plan_that_is_adopted_lives_as_long_as_a_new_one(world: World) -> None
         world.start()
         world.crash()
         world.pass_time(4 * HOUR)
-    # More than its life after it was made, and less than that after it was last adopted.
+    # More than its lifetime after it was created, and less than that after it was last adopted.
     world.start()
     jobs = world.sqlite.jobs(world.options.shard)
     assert {(job.life, job.renewals) for job in jobs} == {(world.options.policy.margin, 4)}
 
 
-def test_what_workers_have_read_is_not_lost_when_kafka_deletes_it(world: World) -> None:
+def test_records_that_workers_have_read_are_not_lost_when_kafka_deletes_them(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 3)
     world.replay_by(ReplayMode.SPARK)
@@ -196,14 +196,14 @@ def test_what_workers_have_read_is_not_lost_when_kafka_deletes_it(world: World) 
     world.work()
     world.crash()
     world.log.delete_before(3)
-    # Whatever the mode: the results are all that there is.
+    # In any mode: only the results still exist.
     world.replay_by(ReplayMode.DIRECT)
     world.start()
     recover(world)
     world.check_all_found()
 
 
-def test_what_workers_have_not_read_is_lost_when_kafka_deletes_it_and_no_more_than_that(world: World) -> None:
+def test_only_records_that_workers_have_not_read_are_lost_when_kafka_deletes_them(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 3)
     world.replay_by(ReplayMode.SPARK)
@@ -240,12 +240,12 @@ def test_a_tail_whose_log_is_gone_is_stored_once_the_replay_is_merged(world: Wor
         world.running.step()
         world.running.flusher.step()
     assert world.running.is_fully_stored
-    assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)
-    cuts = sorted(world.manifest().cuts, key=lambda one: one.bucket)
+    assert sum(row.samples for row in world.manifest().groups) == sum(len(record.samples) for record in world.produced)
+    cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
     assert cuts[-1].closed_early, "its hour is not ready yet"
 
 
-def test_a_result_that_is_gone_is_no_empty_bucket_where_no_keys_are_wanted(world: World) -> None:
+def test_a_missing_result_is_not_taken_for_an_empty_bucket_where_no_keys_are_wanted(world: World) -> None:
     produce_everywhere(world)
     world.store.before = group_fails(other_group(world))
     world.pass_hours(1)
@@ -260,7 +260,7 @@ def test_a_result_that_is_gone_is_no_empty_bucket_where_no_keys_are_wanted(world
     world.check_all_found()
 
 
-def test_a_tail_that_waits_for_too_long_a_replay_is_not_read_without_end(world: World) -> None:
+def test_reading_of_the_tail_pauses_while_too_much_waits_for_the_replay(world: World) -> None:
     world.crash()
     hours_without_a_shard(world, 1)
     world.replay_by(ReplayMode.SPARK)
@@ -270,16 +270,14 @@ def test_a_tail_that_waits_for_too_long_a_replay_is_not_read_without_end(world: 
         world.pass_time(HOUR)
         world.running.step()
     assert world.running.waits_for_store()
-    assert world.running.position < len(world.produced), "what waits is bounded"
+    assert world.running.position < len(world.produced), "the number of waiting buckets is bounded"
     recover(world)
     assert world.running.position == len(world.produced)
-    assert sum(row.samples for row in world.manifest().groups) == sum(len(one.samples) for one in world.produced)
+    assert sum(row.samples for row in world.manifest().groups) == sum(len(record.samples) for record in world.produced)
 
 
 @pytest.mark.parametrize("mode", ReplayMode)
-def test_what_workers_had_read_before_a_loss_is_kept_however_the_next_start_reads(
-    world: World, mode: ReplayMode
-) -> None:
+def test_results_of_workers_survive_a_loss_in_any_replay_mode_of_the_next_start(world: World, mode: ReplayMode) -> None:
     """Kafka deletes the records of a finished job, and some of the next bucket, which no job has read."""
     world.crash()
     hours_without_a_shard(world, 1)

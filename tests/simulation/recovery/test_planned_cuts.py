@@ -1,4 +1,4 @@
-"""Planned cuts are those that a shard makes which reads the same log."""
+"""Planned cuts equal those that a shard makes when it reads the same log."""
 
 import shutil
 import tempfile
@@ -24,23 +24,23 @@ RECORD, LATE_RECORD, HOLES, COMMITTED, ABORTED, OPEN = "record", "late record", 
 STEPS_IN_ORDER = st.sampled_from([RECORD, RECORD, COMMITTED, ABORTED, HOLES])
 STEPS_BESIDE_OPEN = st.sampled_from([RECORD, COMMITTED, HOLES])
 STEPS_OUT_OF_ORDER = st.sampled_from([RECORD, LATE_RECORD, LATE_RECORD, HOLES])
-# What happens, and how many minutes pass before it.
+# An event, and the minutes before it.
 PAUSES = st.sampled_from([0, 1, 15, 45, 60, 61, 150, 400])
 Step = tuple[str, int]
 
 
 @contextmanager
-def a_world() -> Iterator[World]:
+def new_world() -> Iterator[World]:
     folder = Path(tempfile.mkdtemp(prefix="strandline-", dir=MEMORY if MEMORY.is_dir() else None))
     try:
-        # Nothing grows too old meanwhile.
+        # Nothing is purged or rejected as too old in a test.
         with closing(World(folder, policy=replace(POLICY, retention=1000 * HOUR))) as world:
             yield world
     finally:
         shutil.rmtree(folder)
 
 
-def happen(world: World, steps: Sequence[Step]) -> None:
+def apply_events(world: World, steps: Sequence[Step]) -> None:
     for step, minutes in steps:
         world.pass_time(minutes * MINUTE)
         now = world.clock.now_ms()
@@ -50,7 +50,7 @@ def happen(world: World, steps: Sequence[Step]) -> None:
             case "late record":
                 world.produce(("m", "a", now, 1.0), late=70 * MINUTE)
             case "holes":
-                # As compaction leaves them: no reader sees such an offset, and no lookup by time finds it.
+                # As left by compaction: readers never see these offsets, and lookups by time do not find them.
                 transaction = world.log.begin()
                 transaction.append(b"", 0)
                 transaction.abort()
@@ -80,24 +80,24 @@ def visible(world: World, start: int, end: int) -> list[int]:
     return found
 
 
-def compared(steps: Sequence[Step], last_pause: int) -> None:
-    """Let a shard begin and go; let things happen; plan; let the shard come back and read the same."""
-    with a_world() as world:
+def check_planned_cuts(steps: Sequence[Step], last_pause: int) -> None:
+    """Start a shard and crash it, let the events happen, plan, and let the shard return and read the same."""
+    with new_world() as world:
         world.start()
         world.settle()
         world.crash()
-        happen(world, steps)
+        apply_events(world, steps)
         world.pass_time(last_pause * MINUTE)
         before = cuts_of(world)
         cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
         present, ends = world.clock.now_ms(), world.log.ends()
         planned = planned_cuts(before[-1], ends, present, log_times(world.log), cutting)
-        told = [(cut.bucket, visible(world, cut.start, cut.end)) for cut in planned]
+        planned_ranges = [(cut.bucket, visible(world, cut.start, cut.end)) for cut in planned]
         world.log.close()
         world.start()
         world.settle()
         made = cuts_of(world)[len(before) :]
-        assert told == [(cut.bucket, visible(world, cut.start, cut.end)) for cut in made]
+        assert planned_ranges == [(cut.bucket, visible(world, cut.start, cut.end)) for cut in made]
         if not any(step in (HOLES, ABORTED, COMMITTED) for step, _ in steps):
             # Without invisible offsets, a bucket can end at only one offset.
             assert [tuple(cut) for cut in planned] == [(cut.bucket, cut.start, cut.end) for cut in made]
@@ -113,16 +113,14 @@ def compared(steps: Sequence[Step], last_pause: int) -> None:
 def test_planned_cuts_are_a_shard_s_own_with_idle_hours_transactions_and_holes(
     steps: list[Step], last_pause: int
 ) -> None:
-    compared(steps, last_pause)
+    check_planned_cuts(steps, last_pause)
 
 
 @settings(max_examples=60)
 @given(steps=st.lists(st.tuples(STEPS_OUT_OF_ORDER, PAUSES), max_size=12), last_pause=PAUSES)
 @example(steps=[(RECORD, 61), (LATE_RECORD, 0), (RECORD, 0)], last_pause=0)
-def test_planned_cuts_are_a_shard_s_own_where_records_are_out_of_the_order_of_their_times(
-    steps: list[Step], last_pause: int
-) -> None:
-    compared(steps, last_pause)
+def test_planned_cuts_are_a_shard_s_own_where_record_times_are_out_of_order(steps: list[Step], last_pause: int) -> None:
+    check_planned_cuts(steps, last_pause)
 
 
 @settings(max_examples=40)
@@ -133,19 +131,19 @@ def test_planned_cuts_are_a_shard_s_own_where_records_are_out_of_the_order_of_th
 )
 @example(steps=[], behind=[], last_pause=150)
 @example(steps=[(RECORD, 0)], behind=[(RECORD, 61)], last_pause=150)
-def test_neither_a_plan_nor_a_shard_cuts_after_an_open_transaction(
+def test_neither_plan_nor_shard_cuts_after_an_open_transaction(
     steps: list[Step], behind: list[Step], last_pause: int
 ) -> None:
-    compared([*steps, (OPEN, 1), *behind], last_pause)
+    check_planned_cuts([*steps, (OPEN, 1), *behind], last_pause)
 
 
-def test_a_plan_may_know_by_an_aborted_record_what_a_shard_behind_an_open_transaction_can_not() -> None:
-    """Brokers find it by its time, but readers never see it. The bucket is over nevertheless."""
-    with a_world() as world:
+def test_an_aborted_record_after_an_open_transaction_ends_a_bucket_in_a_plan_only() -> None:
+    """Brokers find it by its time, but readers never see it. The bucket is over all the same."""
+    with new_world() as world:
         world.start()
         world.settle()
         newest = cuts_of(world)[-1]
-        happen(world, [(ABORTED, 61), (OPEN, 0)])
+        apply_events(world, [(ABORTED, 61), (OPEN, 0)])
         world.settle()
         cutting = Cutting(world.options.policy.flush_interval, world.options.grace)
         planned = planned_cuts(newest, world.log.ends(), world.clock.now_ms(), log_times(world.log), cutting)
@@ -153,8 +151,8 @@ def test_a_plan_may_know_by_an_aborted_record_what_a_shard_behind_an_open_transa
         assert cuts_of(world)[-1] == newest
 
 
-def test_the_buckets_of_a_long_silence_are_planned_up_to_the_newest_deadline() -> None:
-    with a_world() as world:
+def test_the_buckets_of_a_long_idle_time_are_planned_up_to_the_newest_deadline() -> None:
+    with new_world() as world:
         world.start()
         world.settle()
         world.crash()

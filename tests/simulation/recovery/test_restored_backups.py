@@ -1,5 +1,6 @@
-"""Stores that are restored from a backup which was taken while a shard wrote: in the order that docs/operations.md asks
-for, at any two moments, nothing is lost that Kafka still has; in the other order something is.
+"""Stores that are restored from a backup that was taken while a shard wrote. If the tables are copied in the order of
+docs/operations.md, at any two moments, everything is recovered that Kafka still has; in the opposite order, data is
+missing.
 """
 
 import sqlite3
@@ -18,7 +19,7 @@ from strandline.recovery.verification.findings import FindingKind
 from support.backups import DATA, NAMES, Tables, copied, count_calls, restored, restored_file
 from support.rewound_worlds import worlds
 from support.shard_world import HOUR, POLICY, World, produce_everywhere
-from support.verifying import found_in, sound_world
+from support.verifying import assert_world_sound, findings_of
 
 pytestmark = pytest.mark.simulation
 
@@ -27,7 +28,7 @@ ACTIONS = ("record", "new key", "hour", "store", "pieces", "crash")
 
 
 def finish(world: World) -> None:
-    """Let a shard replay, read and store all that there is."""
+    """Let a shard replay, read and store everything."""
     for _ in range(30):
         world.work()
         world.pass_time(60_000)
@@ -59,7 +60,7 @@ def live(world: World, action: str, number: int) -> None:
 
 
 class Backup:
-    """Takes the tables that name the data after some calls to the store, and the data after some more."""
+    """Copies the tables that reference data after some calls to the store, and the data after some more."""
 
     def __init__(self, world: World) -> None:
         """Before the shard's first start."""
@@ -80,7 +81,7 @@ class Backup:
         self._data = copied(self._world, DATA)
 
     def tables(self) -> Tables:
-        """What was taken, the rest now."""
+        """The copied tables; those that are not copied yet are copied now."""
         names = self._names or copied(self._world, NAMES)
         return {**names, **(self._data or copied(self._world, DATA))}
 
@@ -92,7 +93,7 @@ class Backup:
     data_later=st.integers(1, 60),
     mode=st.sampled_from([ReplayMode.DIRECT, ReplayMode.SPARK]),
 )
-def test_a_backup_whose_manifest_is_no_younger_than_its_data_is_sound_and_kafka_has_the_rest(
+def test_a_backup_whose_manifest_is_not_newer_than_its_data_is_consistent(
     actions: list[str], names_at: int, data_later: int, mode: ReplayMode
 ) -> None:
     with worlds() as make:
@@ -107,17 +108,17 @@ def test_a_backup_whose_manifest_is_no_younger_than_its_data_is_sound_and_kafka_
         again = restored(world, world.options.folder / "restored", backup.tables())
         again.replay_by(mode)
         with closing(again):
-            sound_world(again)
+            assert_world_sound(again)
             again.start()
             finish(again)
             again.check_all_found()
             produce_everywhere(again, "afterwards")
             again.pass_hours(2)
             again.check_all_found()
-            sound_world(again)
+            assert_world_sound(again)
 
 
-def lived(world: World, hours: int) -> None:
+def run_hours(world: World, hours: int) -> None:
     if world.shard is None:
         world.start()
     for _ in range(hours):
@@ -125,22 +126,22 @@ def lived(world: World, hours: int) -> None:
         world.pass_hours(1)
 
 
-def test_a_backup_whose_data_is_older_than_its_manifest_lacks_what_that_names(world: World) -> None:
-    lived(world, 2)
+def test_a_backup_whose_data_is_older_than_its_manifest_lacks_referenced_data(world: World) -> None:
+    run_hours(world, 2)
     data = copied(world, DATA)
-    lived(world, 1)
+    run_hours(world, 1)
     names = copied(world, NAMES)
     world.crash()
     with closing(restored(world, world.options.folder / "restored", {**names, **data})) as again:
-        found = {one.kind for one in found_in(again)}
+        found = {finding.kind for finding in findings_of(again)}
         assert {FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_MISSING} <= found
 
 
-def test_a_store_restored_beside_a_new_topic_keeps_what_it_holds_once_that_is_accepted(world: World) -> None:
-    lived(world, 3)
+def test_a_store_restored_with_a_new_topic_keeps_its_data_once_that_is_accepted(world: World) -> None:
+    run_hours(world, 3)
     backup = {**copied(world, NAMES), **copied(world, DATA)}
     before = world.found()
-    lived(world, 1)
+    run_hours(world, 1)
     world.crash()
     world.log.recreate()
     world.produced.clear()
@@ -153,13 +154,13 @@ def test_a_store_restored_beside_a_new_topic_keeps_what_it_holds_once_that_is_ac
         found = again.found()
         assert {name: found[name] for name in before} == before
         assert {name for _, name in set(found) - set(before)} == {"new"}
-        sound_world(again)
+        assert_world_sound(again)
 
 
-def test_what_kafka_has_deleted_since_the_backup_is_named_and_may_be_accepted(world: World) -> None:
-    lived(world, 3)
+def test_records_deleted_since_the_backup_are_reported_and_may_be_accepted_as_lost(world: World) -> None:
+    run_hours(world, 3)
     backup = {**copied(world, NAMES), **copied(world, DATA)}
-    lived(world, 2)
+    run_hours(world, 2)
     world.crash()
     world.log.delete_before(4)
     with closing(restored(world, world.options.folder / "restored", backup)) as again:
@@ -168,8 +169,8 @@ def test_what_kafka_has_deleted_since_the_backup_is_named_and_may_be_accepted(wo
         again.start(accepted=Accepted(loss_to=4))
         finish(again)
         times = again.found()["metric_0", "always"]
-        assert len(times) == 4, "all but the one that is gone"
-        sound_world(again)
+        assert len(times) == 4, "all except the deleted one"
+        assert_world_sound(again)
 
 
 def vacuum_into(connection: sqlite3.Connection, backup: Path) -> None:
@@ -183,12 +184,12 @@ def online_backup(connection: sqlite3.Connection, backup: Path) -> None:
 
 @pytest.mark.parametrize("copy", [vacuum_into, online_backup])
 @pytest.mark.parametrize("call", [1, 2, 3, 5, 8, 13])
-def test_a_copy_of_the_sqlite_file_that_was_made_while_a_shard_wrote_is_restored_as_it_is(
+def test_a_copy_of_the_sqlite_file_made_during_writes_is_a_valid_backup(
     make_world: Callable[..., World], copy: Callable[[sqlite3.Connection, Path], None], call: int
 ) -> None:
     world = make_world()
     calls = count_calls(world)
-    lived(world, 2)
+    run_hours(world, 2)
     backup = world.options.folder / "backup.sqlite"
 
     def take() -> None:
@@ -196,11 +197,11 @@ def test_a_copy_of_the_sqlite_file_that_was_made_while_a_shard_wrote_is_restored
             copy(connection, backup)
 
     calls.after(call, take)
-    lived(world, 2)
+    run_hours(world, 2)
     world.crash()
     with closing(restored_file(world, world.options.folder / "restored", backup)) as again:
-        sound_world(again)
+        assert_world_sound(again)
         again.start()
         finish(again)
         again.check_all_found()
-        sound_world(again)
+        assert_world_sound(again)

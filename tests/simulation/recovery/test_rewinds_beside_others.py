@@ -16,7 +16,7 @@ from strandline.node.shard.status import Status
 from strandline.recovery.rewinding import ToBucket
 from strandline.store.jobs import JobState
 from strandline.store.protocol import Fenced
-from support.rewound_worlds import checked, lived, rewound, stopped, superseded
+from support.rewound_worlds import check_stored_exactly_once, rewind_world, stop_shard, superseded, world_with_history
 from support.shard_world import (
     HOUR,
     MINUTE,
@@ -24,47 +24,47 @@ from support.shard_world import (
     START,
     StoreCall,
     World,
+    no_fault,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
 
-FIRST = START // HOUR  # The bucket that the first record falls into.
+FIRST = START // HOUR  # The bucket of the first record.
 LASTING = replace(POLICY, retention=48 * HOUR)  # Nothing is purged within a test.
 
 
-def test_28_a_shard_that_is_owned_is_rewound_only_by_force_and_its_owner_is_fenced(world: World) -> None:
+def test_28_an_owned_shard_is_rewound_only_by_force_which_fences_its_owner(world: World) -> None:
     world.start()
     produce_everywhere(world)
     world.pass_hours(2)
     owner, before = world.running, world.manifest()
     owner.flusher.step()
     with pytest.raises(StillOwned):
-        rewound(world, ToBucket(FIRST))
+        rewind_world(world, ToBucket(FIRST))
     assert world.manifest() == before
-    rewound(world, ToBucket(FIRST), take=True)
+    rewind_world(world, ToBucket(FIRST), take=True)
     world.pass_time(2 * HOUR)
     owner.step()
     with pytest.raises(Fenced):
         owner.flusher.step()
     world.start()
-    checked(world)
+    check_stored_exactly_once(world)
 
 
-def test_a_node_that_starts_in_the_middle_of_a_rewind_ends_it(world: World) -> None:
-    lived(world)
+def test_a_node_that_starts_during_a_rewind_stops_it(world: World) -> None:
+    world_with_history(world)
 
     def start(call: StoreCall) -> None:
         if call.name == "commit" and superseded(world):
-            world.store.after = quietly
+            world.store.after = no_fault
             world.start(take=True)
 
     world.store.after = start
     with pytest.raises(Fenced):
-        rewound(world, ToBucket(FIRST + 1), most_rows=4)
+        rewind_world(world, ToBucket(FIRST + 1), most_rows=4)
     assert superseded(world) == {FIRST + 4}
-    checked(world)
+    check_stored_exactly_once(world)
     assert world.is_active()
 
 
@@ -77,7 +77,7 @@ def started_with_lucene(world: World) -> LuceneStorage:
 
 
 @pytest.mark.parametrize(("to", "is_used"), [(2, False), (5, True)])
-def test_a_local_copy_of_what_was_superseded_is_not_used_and_an_older_one_does_no_harm(
+def test_a_local_copy_of_a_superseded_bucket_is_not_used_and_an_older_one_is_valid(
     make_world: Callable[..., World], to: int, *, is_used: bool
 ) -> None:
     """The copy is that of the newest bucket whose index was stored when the shard stopped."""
@@ -92,33 +92,33 @@ def test_a_local_copy_of_what_was_superseded_is_not_used_and_an_older_one_does_n
     # Another host continues, with a separate copy.
     world.start()
     world.pass_hours(3)
-    stopped(world)
-    rewound(world, ToBucket(FIRST + to))
+    stop_shard(world)
+    rewind_world(world, ToBucket(FIRST + to))
     with capture_logs() as lines, closing(started_with_lucene(world)):
         assert any("loading the index from the store" in line["event"] for line in lines) is not is_used
-        checked(world)
+        check_stored_exactly_once(world)
         assert world.keys().keys() == keys.keys()
         assert superseded(world) == set()
 
 
-def test_a_plan_is_made_by_the_manifest_as_it_is_once_the_shard_was_taken(world: World) -> None:
-    """An owner may have stored more between the question and the answer."""
+def test_a_rewind_is_planned_with_the_manifest_after_the_shard_was_taken(world: World) -> None:
+    """An owner may have stored more in the meantime."""
     world.start()
     produce_everywhere(world)
     world.pass_hours(2)
 
-    def go_on(call: StoreCall) -> None:
+    def continue_owner(call: StoreCall) -> None:
         if call.name == "take":
-            world.store.before = quietly
+            world.store.before = no_fault
             world.pass_hours(1)
 
-    world.store.before = go_on
-    assert rewound(world, ToBucket(FIRST), take=True).last_bucket == FIRST + 2
+    world.store.before = continue_owner
+    assert rewind_world(world, ToBucket(FIRST), take=True).last_bucket == FIRST + 2
     assert superseded(world) == {FIRST, FIRST + 1, FIRST + 2}
 
 
-def test_what_workers_had_read_is_read_again_after_a_rewind(world: World) -> None:
-    """A job that is done must not stand for the reading again."""
+def test_records_that_workers_had_read_are_read_again_after_a_rewind(world: World) -> None:
+    """The result of an earlier job must not replace reading the records again."""
     world.start()
     produce_everywhere(world, "before")
     world.pass_hours(1)
@@ -133,7 +133,7 @@ def test_what_workers_had_read_is_read_again_after_a_rewind(world: World) -> Non
     assert done
     world.crash()
     world.pass_time(MINUTE)
-    rewound(world, ToBucket(min(done) - 1))
+    rewind_world(world, ToBucket(min(done) - 1))
     assert not world.sqlite.jobs(world.options.shard)
     world.start()
     planned = world.sqlite.jobs(world.options.shard)

@@ -1,6 +1,5 @@
-"""Random histories with rewinds in them: records, hours, crashes, and rewinds that are done or cut off.
-
-Once a shard has caught up, its samples and keys are those of a shard that was never rewound.
+"""Random histories with rewinds: records, hours, crashes, and rewinds that complete or are interrupted. Once a shard
+has caught up, its samples and keys equal those of a shard that was never rewound.
 """
 
 from contextlib import ExitStack, suppress
@@ -12,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from strandline.recovery.rewinding import ToBucket
-from support.rewound_worlds import checked, rewound, worlds
-from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, quietly
+from support.rewound_worlds import check_stored_exactly_once, rewind_world, worlds
+from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, no_fault
 
 pytestmark = pytest.mark.simulation
 
 METRICS = st.sampled_from(["m0", "m1", "m2", "m3"])
-# A sample: metric, name, how many minutes before its record, and its value.
+# A sample: metric, name, minutes before its record, and value.
 SAMPLES = st.lists(
     st.tuples(METRICS, st.sampled_from("abc"), st.sampled_from([0, 0, 1, 61, 150]), st.integers(0, 9)),
     min_size=1,
@@ -51,11 +50,11 @@ class RewoundHistory(RuleBasedStateMachine):
             self.opened.close()
 
     def catch_up(self) -> None:
-        """As far as there is something to read: when a bucket is cut by the clock depends on what was read by then."""
+        """As far as there are records: when the clock closes a bucket depends on what was read before."""
         if self.world.shard is None:
             self.world.start()
         self.calm.settle()
-        checked(self.world)
+        check_stored_exactly_once(self.world)
         assert self.world.keys() == self.calm.keys()
         assert not any(row.superseded for row in self.world.manifest().groups)
 
@@ -81,7 +80,7 @@ class RewoundHistory(RuleBasedStateMachine):
         pieces=st.integers(0, 20),
     )
     def it_is_rewound(self, back: int, most_rows: int, commits: int, pieces: int) -> None:
-        """Some buckets back, or as far as possible. The following start may crash after storing some parts."""
+        """Some buckets back, or as far as possible. The following start may crash after storing some groups."""
         self.world.crash()
         cuts = [cut for cut in self.world.manifest().cuts if not cut.reset]
         if not cuts:
@@ -97,8 +96,8 @@ class RewoundHistory(RuleBasedStateMachine):
         self.world.store.before = cut_off
         with suppress(Crash):
             target = ToBucket(max(cuts[-1].bucket, cuts[0].bucket + 1 - back))
-            rewound(self.world, target, take=True, most_rows=most_rows)
-        self.world.store.before = quietly
+            rewind_world(self.world, target, take=True, most_rows=most_rows)
+        self.world.store.before = no_fault
         self.world.start()
         self.world.running.step()
         for _ in range(pieces):

@@ -1,5 +1,5 @@
-"""One history in three worlds: nothing ever goes wrong; crashes, and the shard reads again what it missed; crashes, and
-workers do. They end with the same keys and the same samples.
+"""One history in three worlds: without faults; with crashes, after which the shard reads what it missed; and with
+crashes, after which workers do. All end with the same keys and the same samples.
 """
 
 import shutil
@@ -16,14 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from strandline.node.shard.options import ReplayMode
 from strandline.recovery.replay.memory_runner import TaskSizes
 from strandline.store.protocol import StoreUnavailable
-from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, quietly
+from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, no_fault
 
 pytestmark = pytest.mark.simulation
 
 MEMORY = Path("/dev/shm")
 METRICS = st.sampled_from(["m0", "m1", "m2", "m3", "m4"])
 NAMES = st.sampled_from("abc")
-# A sample: metric, name, how many minutes before its record, and its value.
+# A sample: metric, name, minutes before its record, and value.
 SAMPLES = st.lists(
     st.tuples(METRICS, NAMES, st.sampled_from([0, 0, 0, 1, 30, 61, 150]), st.integers(0, 9)), min_size=1, max_size=8
 )
@@ -54,7 +54,7 @@ class ThreeWays(RuleBasedStateMachine):
         if self.worlds:
             for world in self.worlds:
                 self.finish(world)
-            # Time went on while the others came to rest, and may have closed a bucket.
+            # Time passed until the others had finished, and may have closed a bucket.
             for world in self.worlds:
                 world.settle()
             expected = self.calm.found()
@@ -71,11 +71,11 @@ class ThreeWays(RuleBasedStateMachine):
 
     def finish(self, world: World) -> None:
         """Let a world finish without further faults."""
-        world.store.before = world.store.after = quietly
+        world.store.before = world.store.after = no_fault
         if world.shard is None:
             world.start()
-        # One worker throughout: only one that has watched a lease for a whole term takes it back from a worker that may
-        # still live.
+        # The same worker throughout: only a worker that has watched a lease for its whole term takes it over from a
+        # worker that may still be alive.
         worker = world.replays.worker(world.machine.process())
         for _ in range(30):
             while worker.step():
@@ -122,7 +122,7 @@ class ThreeWays(RuleBasedStateMachine):
                 world.running.step()
 
     @rule(pieces=st.integers(1, 12))
-    def some_pieces_are_stored(self, pieces: int) -> None:
+    def some_groups_are_stored(self, pieces: int) -> None:
         for world in (self.direct, self.workers):
             for _ in range(pieces if world.shard is not None else 0):
                 world.running.flusher.step()
@@ -159,7 +159,7 @@ class ThreeWays(RuleBasedStateMachine):
                     if world.shard is None:
                         world.start()
                     world.settle()
-            world.store.before = world.store.after = quietly
+            world.store.before = world.store.after = no_fault
             if crashes == "shard":
                 world.crash()
 
@@ -178,7 +178,7 @@ class ThreeWays(RuleBasedStateMachine):
             else:
                 world.store.before = hook
             world.store_due(most=20)
-            world.store.before = world.store.after = quietly
+            world.store.before = world.store.after = no_fault
 
     @rule()
     def a_crash(self) -> None:

@@ -1,4 +1,4 @@
-"""A tool that catches up a shard, and the node that the shard belongs to. Scenario 28."""
+"""Scenario 28: a command that catches up a shard, and the node that owns the shard."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -47,18 +47,18 @@ def test_a_tool_is_refused_while_the_node_is_alive(world: World, mode: ReplayMod
     before = world.sqlite.state(world.options.shard)
     with pytest.raises(StillOwned, match="shard metrics/0 has a live owner: process 2 on here"):
         tool_on(world)
-    assert world.sqlite.state(world.options.shard) == before, "the node is none the worse for it"
+    assert world.sqlite.state(world.options.shard) == before, "the node is not affected"
     produce_everywhere(world, "b")
     world.pass_hours(1)
     world.check_all_found()
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_tool_that_takes_by_force_fences_the_node(world: World, mode: ReplayMode) -> None:
+def test_a_tool_that_takes_the_shard_by_force_fences_the_node(world: World, mode: ReplayMode) -> None:
     world.replay_by(mode)
     produce_everywhere(world, "b")
     world.pass_time(2 * HOUR)
-    # The node has read and cut it, and has stored nothing of it.
+    # The node has read and cut it, but has not stored it.
     world.running.step()
     tool = tool_on(world, take=True)
     with pytest.raises(Fenced):
@@ -75,7 +75,7 @@ def test_a_tool_that_takes_by_force_fences_the_node(world: World, mode: ReplayMo
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_node_that_starts_while_a_tool_works_leaves_it_alone_or_fences_it_and_nothing_is_done_twice(
+def test_a_node_that_starts_while_a_tool_works_waits_or_fences_it_and_repeats_no_job(
     world: World, mode: ReplayMode
 ) -> None:
     world.crash()
@@ -91,16 +91,16 @@ def test_a_node_that_starts_while_a_tool_works_leaves_it_alone_or_fences_it_and_
         world.start()
     node = world.start(take=True)
 
-    def the_tool_goes_on() -> None:
+    def continue_tool() -> None:
         for _ in range(60):
             tool.step()
             tool.flusher.step()
             world.pass_time(1_000)
 
     with pytest.raises(Fenced):
-        the_tool_goes_on()
+        continue_tool()
     after = {job.bucket: job.epoch for job in world.sqlite.jobs(world.options.shard)}
-    assert after.items() <= done.items(), "what the tool's workers did is not done again"
+    assert after.items() <= done.items(), "the jobs of the tool's workers do not run again"
     world.shard = node
     for _ in range(6):
         world.work()

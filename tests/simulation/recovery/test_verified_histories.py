@@ -1,7 +1,6 @@
-"""Random histories of a shard end with a store that verifies, and verify at any moment on the way.
-
-The histories are those of the shard's own simulation, with crashes at any call to the store; and others in which keys
-are purged and return, what was stored is rewound and written again, and records are lost.
+"""Random histories of a shard after which, and at any moment of which, verification of the store succeeds. The
+histories are those of the shard's own simulation, with crashes at any call to the store; and others in which keys are
+purged and return, stored data is rewound and written again, and records are lost.
 """
 
 import shutil
@@ -15,19 +14,19 @@ from simulation.shard.test_histories import ShardHistory
 
 from strandline.recovery.offset_policy import Accepted
 from strandline.recovery.rewinding import RewindRefused, ToBucket
-from support.rewound_worlds import rewound
+from support.rewound_worlds import rewind_world
 from support.shard_world import HOUR, POLICY, World
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
 
 class VerifiedHistory(ShardHistory):
-    """Nothing grows too old in it, so all that was ever produced is there to be found as well."""
+    """Nothing expires in it, so that all produced samples must be found."""
 
     @rule()
-    def somebody_verifies(self) -> None:
-        sound_world(self.world)
+    def the_store_is_verified(self) -> None:
+        assert_world_sound(self.world)
 
     def teardown(self) -> None:
         try:
@@ -35,13 +34,13 @@ class VerifiedHistory(ShardHistory):
                 self.recover()
                 self.world.settle()
                 for world in self.worlds:
-                    sound_world(world)
+                    assert_world_sound(world)
         finally:
             super().teardown()
 
 
 class ShortLivedHistory(ShardHistory):
-    """Keys are purged after hours, and may return. What is found then is another simulation's affair."""
+    """Keys are purged after hours, and may return. Another simulation checks which samples are found."""
 
     @initialize(
         groups=st.sampled_from([1, 3]),
@@ -53,31 +52,31 @@ class ShortLivedHistory(ShardHistory):
         policy = replace(POLICY, retention=retention * HOUR, margin=4 * HOUR)
         self.world = World(self.folder, groups=groups, policy=policy, series_limit=series_limit, history=history * HOUR)
         self.worlds = [self.world]
-        # The world beside, in which nothing goes wrong, has nothing to say here.
+        # The world without faults is not used here.
         self.calm = self.world
         self.world.start()
 
     def every_sample_is_found(self) -> None:
-        """Not here."""
+        """Not checked here."""
 
     def recover(self) -> None:
         if self.world.shard is None:
             self.world.start(accepted=Accepted(loss_to=self.world.log.ends().start))
 
     @rule()
-    def somebody_verifies(self) -> None:
-        sound_world(self.world)
+    def the_store_is_verified(self) -> None:
+        assert_world_sound(self.world)
 
     @rule(buckets=st.integers(0, 6))
     def what_was_stored_is_rewound(self, buckets: int) -> None:
         self.world.crash()
         newest = self.world.manifest().cuts[0].bucket
         try:
-            rewound(self.world, ToBucket(newest - buckets), take=True)
+            rewind_world(self.world, ToBucket(newest - buckets), take=True)
         except RewindRefused:
             pass
         else:
-            sound_world(self.world)
+            assert_world_sound(self.world)
         self.both_read()
 
     @rule(records=st.integers(1, 3))
@@ -96,7 +95,7 @@ class ShortLivedHistory(ShardHistory):
 
     @rule(series_limit=st.sampled_from([2, 4, 1000]))
     def less_room_for_series(self, series_limit: int) -> None:
-        """Never more: what was refused while half of a bucket was stored would then be missing from that half."""
+        """Only lower limits: series refused while half of a bucket was stored would be missing from that half."""
         self.world.crash()
         limit = min(series_limit, self.world.options.series_limit)
         self.world.options = replace(self.world.options, series_limit=limit)
@@ -107,7 +106,7 @@ class ShortLivedHistory(ShardHistory):
             if self.worlds:
                 self.recover()
                 self.world.settle()
-                sound_world(self.world)
+                assert_world_sound(self.world)
         finally:
             for world in self.worlds:
                 world.close()

@@ -13,8 +13,8 @@ from strandline.setup.cache import Cache, Recipe, find_fault
 
 pytestmark = pytest.mark.simulation
 
-# Builds an entry of three files and kills itself with SIGKILL at the n-th call into the file system that it is told
-# to die at. `sys.addaudithook` sees every such call, also those inside the standard library.
+# Builds an entry of three files and kills itself with SIGKILL at the given call into the file system.
+# `sys.addaudithook` sees every such call, also those inside the standard library.
 BUILDER = """
 import json, os, signal, sys
 from pathlib import Path
@@ -53,7 +53,7 @@ def build_thing(folder: Path) -> None:
         (folder / name).write_text(name * 100)
 
 
-def test_a_set_up_killed_at_any_step_leaves_a_cache_that_the_next_one_completes(tmp_path: Path) -> None:
+def test_a_set_up_killed_at_any_step_leaves_a_cache_that_the_next_set_up_completes(tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     steps = json.loads(run_builder(tmp_path / "whole" / "cache", 0).stdout)["calls"]
     assert steps > 10, "the kill would not reach the steps of a build"

@@ -10,7 +10,7 @@ import pytest
 
 from support.shard_world import World
 
-# A simulation commits thousands of times, and no power cut is simulated: memory will do as a disk.
+# A simulation commits thousands of times and simulates no power failures, so memory serves as the disk.
 MEMORY = Path("/dev/shm")
 
 
@@ -23,7 +23,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def make_world(folder: Path) -> Iterator[Callable[..., World]]:
-    """Makes a world with some options changed."""
+    """Creates worlds with some options changed."""
     numbers = itertools.count()
     with ExitStack() as opened:
 

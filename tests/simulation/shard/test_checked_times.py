@@ -1,4 +1,4 @@
-"""Samples that were acknowledged are kept, whatever time the broker gave their record."""
+"""Acknowledged samples are kept regardless of the record time that the broker assigned."""
 
 from collections.abc import Callable
 
@@ -21,13 +21,13 @@ def world(make_world: Callable[..., World]) -> World:
 
 
 def acknowledge(world: World, name: str, late: int = SLOW) -> None:
-    """Samples of now, which a gateway has checked, in a record of a leader whose clock is slow."""
+    """Current samples that a gateway has checked, in a record of a leader whose clock is slow."""
     now = world.clock.now_ms()
     world.produce(*((metric, name, now, 1.0) for metric in METRICS), late=late, times_checked=True)
 
 
 def without_time(world: World, name: str) -> None:
-    """Samples of now, which were not checked, in a record without a time."""
+    """Current samples that were not checked, in a record without a time."""
     now = world.clock.now_ms()
     world.produce(*((metric, name, now, 2.0) for metric in METRICS), late=now + 1)
 
@@ -38,7 +38,7 @@ def check_nothing_is_dropped(world: World) -> None:
     world.check_all_found()
 
 
-def test_40_acknowledged_samples_are_kept_though_the_leaders_clock_is_slow_or_a_record_has_no_time(
+def test_40_acknowledged_samples_are_kept_with_a_slow_leader_clock_or_without_a_record_time(
     world: World,
 ) -> None:
     world.start()
@@ -54,7 +54,7 @@ def test_40_acknowledged_samples_are_kept_though_the_leaders_clock_is_slow_or_a_
 
 
 @pytest.mark.parametrize("mode", [ReplayMode.DIRECT, ReplayMode.SPARK])
-def test_40_a_replay_keeps_what_live_ingestion_keeps_of_a_slow_leader(world: World, mode: ReplayMode) -> None:
+def test_40_a_replay_keeps_the_same_samples_of_a_slow_leader_as_live_ingestion(world: World, mode: ReplayMode) -> None:
     world.start()
     acknowledge(world, "stored")
     world.pass_hours(1)
@@ -75,7 +75,7 @@ def test_40_a_replay_keeps_what_live_ingestion_keeps_of_a_slow_leader(world: Wor
     check_nothing_is_dropped(world)
 
 
-def test_samples_that_nobody_checked_are_still_held_to_the_limits(world: World) -> None:
+def test_unchecked_samples_are_still_limited(world: World) -> None:
     world.start()
     now = world.clock.now_ms()
     world.produce(("m", "ahead", now, 1.0), late=SLOW)
@@ -87,7 +87,7 @@ def test_samples_that_nobody_checked_are_still_held_to_the_limits(world: World) 
     assert world.found() == {("m", "kept"): {now: 1.0}}
 
 
-def test_an_empty_record_by_which_a_gateway_compares_clocks_leaves_nothing_in_a_shard(world: World) -> None:
+def test_an_empty_record_by_which_a_gateway_compares_clocks_is_ignored_by_a_shard(world: World) -> None:
     world.start()
     world.log.append(compress(b""), world.clock.now_ms(), times_checked=True)
     acknowledge(world, "after")

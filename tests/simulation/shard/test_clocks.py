@@ -1,4 +1,4 @@
-"""Wall clocks jump, and nothing that a shard does by itself may depend on that."""
+"""Jumps of wall clocks do not affect what a shard does on its own schedule."""
 
 from collections.abc import Callable
 
@@ -18,17 +18,17 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
 
 class JumpingClock(ManualClock):
-    """Wall time may jump; monotonic time goes on."""
+    """A clock whose wall time may jump, but not its monotonic time."""
 
     offset = 0
 
@@ -50,7 +50,7 @@ def with_jumping_clock(world: World) -> World:
     return world
 
 
-def test_an_owner_goes_on_saying_that_it_lives_after_the_clock_went_back(jumping: World) -> None:
+def test_an_owner_continues_its_heartbeats_after_the_clock_went_back(jumping: World) -> None:
     world = jumping
     world.start()
     world.clock.offset = -HOUR
@@ -67,7 +67,7 @@ def test_an_owner_goes_on_saying_that_it_lives_after_the_clock_went_back(jumping
     assert touched >= 29, f"{touched} times in half an hour"
 
 
-def test_a_failed_group_is_tried_again_soon_after_the_clock_went_back(jumping: World) -> None:
+def test_a_failed_group_is_retried_soon_after_the_clock_went_back(jumping: World) -> None:
     world = jumping
     world.start()
     produce_everywhere(world)
@@ -82,13 +82,13 @@ def test_a_failed_group_is_tried_again_soon_after_the_clock_went_back(jumping: W
     world.store.before = fails
     while world.running.flusher.step() == 0:
         pass
-    world.store.before = quietly
+    world.store.before = no_fault
     world.clock.offset = -HOUR
     for _ in range(10):
         world.pass_time(MINUTE)
         while world.running.flusher.step() == 0:
             pass
-    assert not world.running.flusher.closed_buckets(), "ten minutes later nothing was tried again"
+    assert not world.running.flusher.closed_buckets(), "nothing was retried for ten minutes"
 
 
 def test_a_shard_that_caught_up_is_active_after_the_clock_went_back(jumping: World) -> None:
@@ -98,14 +98,14 @@ def test_a_shard_that_caught_up_is_active_after_the_clock_went_back(jumping: Wor
     world.running.step()
     world.status.phase = Phase.CATCHING_UP
     world.clock.offset = -HOUR
-    for _ in range(60):  # Ten minutes with a record at each poll.
+    for _ in range(60):  # Ten minutes with one record per poll.
         world.pass_time(10_000)
         produce_everywhere(world)
         world.running.step()
     assert world.is_active()
 
 
-def test_cuts_expire_in_the_order_of_their_buckets_whatever_the_clock_does(jumping: World) -> None:
+def test_cuts_expire_in_the_order_of_their_buckets_despite_clock_jumps(jumping: World) -> None:
     world = jumping
     world.start()
 
@@ -119,34 +119,34 @@ def test_cuts_expire_in_the_order_of_their_buckets_whatever_the_clock_does(jumpi
     world.pass_time(HOUR + GRACE)
     world.running.step()
     world.clock.offset = -3 * HOUR
-    # The brokers' clock did not jump: their next record closes the next bucket.
+    # The brokers' clock did not jump: the next record closes the next bucket.
     world.pass_time(HOUR)
     world.produce(("m", "x", world.clock.now_ms() + 3 * HOUR, 1.0), late=-3 * HOUR)
     world.read_all()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(2 * HOUR)
     world.clock.offset = 0
     for _ in range(50):
         world.running.flusher.step()
     cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
     expiries = [cut.expires for cut in cuts]
-    assert expiries == sorted(expiries), "a younger row would go first, and the manifest be torn"
+    assert expiries == sorted(expiries), "a newer row would expire first and leave a hole in the manifest"
 
 
-def test_a_clock_that_is_far_ahead_for_a_moment_purges_no_key(jumping: World) -> None:
+def test_a_clock_that_is_briefly_far_ahead_purges_no_key(jumping: World) -> None:
     world = jumping
     world.start()
     produce_everywhere(world)
     world.pass_hours(1)
     keys = world.keys()
     world.clock.offset = 240 * HOUR
-    world.running.step()  # One poll that finds nothing.
+    world.running.step()  # One poll without records.
     world.clock.offset = 0
     world.settle()
     assert set(world.keys()) == set(keys)
 
 
-def test_a_clock_that_was_set_right_is_believed_after_ten_minutes(jumping: World) -> None:
+def test_a_corrected_clock_is_believed_after_ten_minutes(jumping: World) -> None:
     world = jumping
     world.start()
     produce_everywhere(world)
@@ -162,11 +162,11 @@ def test_a_clock_that_was_set_right_is_believed_after_ten_minutes(jumping: World
     assert world.status.counters.cuts == 3
 
 
-def test_a_clock_set_back_between_a_group_s_data_and_its_row_leaves_nothing_for_verify_to_find(
+def test_a_clock_set_back_between_a_group_s_data_and_its_row_causes_no_finding(
     make_world: Callable[..., World],
 ) -> None:
-    """A row made from two readings would expire before the data that it names. The clock is set back by little each
-    time: larger steps are not believed at once.
+    """A row created from two readings would expire before the data that it references. The clock is set back slightly
+    each time, because larger steps are not believed immediately.
     """
     world = with_jumping_clock(make_world(history=0))
     world.start()
@@ -185,7 +185,7 @@ def test_a_clock_set_back_between_a_group_s_data_and_its_row_leaves_nothing_for_
         produce_everywhere(world)
         is_away = True
         world.pass_hours(2)
-        # Rows that were committed with the cuts would hide it: a row never expires before an older one.
+        # Rows that were committed with the cuts would hide the fault: a row never expires before an older one.
         world.pass_time(10 * MINUTE)
         is_away = False
         world.settle()
@@ -194,12 +194,12 @@ def test_a_clock_set_back_between_a_group_s_data_and_its_row_leaves_nothing_for_
     assert rows
     policy = world.options.policy
     assert {row.data_expires - row.written_at for row in rows} >= {policy.time_to_live}
-    sound_world(world)
+    assert_world_sound(world)
 
 
-def test_what_is_stored_by_a_clock_that_is_hours_behind_lives_as_long_as_it_should(jumping: World) -> None:
-    """Scenario 38, for a node that starts with such a clock when a bucket is cut and not stored. One that steps back
-    while the node runs is not believed at once.
+def test_data_stored_by_a_clock_that_is_hours_behind_has_the_right_lifetime(jumping: World) -> None:
+    """Scenario 38, for a node that starts with such a clock when a bucket is cut and not stored. A step back while the
+    node runs is not believed immediately.
     """
     world = jumping
     world.start()
@@ -221,7 +221,7 @@ def test_what_is_stored_by_a_clock_that_is_hours_behind_lives_as_long_as_it_shou
         assert cut.expires >= (cut.bucket + 1) * options.policy.flush_interval + options.row_lifetime or cut.reset
 
 
-def test_each_heartbeat_raises_a_counter_also_while_the_clock_stands_still(jumping: World) -> None:
+def test_each_heartbeat_raises_a_counter_even_while_the_clock_is_stopped(jumping: World) -> None:
     world = jumping
     world.start()
     produce_everywhere(world)
@@ -234,7 +234,7 @@ def test_each_heartbeat_raises_a_counter_also_while_the_clock_stands_still(jumpi
             state = world.sqlite.state(world.options.shard)
             assert state is not None
             seen.append(state.beats)
-        if call.name == "index_bucket":  # A load takes minutes.
+        if call.name == "index_bucket":  # Loading the index takes minutes.
             world.pass_time(MINUTE)
             world.clock.offset -= MINUTE
 
@@ -246,10 +246,10 @@ def test_each_heartbeat_raises_a_counter_also_while_the_clock_stands_still(jumpi
         world.clock.offset -= MINUTE
         world.running.flusher.step()
     assert loaded
-    assert seen == list(range(1, loaded + 6)), "the counter begins anew after the load"
+    assert seen == list(range(1, loaded + 6)), "the counter restarts after the load"
 
 
-def test_index_buckets_of_many_shards_are_not_written_at_the_same_moment(make_world: Callable[..., World]) -> None:
+def test_index_buckets_of_many_shards_are_written_at_different_times(make_world: Callable[..., World]) -> None:
     first_written = set()
     for number in range(12):
         world = make_world(shard=ShardId("metrics", number), partitions=12, groups=16)

@@ -1,5 +1,5 @@
-"""Cuts are decisions: a start makes and commits them before it reads, by a present from before it asked for the log's
-end.
+"""Cuts are decisions: a start makes and commits them before it reads, with a present read before the request for the
+log's end.
 """
 
 import pytest
@@ -14,8 +14,10 @@ BUCKET = START // HOUR
 
 
 @pytest.mark.parametrize("mode", [ReplayMode.DIRECT, ReplayMode.SPARK])
-def test_a_start_commits_the_cuts_of_all_whole_buckets_before_it_reads(world: World, mode: ReplayMode) -> None:
-    """What reads them, the shard itself or workers, and the next owner agree on them whatever the clocks show later."""
+def test_a_start_commits_the_cuts_of_all_complete_buckets_before_it_reads(world: World, mode: ReplayMode) -> None:
+    """The shard or the workers that read the records, and the next owner, agree on the cuts regardless of later clock
+    readings.
+    """
     world.start()
     world.crash()
     for name in "abc":
@@ -28,10 +30,12 @@ def test_a_start_commits_the_cuts_of_all_whole_buckets_before_it_reads(world: Wo
     assert world.status.counters.records == 0
 
 
-def test_records_that_come_while_the_end_of_the_log_is_asked_for_are_not_left_out_of_their_bucket(
+def test_records_that_arrive_during_the_request_for_the_end_of_the_log_are_in_their_bucket(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bucket is overdue by the present from before the question: whatever had come by then lies below the answer."""
+    """A bucket is overdue by the present from before the request: all records that had arrived by then are below the
+    returned end.
+    """
     world.start()
     world.crash()
     answer = world.log.ends

@@ -1,7 +1,6 @@
-"""Random histories of a shard: records, hours, failures of the store and crashes, in any order.
-
-Whatever happens, every sample is found in the end, once and with its value; the keys are those of a shard that never
-crashed; and what is stored is what the records between the cuts hold.
+"""Random histories of a shard: records, hours, failures of the store and crashes, in any order. In the end, every
+sample is found once with its value, the keys equal those of a shard that never crashed, and the stored data equals the
+records between the cuts.
 """
 
 import shutil
@@ -16,14 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from strandline.store.protocol import StoreUnavailable
-from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, quietly
+from support.shard_world import HOUR, MINUTE, POLICY, Crash, StoreCall, World, no_fault
 
 pytestmark = pytest.mark.simulation
 
 MEMORY = Path("/dev/shm")
 METRICS = st.sampled_from(["m0", "m1", "m2", "m3", "m4"])
 NAMES = st.sampled_from("abc")
-# A sample: metric, name, how many minutes before its record, and its value.
+# A sample: metric, name, minutes before its record, and value.
 SAMPLES = st.lists(
     st.tuples(METRICS, NAMES, st.sampled_from([0, 0, 0, 1, 30, 61, 150]), st.integers(0, 9)), min_size=1, max_size=8
 )
@@ -38,10 +37,10 @@ class ShardHistory(RuleBasedStateMachine):
 
     @initialize(groups=st.sampled_from([1, 3]), seal_rows=st.sampled_from([1, 7, 1000]))
     def begin(self, groups: int, seal_rows: int) -> None:
-        # Nothing grows too old within a history: what then goes is the index's affair, and has a history of its own.
+        # Nothing expires within a history: the histories of the index cover that.
         policy = replace(POLICY, retention=200 * HOUR)
         self.world = World(self.folder, groups=groups, seal_rows=seal_rows, policy=policy)
-        # Another world with the same records, where nothing ever goes wrong: what the keys should be like.
+        # Another world with the same records and without faults, for the expected keys.
         self.calm = World(self.folder / "calm", groups=groups, policy=policy)
         self.worlds = [self.world, self.calm]
         for world in self.worlds:
@@ -64,7 +63,7 @@ class ShardHistory(RuleBasedStateMachine):
             now = world.clock.now_ms()
             world.produce(*((metric, name, now - ago * MINUTE, float(value)) for metric, name, ago, value in samples))
             world.pass_time(minutes * MINUTE)
-        # It is read before the clock goes on: when a bucket is cut by the clock depends on what was read by then.
+        # It is read before time passes: when the clock closes a bucket depends on what was read before.
         self.calm.settle()
         self.both_read()
 
@@ -82,7 +81,7 @@ class ShardHistory(RuleBasedStateMachine):
             self.both_read()
 
     def both_read(self) -> None:
-        """The shard reads; a crash in the middle of it is followed by a start that reads the same."""
+        """The shard reads. A crash during that is followed by a start that reads the same."""
         self.recover()
         try:
             self.world.read_all()
@@ -96,13 +95,13 @@ class ShardHistory(RuleBasedStateMachine):
             self.world.start()
 
     @rule(pieces=st.integers(1, 12))
-    def some_pieces_are_stored(self, pieces: int) -> None:
+    def some_groups_are_stored(self, pieces: int) -> None:
         for _ in range(pieces):
             self.world.running.flusher.step()
         self.world.running.step()
 
     @rule()
-    def all_that_is_due_is_stored(self) -> None:
+    def everything_due_is_stored(self) -> None:
         self.world.settle()
 
     @rule()
@@ -131,7 +130,7 @@ class ShardHistory(RuleBasedStateMachine):
 
     @rule(failing=st.integers(0, 2), after=st.booleans())
     def the_store_does_not_answer_for_a_while(self, failing: int, *, after: bool) -> None:
-        """With `after` what was to be written is there, and nobody was told."""
+        """With `after`, the rows are written, but the answer is lost."""
 
         def hook(call: StoreCall) -> None:
             if call.writes_group == failing or (call.name == "commit" and failing == 2):
@@ -142,7 +141,7 @@ class ShardHistory(RuleBasedStateMachine):
         else:
             self.world.store.before = hook
         self.world.store_due(most=40)
-        self.world.store.before = self.world.store.after = quietly
+        self.world.store.before = self.world.store.after = no_fault
 
     @rule()
     def a_crash(self) -> None:

@@ -1,4 +1,4 @@
-"""A broker that hangs answers nothing, and must not stop the loop that reads, nor decide anything by a late answer."""
+"""A hung broker must neither stop the reading loop nor influence a decision with a late answer."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def cut_of(world: World, bucket: int) -> tuple[int, int]:
 
 
 def test_a_hung_broker_does_not_stop_the_reading_loop(active: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would wait for `kafka.request_timeout`, and `node.hang_after` may be less."""
+    """It would wait for `kafka.request_timeout`, which may be longer than `node.hang_after`."""
 
     def waits(*_: object) -> None:
         raise AssertionError("the loop waits for an answer")
@@ -48,21 +48,21 @@ def test_a_hung_broker_does_not_stop_the_reading_loop(active: World, monkeypatch
     for question in ("ends", "offset_at", "topic_id"):
         monkeypatch.setattr(active.log, question, waits)
     active.log.hangs = True
-    turns = active.status.turns
+    iterations = active.status.turns
     for number in range(60):
         produce_everywhere(active, str(number))
         turn(active)
-    assert active.status.turns == turns + 60
-    assert active.status.counters.records == 61, "what was fetched is read"
+    assert active.status.turns == iterations + 60
+    assert active.status.counters.records == 61, "fetched records are read"
     assert active.status.counters.cuts == 0
 
 
-def test_a_late_answer_pins_the_end_with_the_present_from_before_the_question(active: World) -> None:
-    """Records that came after the question, and before the bucket was overdue, belong to the bucket."""
+def test_a_late_answer_pairs_the_end_with_the_present_from_before_the_request(active: World) -> None:
+    """Records that arrived after the request and before the bucket was overdue belong to the bucket."""
     pass_to(active, OVERDUE - 10_000)
     active.log.hangs = True
     turn(active)
-    for number in range(5):  # More than one poll reads.
+    for number in range(5):  # More records than one poll reads.
         active.produce(("m", str(number), active.clock.now_ms(), 1.0), late=2 * GRACE)
     pass_to(active, OVERDUE)
     active.log.hangs = False
@@ -72,8 +72,8 @@ def test_a_late_answer_pins_the_end_with_the_present_from_before_the_question(ac
     active.check_all_found()
 
 
-def test_records_without_a_time_close_a_bucket_though_each_answer_comes_after_further_records(active: World) -> None:
-    """Scenario 40: a leader's clock is slow. What was read while the answer was on its way stays in the bucket."""
+def test_records_without_a_time_close_a_bucket_even_if_each_answer_arrives_after_further_records(active: World) -> None:
+    """Scenario 40: a leader's clock is slow. Records that were read before the answer arrived stay in the bucket."""
     pass_to(active, OVERDUE + 1_000)
     for number in range(4):
         active.log.hangs = True
@@ -83,11 +83,11 @@ def test_records_without_a_time_close_a_bucket_though_each_answer_comes_after_fu
         active.produce(("m", f"{number}, answered", active.clock.now_ms(), 1.0), late=15 * MINUTE)
         turn(active)
     assert active.running.bucket == BUCKET + 1
-    assert cut_of(active, BUCKET) == (0, 3), "the second of the records was read before the answer came"
+    assert cut_of(active, BUCKET) == (0, 3), "the second of the records was read before the answer arrived"
     active.check_all_found()
 
 
-def test_an_answer_that_is_old_makes_nobody_active(active: World) -> None:
+def test_an_old_answer_does_not_make_a_shard_active(active: World) -> None:
     active.status.phase = Phase.CATCHING_UP
     active.log.hangs = True
     turn(active)
@@ -100,12 +100,10 @@ def test_an_answer_that_is_old_makes_nobody_active(active: World) -> None:
 
 
 @pytest.mark.parametrize("error", [LogUnreachable("no answer"), TopicUnfit("there is no topic metrics")])
-def test_cuts_that_could_not_be_planned_are_not_looked_up_again_before_the_brokers_answer(
+def test_lookups_for_cuts_are_not_repeated_before_the_brokers_answer(
     active: World, monkeypatch: pytest.MonkeyPatch, error: StrandlineError
 ) -> None:
-    """Each lookup waits for its answer, for as long as `kafka.request_timeout`. A broker that does not know the topic
-    may have only just started.
-    """
+    """Each lookup waits up to `kafka.request_timeout`. A broker that does not know the topic may have just started."""
     looked_up, ends = 0, active.log.ends
 
     def count() -> None:

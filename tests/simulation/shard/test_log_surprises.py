@@ -1,4 +1,4 @@
-"""Logs that are cut short, made again, or overtaken by retention while a shard runs or is down."""
+"""Logs that are truncated, recreated, or deleted by retention while a shard runs or is down."""
 
 import threading
 from dataclasses import replace
@@ -11,14 +11,14 @@ from strandline.node.shard.running import RunningShard
 from strandline.node.shard.shard import Shard
 from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted, LogMismatch
-from support.shard_world import GRACE, HOUR, StoreCall, World, group_fails, other_group, produce_everywhere, quietly
+from support.shard_world import GRACE, HOUR, StoreCall, World, group_fails, no_fault, other_group, produce_everywhere
 
 pytestmark = pytest.mark.simulation
 
 
 @pytest.fixture
 def one_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> threading.Lock:
-    """Held while the shard reads: whoever holds it changes the log between two polls, never in the middle of one."""
+    """Held while the shard reads: a holder changes the log between two polls, never during one."""
     held, polled = threading.Lock(), world.log.poll
 
     def poll(most: int, timeout: float) -> Records:
@@ -29,22 +29,22 @@ def one_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> threading.Lo
     return held
 
 
-def cut_short(world: World, behind: int) -> None:
-    """What an unclean election of a leader does."""
+def truncate_log(world: World, behind: int) -> None:
+    """Truncate the log, as an unclean leader election does."""
     del world.log._partition.entries[behind:]
 
 
-def test_a_log_that_ends_before_the_position_is_no_reason_to_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A topic that was made again answers for its ends at once; a reader hears of it only seconds later."""
+def test_a_log_that_ends_before_the_position_causes_no_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recreated topic returns its ends immediately, but a reader notices the recreation only seconds later."""
     world.start()
     produce_everywhere(world)
     produce_everywhere(world)
     world.pass_hours(1)  # A bucket [0, 2) is stored.
     cuts = world.manifest().cuts
     world.pass_time(HOUR)
-    # The new topic, between two answers of the watch.
+    # The recreated topic, between two checks of the topic watch.
     monkeypatch.setattr(MemoryEndsRequest, "answer", lambda _: LogEnds(0, 0, 0))
-    monkeypatch.setattr(world.log, "poll", lambda *_: Records.none(2))  # The library has nothing to tell yet.
+    monkeypatch.setattr(world.log, "poll", lambda *_: Records.none(2))  # The library does not report it yet.
     world.running.step()
     while world.running.flusher.step() == 0:
         pass
@@ -55,20 +55,20 @@ def test_a_log_that_ends_before_the_position_is_no_reason_to_cut(world: World, m
     assert all(cut.start <= cut.end for cut in world.manifest().cuts)
 
 
-def test_a_log_cut_short_below_a_cut_is_refused(world: World) -> None:
+def test_a_log_truncated_below_a_cut_is_refused(world: World) -> None:
     world.start()
     for name in "abcd":
         produce_everywhere(world, name)
     world.store.before = group_fails(other_group(world))
     world.pass_hours(1)  # All groups but one are stored up to offset 4.
     world.crash()
-    cut_short(world, 2)
+    truncate_log(world, 2)
     with pytest.raises(LogMismatch, match="ends at offset 2, before 4"):
         world.start()
 
 
-@pytest.mark.parametrize("what", ["made again", "overtaken"])
-def test_what_was_read_is_stored_though_the_log_has_lost_it(
+@pytest.mark.parametrize("what", ["recreated", "overtaken"])
+def test_read_records_are_stored_after_the_log_has_lost_them(
     world: World, what: str, one_at_a_time: threading.Lock
 ) -> None:
     produce_everywhere(world, "1")
@@ -77,12 +77,12 @@ def test_what_was_read_is_stored_though_the_log_has_lost_it(
     world.options = replace(world.options, poll_records=2)
 
     def lose(call: StoreCall) -> None:
-        """Both are read and the first one's bucket is closed when the log goes, and before any of it is stored."""
+        """Both records are read and the first one's bucket is closed, but not stored, when the log is lost."""
         if call.name == "write_segments":
-            world.store.before = quietly
+            world.store.before = no_fault
             with one_at_a_time:
                 produce_everywhere(world, "3")
-                if what == "made again":
+                if what == "recreated":
                     world.log.recreate()
                 else:
                     world.log.delete_before(3)
@@ -91,17 +91,15 @@ def test_what_was_read_is_stored_though_the_log_has_lost_it(
     parts = world.parts()
     with pytest.raises((OffsetGone, TopicUnfit)):
         RunningShard(parts, accepted=Accepted()).run()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.log.close()
     world.start(accepted=Accepted(loss_to=3, another_topic=True))
     world.settle()
-    assert "1" in {name for _, name in world.found()}, "the shard had it, and nobody else has"
+    assert "1" in {name for _, name in world.found()}, "only the shard still had it"
 
 
-def test_that_the_log_has_lost_something_is_told_before_the_next_step(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever asks in between would take the shard for whole."""
+def test_a_loss_in_the_log_is_reported_before_the_next_step(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query in between would consider the shard complete."""
     produce_everywhere(world)
     running = RunningShard(world.parts(), accepted=Accepted())
     happened: list[str | Phase] = []
@@ -114,18 +112,18 @@ def test_that_the_log_has_lost_something_is_told_before_the_next_step(
 
     def poll(most: int, timeout: float) -> Records:
         if running.status.phase is Phase.ACTIVE:
-            raise OffsetGone("somebody has deleted it")
+            raise OffsetGone("it was deleted")
         return polled(most, timeout)
 
     monkeypatch.setattr(Shard, "step", step)
     monkeypatch.setattr(world.log, "poll", poll)
     with pytest.raises(OffsetGone):
         running.run()
-    told = happened.index(Phase.ACTIVE)
-    assert happened[told : told + 4] == [Phase.ACTIVE, "step", Phase.CATCHING_UP, "step"]
+    became_active = happened.index(Phase.ACTIVE)
+    assert happened[became_active : became_active + 4] == [Phase.ACTIVE, "step", Phase.CATCHING_UP, "step"]
 
 
-def test_a_loss_that_was_accepted_is_not_to_be_accepted_again_after_a_crash(world: World) -> None:
+def test_an_accepted_loss_need_not_be_accepted_again_after_a_crash(world: World) -> None:
     world.start()
     for name in "123":
         produce_everywhere(world, name)
@@ -142,7 +140,7 @@ def test_a_loss_that_was_accepted_is_not_to_be_accepted_again_after_a_crash(worl
     assert world.is_active()
 
 
-def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(
+def test_the_open_bucket_is_stored_too_when_the_log_has_lost_its_records(
     world: World, one_at_a_time: threading.Lock
 ) -> None:
     produce_everywhere(world, "1")
@@ -152,7 +150,7 @@ def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(
 
     def lose(call: StoreCall) -> None:
         if call.name == "write_segments":
-            world.store.before = quietly
+            world.store.before = no_fault
             with one_at_a_time:
                 produce_everywhere(world, "3")
                 produce_everywhere(world, "4")
@@ -162,7 +160,7 @@ def test_what_the_open_bucket_has_is_stored_too_when_the_log_has_lost_it(
     parts = world.parts()
     with pytest.raises(OffsetGone):
         RunningShard(parts, accepted=Accepted()).run()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.log.close()
     world.start(accepted=Accepted(loss_to=3))
     world.settle()

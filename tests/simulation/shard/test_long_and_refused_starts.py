@@ -1,4 +1,4 @@
-"""Starts: long ones, ones that meet an expiry, ones after a rewind, and ones that should not have happened."""
+"""Starts that take long, coincide with an expiry, follow a rewind, or are refused."""
 
 from dataclasses import replace
 
@@ -11,12 +11,12 @@ from strandline.node.shard.status import Phase
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ManifestWrite
-from support.shard_world import MINUTE, StoreCall, World, produce_everywhere, quietly
+from support.shard_world import MINUTE, StoreCall, World, no_fault, produce_everywhere
 
 pytestmark = pytest.mark.simulation
 
 
-def test_an_index_bucket_that_expires_while_the_index_is_loaded_does_not_end_the_start(world: World) -> None:
+def test_an_index_bucket_that_expires_during_the_load_does_not_fail_the_start(world: World) -> None:
     world.start()
     for hour in range(12):
         world.produce(("m", "always", world.clock.now_ms(), 1.0), ("m", str(hour), world.clock.now_ms(), 1.0))
@@ -35,11 +35,11 @@ def test_an_index_bucket_that_expires_while_the_index_is_loaded_does_not_end_the
 
     world.store.before = a_load_takes_time
     world.start()
-    world.store.before = quietly
+    world.store.before = no_fault
     assert world.keys().get(("m", "always"))
 
 
-def test_an_owner_says_that_it_lives_while_it_loads_its_index(world: World) -> None:
+def test_an_owner_writes_heartbeats_while_it_loads_its_index(world: World) -> None:
     world.start()
     for _ in range(4):
         produce_everywhere(world)
@@ -56,8 +56,8 @@ def test_an_owner_says_that_it_lives_while_it_loads_its_index(world: World) -> N
 
     world.store.after = a_load_takes_minutes
     world.start()
-    assert beats == [0, 1, 2, 3], "a watcher sees another count each minute"
-    # A tool at the end of the load, while the owner is well.
+    assert beats == [0, 1, 2, 3], "a watcher sees a higher count each minute"
+    # A tool at the end of the load, while the owner is alive.
     with pytest.raises(StillOwned):
         take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, world.machine.process())
 
@@ -79,8 +79,8 @@ def test_after_a_rewind_the_buckets_are_read_again(world: World) -> None:
     world.check_all_found()
 
 
-def test_a_rewind_does_not_mix_up_series(world: World) -> None:
-    """The same with a record in between, so that there are numbers to be mixed up."""
+def test_a_rewind_does_not_confuse_series(world: World) -> None:
+    """The same with a record in between, so that ids could be confused."""
     world.start()
     world.produce(("m", "a", world.clock.now_ms(), 1.0))
     world.pass_hours(1)
@@ -105,7 +105,7 @@ def seen_at(world: World) -> int | None:
     return state.seen_at
 
 
-def test_a_start_that_is_refused_leaves_the_shard_as_free_as_it_was(world: World) -> None:
+def test_a_refused_start_leaves_the_shard_without_an_owner(world: World) -> None:
     world.start()
     produce_everywhere(world)
     world.settle()
@@ -115,30 +115,30 @@ def test_a_start_that_is_refused_leaves_the_shard_as_free_as_it_was(world: World
     world.log.delete_before(1)
     with pytest.raises(Fatal):
         world.start()
-    assert seen_at(world) is None, "nobody has it, and tools would be refused for 30 s"
+    assert seen_at(world) is None, "it has no owner; otherwise, tools would be refused for 30 s"
 
 
-def test_a_load_goes_on_though_the_owner_could_not_say_that_it_lives(world: World) -> None:
+def test_a_load_continues_after_a_failed_heartbeat(world: World) -> None:
     world.start()
     for _ in range(4):
         produce_everywhere(world)
         world.pass_hours(1)
     world.crash()
 
-    def slow_and_moody(call: StoreCall) -> None:
+    def slow_without_heartbeats(call: StoreCall) -> None:
         if call.name == "index_bucket":
             world.pass_time(MINUTE)
         if call.name == "touch":
             raise StoreUnavailable("no answer in time")
 
-    world.store.before = slow_and_moody
+    world.store.before = slow_without_heartbeats
     world.start()
-    world.store.before = quietly
+    world.store.before = no_fault
     world.settle()
     assert world.is_active()
 
 
-def test_a_stop_is_heard_while_the_index_is_loaded(world: World) -> None:
+def test_a_stop_takes_effect_while_the_index_is_loaded(world: World) -> None:
     world.start()
     for _ in range(6):
         produce_everywhere(world)
@@ -156,5 +156,5 @@ def test_a_stop_is_heard_while_the_index_is_loaded(world: World) -> None:
 
     world.store.before = stop_at_the_first
     running.run()
-    assert loaded <= 2, f"{loaded} buckets were loaded for nobody"
+    assert loaded <= 2, f"{loaded} buckets were loaded in vain"
     assert running.status.phase is Phase.STOPPED

@@ -1,5 +1,5 @@
-"""The order in which a bucket is stored is the promise: nothing is named before it is there, nothing believed before it
-is committed, and no two owners write to the same place.
+"""Guarantees of the order in which a bucket is stored: nothing is referenced before it is stored, nothing counts as
+stored before it is committed, and no two owners write to the same place.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -26,7 +26,7 @@ def commits(call: StoreCall) -> ManifestWrite | None:
     return call.arguments[1] if call.name == "commit" else None
 
 
-def test_a_row_is_committed_after_all_segments_and_the_index_bucket_that_it_names(world: World) -> None:
+def test_a_row_is_committed_after_all_segments_and_the_index_bucket_that_it_references(world: World) -> None:
     world.start()
     produce_everywhere(world)
     shard, named = world.options.shard, {"segments": 0, "index rows": 0}
@@ -48,10 +48,8 @@ def test_a_row_is_committed_after_all_segments_and_the_index_bucket_that_it_name
 
 
 @pytest.mark.parametrize("fails", [lambda write: write.cuts, lambda write: write.groups], ids=["cuts", "groups"])
-def test_what_could_not_be_committed_is_believed_by_nobody(
-    world: World, fails: Callable[[ManifestWrite], object]
-) -> None:
-    """Neither by the owner's view, nor by its checkpoint, nor by Kafka's lag tools."""
+def test_uncommitted_rows_do_not_count_as_stored(world: World, fails: Callable[[ManifestWrite], object]) -> None:
+    """Neither in the owner's view, nor in its checkpoint, nor for Kafka's lag tools."""
     world.start()
     produce_everywhere(world)
     world.pass_hours(1)
@@ -69,12 +67,12 @@ def test_what_could_not_be_committed_is_believed_by_nobody(
     view, manifest = world.running.view.rows(), world.manifest()
     assert (view.cuts, view.groups) == (manifest.cuts, manifest.groups)
     assert (world.running.view.lowest_checkpoint, world.log.mirrored) == (checkpoint, mirrored)
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_hours(1)
     assert world.running.view.lowest_checkpoint > checkpoint
 
 
-def test_lag_tools_hear_of_the_group_that_is_furthest_behind(world: World) -> None:
+def test_the_mirrored_offset_is_that_of_the_group_that_is_furthest_behind(world: World) -> None:
     world.start()
     stuck, first = other_group(world), world.running.bucket
     world.store.before = group_fails(stuck)
@@ -95,8 +93,8 @@ def test_lag_tools_hear_of_the_group_that_is_furthest_behind(world: World) -> No
     assert world.log.mirrored == 1
 
 
-def test_34_an_owner_writes_nothing_where_one_before_it_has_written(world: World) -> None:
-    """The one before may wake up inside of a call, and write again what it has had ready for long."""
+def test_34_an_owner_never_writes_to_the_same_place_as_a_former_owner(world: World) -> None:
+    """The former owner may wake up during a call, and write again what it prepared long ago."""
     places: list[set[tuple[str, object]]] = []
     for _ in range(3):
         written: set[tuple[str, object]] = set()

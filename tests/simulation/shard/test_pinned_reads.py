@@ -1,4 +1,4 @@
-"""One moment of a shard, read in blocks while the shard goes on."""
+"""One moment of a shard, read in blocks while the shard continues."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -47,7 +47,7 @@ def in_blocks(pinned: PinnedRead, wanted: WantedSeries, most: int) -> dict:
 
 @pytest.fixture
 def of_all_kinds(world: World) -> World:
-    """With samples in segments, in a closed bucket of which some groups are stored, and in the open one."""
+    """A shard with samples in segments, in a closed bucket with some stored groups, and in the open bucket."""
     world.start()
     live(world, 10)
     world.settle()
@@ -63,7 +63,7 @@ def of_all_kinds(world: World) -> World:
     return world
 
 
-def test_there_are_samples_of_all_kinds(of_all_kinds: World) -> None:
+def test_the_fixture_has_samples_of_all_kinds(of_all_kinds: World) -> None:
     shard = of_all_kinds.running
     (closed,) = shard.flusher.closed_buckets()
     stored = {row.group for row in shard.view.overlapping(0, ALL_TIMES.last, 0) if row.bucket == closed.bucket}
@@ -73,7 +73,7 @@ def test_there_are_samples_of_all_kinds(of_all_kinds: World) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 25, 60, 10_000])
-def test_blocks_give_the_same_as_one_read(of_all_kinds: World, most: int) -> None:
+def test_reading_in_blocks_gives_the_same_samples_as_a_single_read(of_all_kinds: World, most: int) -> None:
     wanted = wanted_of(of_all_kinds)
     with closing(ShardReader(of_all_kinds.running)) as reader:
         whole = model_of(reader.read(wanted, ALL_TIMES))
@@ -84,7 +84,7 @@ def test_blocks_give_the_same_as_one_read(of_all_kinds: World, most: int) -> Non
         assert len(pinned.blocks(WantedSeries.of([]), most)) == 0
 
 
-def test_a_part_of_the_pinned_times_can_be_read_and_no_others(of_all_kinds: World) -> None:
+def test_only_times_within_the_pinned_range_can_be_read(of_all_kinds: World) -> None:
     wanted = wanted_of(of_all_kinds)
     with closing(ShardReader(of_all_kinds.running)) as reader:
         pinned = reader.pinned(TimeRange(START, START + 2 * HOUR))
@@ -95,7 +95,7 @@ def test_a_part_of_the_pinned_times_can_be_read_and_no_others(of_all_kinds: Worl
                 pinned.read(wanted, other)
 
 
-def test_nothing_that_happens_after_the_pin_shows(of_all_kinds: World) -> None:
+def test_changes_after_the_pin_are_invisible(of_all_kinds: World) -> None:
     world = of_all_kinds
     wanted = wanted_of(world)
     with closing(ShardReader(world.running)) as reader:
@@ -124,7 +124,7 @@ def test_a_block_that_is_read_while_a_group_is_committed_has_every_sample_once(o
         world.store.before = world.store.after = look
         world.store_due()
     assert len(found) > 4
-    assert all(one == expected for one in found)
+    assert all(block == expected for block in found)
 
 
 def test_without_values_there_are_all_times(of_all_kinds: World) -> None:
@@ -136,7 +136,7 @@ def test_without_values_there_are_all_times(of_all_kinds: World) -> None:
 
 
 @pytest.mark.parametrize("series", [1, len(SERIES)], ids=["one series", "all series"])
-def test_what_is_raised_while_a_block_is_read_ends_it(
+def test_an_exception_during_a_block_ends_the_read(
     of_all_kinds: World, monkeypatch: pytest.MonkeyPatch, series: int
 ) -> None:
     class EnoughError(Exception):
@@ -159,7 +159,7 @@ def test_what_is_raised_while_a_block_is_read_ends_it(
             pinned.read(wanted)
 
 
-# What a later moment knows of an earlier one's samples.
+# The content of a later moment, with regard to the samples of an earlier one.
 
 NOW = TimeRange(START, START + 5 * HOUR)
 
@@ -174,7 +174,7 @@ NOW = TimeRange(START, START + 5 * HOUR)
     ],
     ids=["nothing", "a late sample", "one before the times", "one behind the times"],
 )
-def test_what_came_since_is_told_by_its_least_time(
+def test_newer_samples_are_reported_by_their_least_time(
     of_all_kinds: World, happens: Callable[[World], None], unchanged_before: int
 ) -> None:
     with closing(ShardReader(of_all_kinds.running)) as reader:
@@ -184,8 +184,8 @@ def test_what_came_since_is_told_by_its_least_time(
         assert reader.pinned(NOW).unchanged_before(before) == unchanged_before
 
 
-def test_a_sample_that_came_since_is_never_hidden(of_all_kinds: World) -> None:
-    """However buckets are cut, sealed and stored in between."""
+def test_a_newer_sample_is_never_hidden(of_all_kinds: World) -> None:
+    """Regardless of cuts, seals and flushes in between."""
     world = of_all_kinds
     wanted = wanted_of(world)
     with closing(ShardReader(world.running)) as reader:
@@ -203,7 +203,7 @@ def test_a_sample_that_came_since_is_never_hidden(of_all_kinds: World) -> None:
             world.pass_time(9 * MINUTE)
             world.read_all()
             world.store_due(most=number % 3)
-        # A moment later most of it is known.
+        # Most of it is also in the content of a later moment.
         assert reader.pinned(NOW).unchanged_before(reader.pinned(NOW).content) > NOW.last
 
 
@@ -211,7 +211,7 @@ def _up_to(model: dict, key: tuple[int, int, int], until: int) -> dict[int, int]
     return {time: bits for time, bits in model.get(key, {}).items() if time < until}
 
 
-def test_content_of_other_times_or_of_another_life_tells_what_it_can(of_all_kinds: World) -> None:
+def test_content_of_other_times_or_an_earlier_process_reports_what_it_can(of_all_kinds: World) -> None:
     shard = of_all_kinds.running
     with closing(ShardReader(shard)) as reader, closing(ShardReader(shard)) as other:
         content = reader.pinned(NOW).content

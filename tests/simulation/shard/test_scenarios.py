@@ -1,4 +1,6 @@
-"""Sequences that break a careless shard: each says what must hold, and fails when the rule behind it is taken out."""
+"""Sequences of events that break a naive shard. Each states an invariant, and fails without the rule that
+ensures it.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,16 +23,16 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
 
-def test_01_a_stuck_group_is_written_after_a_crash_and_nothing_else_is_closed_again(world: World) -> None:
+def test_01_a_stuck_group_is_written_after_a_crash_and_no_other_bucket_is_closed_again(world: World) -> None:
     world.start()
     produce_everywhere(world)
     stuck = other_group(world)
@@ -44,10 +46,10 @@ def test_01_a_stuck_group_is_written_after_a_crash_and_nothing_else_is_closed_ag
     assert set(world.rows(first)) == set(world.rows(first + 1)) == set(range(4)) - {stuck}
     world.crash()
     world.start()
-    assert world.keys() == keys, "keys born in the second bucket have not ended in the first"
+    assert world.keys() == keys, "keys of the second bucket have not ended in the first"
     world.settle()
     after = world.manifest()
-    assert set(after.groups) >= set(before.groups), "rows that were there are as they were"
+    assert set(after.groups) >= set(before.groups), "existing rows are unchanged"
     assert after.cuts == before.cuts
     assert {row.bucket for row in set(after.groups) - set(before.groups)} == {first, first + 1}
     assert {row.group for row in set(after.groups) - set(before.groups)} == {stuck}
@@ -57,7 +59,9 @@ def test_01_a_stuck_group_is_written_after_a_crash_and_nothing_else_is_closed_ag
     assert world.running.index.open.bucket == world.running.bucket
 
 
-def test_02_a_key_whose_samples_stopped_before_a_crash_ends_at_its_last_one(make_world: Callable[..., World]) -> None:
+def test_02_a_key_whose_samples_stopped_before_a_crash_ends_at_its_last_sample(
+    make_world: Callable[..., World],
+) -> None:
     ends = []
     for crashes in (False, True):
         world = make_world()
@@ -72,7 +76,7 @@ def test_02_a_key_whose_samples_stopped_before_a_crash_ends_at_its_last_one(make
     assert ends[0] == ends[1] == {("m", "a"): (START + MINUTE, START + 2 * MINUTE, START + 2 * MINUTE)}
 
 
-def test_02_a_key_with_samples_in_several_stored_buckets_ends_at_its_last_one(
+def test_02_a_key_with_samples_in_several_stored_buckets_ends_at_its_last_sample(
     make_world: Callable[..., World],
 ) -> None:
     ends = []
@@ -92,12 +96,12 @@ def test_02_a_key_with_samples_in_several_stored_buckets_ends_at_its_last_one(
     assert ends[1] == ends[0]
 
 
-def test_03_an_idle_cut_counts_whatever_lands_behind_it(world: World) -> None:
+def test_03_an_idle_cut_is_valid_whatever_is_produced_after_it(world: World) -> None:
     world.start()
     produce_everywhere(world)
     world.read_all()
     world.pass_time(HOUR + GRACE)
-    world.running.step()  # Nothing came, so the clock cuts.
+    world.running.step()  # Without records, the clock closes the bucket.
     half = world.options.groups // 2
     while len(world.manifest().groups) < half:
         world.running.flusher.step()
@@ -121,7 +125,7 @@ def test_14_a_bucket_that_ends_in_an_aborted_transaction_is_closed_and_replayed(
     stuck = other_group(world)
     world.store.before = group_fails(stuck)
     world.pass_hours(1)
-    assert world.manifest().cuts[0].end == 3, "a record, one that was taken back, and the marker"
+    assert world.manifest().cuts[0].end == 3, "a record, an aborted one, and the marker"
     world.crash()
     world.start()
     world.settle()
@@ -129,19 +133,19 @@ def test_14_a_bucket_that_ends_in_an_aborted_transaction_is_closed_and_replayed(
     world.check_all_found()
 
 
-def test_14_an_open_transaction_holds_back_the_cut_and_loses_nothing(world: World) -> None:
+def test_14_an_open_transaction_delays_the_cut_and_loses_nothing(world: World) -> None:
     world.start()
     open_transaction = world.log.begin()
     open_transaction.append(b"", world.clock.now_ms())
     world.pass_hours(2)
-    assert len(world.manifest().cuts) == 1, "what is open may still bring a record for the bucket"
+    assert len(world.manifest().cuts) == 1, "the open transaction may still add a record to the bucket"
     open_transaction.commit()
     world.pass_hours(1)
     assert len(world.manifest().cuts) > 1
     assert world.status.counters.records == 1
 
 
-def test_15_samples_that_were_on_time_when_produced_are_taken_ten_hours_later(
+def test_15_samples_that_were_on_time_when_produced_are_accepted_ten_hours_later(
     make_world: Callable[..., World],
 ) -> None:
     world = make_world(sample_limits=SampleLimits(behind=2 * HOUR, ahead=10 * MINUTE))
@@ -157,11 +161,11 @@ def test_15_samples_that_were_on_time_when_produced_are_taken_ten_hours_later(
     assert names == {"a", "ok"}
 
 
-def test_16_many_samples_of_one_series_and_two_at_one_time(make_world: Callable[..., World]) -> None:
+def test_16_many_samples_of_one_series_and_two_with_the_same_timestamp(make_world: Callable[..., World]) -> None:
     world = make_world(seal_rows=1000)
     world.start()
     for part in range(36):
-        world.produce(*(("m", "a", START + part * 1000 + one, float(one)) for one in range(1000)))
+        world.produce(*(("m", "a", START + part * 1000 + number, float(number)) for number in range(1000)))
     world.produce(("m", "a", START, -1.0), ("m", "a", START, -2.0), ("m", "b", START, 5.0), ("m", "b", START, 6.0))
     world.read_all()
     world.check_all_found()
@@ -174,7 +178,7 @@ def test_16_many_samples_of_one_series_and_two_at_one_time(make_world: Callable[
     world.check_all_found()
 
 
-def test_17_past_the_memory_limit_reading_goes_on_and_nothing_is_lost(make_world: Callable[..., World]) -> None:
+def test_17_reading_continues_beyond_the_memory_limit_and_loses_nothing(make_world: Callable[..., World]) -> None:
     world = make_world(buffer_bytes=1, seal_rows=8)
     world.start()
     for _ in range(20):
@@ -182,11 +186,11 @@ def test_17_past_the_memory_limit_reading_goes_on_and_nothing_is_lost(make_world
         world.pass_time(MINUTE)
     world.read_all()
     spilled = list((world.options.folder / "spill").iterdir())
-    assert spilled, "pages have gone to disk"
+    assert spilled, "pages were spilled"
     world.check_all_found()
     world.pass_hours(1)
     world.check_all_found()
-    assert not list((world.options.folder / "spill").iterdir()), "what is stored needs no spilled page"
+    assert not list((world.options.folder / "spill").iterdir()), "stored data needs no spilled page"
 
 
 def test_19_samples_sent_again_after_three_hours_are_found_in_their_hours(world: World) -> None:
@@ -200,27 +204,27 @@ def test_19_samples_sent_again_after_three_hours_are_found_in_their_hours(world:
         within = TimeRange(START + hour * HOUR, START + (hour + 1) * HOUR - 1)
         assert world.found(within)["m", "retried"] == {START + hour * HOUR + MINUTE: float(hour)}
     rows = world.manifest().groups
-    assert {(one.hour, one.samples) for row in rows for one in row.late} == {(1000, 1), (1001, 1), (1002, 1)}
+    assert {(late.hour, late.samples) for row in rows for late in row.late} == {(1000, 1), (1001, 1), (1002, 1)}
     world.check_all_found()
 
 
-def test_20_a_query_while_a_group_is_committed_has_no_hole_and_no_double(world: World) -> None:
+def test_20_a_query_during_the_commit_of_a_group_has_no_hole_and_no_duplicate(world: World) -> None:
     world.start()
     produce_everywhere(world)
     world.read_all()
     world.pass_time(HOUR + GRACE)
     world.running.step()
-    asked = 0
+    calls = 0
 
     def ask(call: StoreCall) -> None:
-        nonlocal asked
+        nonlocal calls
         if call.name in {"commit", "write_segments"}:
-            asked += 1
-            assert world.found() == world.expected(), f"at call {asked}, {call.name}"
+            calls += 1
+            assert world.found() == world.expected(), f"at call {calls}, {call.name}"
 
     world.store.before = world.store.after = ask
     world.store_due()
-    assert asked >= 4 * world.options.groups
+    assert calls >= 4 * world.options.groups
     assert world.found() == world.expected()
 
 
@@ -232,7 +236,7 @@ def test_25_an_index_bucket_is_never_stored_before_the_one_before_it(world: Worl
         produce_everywhere(world, name)
         world.pass_hours(1)
     assert all(row.group != designated for row in world.manifest().groups)
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     committed: list[int] = []
 
@@ -250,7 +254,7 @@ def test_25_an_index_bucket_is_never_stored_before_the_one_before_it(world: Worl
     world.check_all_found()
 
 
-def test_26_with_kafka_out_of_reach_nothing_is_cut_and_no_key_ends(world: World) -> None:
+def test_26_nothing_is_cut_and_no_key_ends_while_kafka_is_unreachable(world: World) -> None:
     world.start()
     produce_everywhere(world)
     world.settle()
@@ -265,7 +269,7 @@ def test_26_with_kafka_out_of_reach_nothing_is_cut_and_no_key_ends(world: World)
     world.check_all_found()
 
 
-def test_30_a_late_sample_lowers_the_start_for_good(world: World) -> None:
+def test_30_a_late_sample_lowers_the_start_permanently(world: World) -> None:
     world.start()
     world.produce(("m", "a", START + MINUTE, 1.0))
     world.pass_hours(1)
@@ -300,7 +304,7 @@ def test_nothing_of_a_bucket_is_stored_before_its_cut_is_committed(world: World)
     world.pass_time(HOUR)
     world.store_due()
     assert world.status.counters.store_retries > 0
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     world.settle()
     world.check_all_found()
@@ -323,8 +327,8 @@ def test_35_a_loop_that_stalls_for_hours_skips_no_bucket(world: World) -> None:
 def test_44_a_backfill_of_ten_years_in_one_bucket_stays_within_the_store_s_limits(
     make_world: Callable[..., World],
 ) -> None:
-    """A shard that reads it and workers that replay it tell the same of what came late."""
-    told = []
+    """A shard that reads it and workers that replay it count the same late samples."""
+    late_by_group = []
     for mode in (ReplayMode.DIRECT, ReplayMode.SPARK):
         world, written = make_world(), []
         world.replay_by(mode)
@@ -351,8 +355,8 @@ def test_44_a_backfill_of_ten_years_in_one_bucket_stays_within_the_store_s_limit
         assert all(len(row.late) <= MAX_COUNTS for row in rows)
         for day in (1, 31, 32, 1_000, 3_651):
             hour = (START - day * 24 * HOUR) // HOUR
-            assert any(one.hour <= hour < one.hour + one.hours for row in rows for one in row.late)
+            assert any(late.hour <= hour < late.hour + late.hours for row in rows for late in row.late)
         world.check_all_found()
-        sound_world(world)
-        told.append({(row.bucket, row.group): row.late for row in rows})
-    assert told[0] == told[1]
+        assert_world_sound(world)
+        late_by_group.append({(row.bucket, row.group): row.late for row in rows})
+    assert late_by_group[0] == late_by_group[1]

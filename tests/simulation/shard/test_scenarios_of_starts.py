@@ -1,4 +1,4 @@
-"""Starts that break a careless shard: each says what must hold, and fails when the rule behind it is taken out."""
+"""Starts that break a naive shard. Each states an invariant, and fails without the rule that ensures it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,22 +24,22 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
 
 
-def test_09_no_live_key_has_expired_while_the_node_was_down_as_long_as_kafka_allows(world: World) -> None:
+def test_09_no_live_key_expires_during_the_longest_downtime_that_kafka_allows(world: World) -> None:
     world.start()
     kafka_keeps = POLICY.margin - 2 * HOUR
     for _ in range(2 * POLICY.time_to_live // HOUR):
         world.produce(("m", "always", world.clock.now_ms(), 1.0))
         world.pass_hours(1)
     started = world.keys()["m", "always"][0]
-    assert started == START, "it has lived longer than any bucket"
+    assert started == START, "it has outlived every bucket"
     world.crash()
     world.pass_time(kafka_keeps)
     world.start()
@@ -49,7 +49,7 @@ def test_09_no_live_key_has_expired_while_the_node_was_down_as_long_as_kafka_all
 
 
 @pytest.mark.parametrize("first", [2, 20])
-def test_10_no_live_key_is_lost_when_retention_changes_back_and_forth(world: World, first: int) -> None:
+def test_10_no_live_key_is_lost_by_repeated_changes_of_the_retention(world: World, first: int) -> None:
     right = world.options
     policies = [replace(POLICY, retention=hours * HOUR) for hours in (first, 5, 22 - first, 5)]
     for policy in policies:
@@ -63,7 +63,7 @@ def test_10_no_live_key_is_lost_when_retention_changes_back_and_forth(world: Wor
     assert world.keys()["m", "always"][0] == START
 
 
-def test_a_shard_that_runs_longer_than_all_its_rows_live_starts_again(make_world: Callable[..., World]) -> None:
+def test_a_shard_whose_first_rows_have_all_expired_starts_again(make_world: Callable[..., World]) -> None:
     world = make_world(history=0)
     world.start()
     for _ in range(30):
@@ -77,7 +77,9 @@ def test_a_shard_that_runs_longer_than_all_its_rows_live_starts_again(make_world
     assert world.found(TimeRange(world.clock.now_ms() - POLICY.retention, world.clock.now_ms())) == found
 
 
-def test_11_and_12_a_first_start_at_the_end_is_the_same_one_after_a_crash(make_world: Callable[..., World]) -> None:
+def test_11_and_12_a_first_start_at_the_end_gives_the_same_result_after_a_crash(
+    make_world: Callable[..., World],
+) -> None:
     for rows_before_crash in (0, 2):
         world = make_world(first_start=FirstStart(StartAt.LATEST))
         produce_everywhere(world, "before")
@@ -98,7 +100,7 @@ def test_11_and_12_a_first_start_at_the_end_is_the_same_one_after_a_crash(make_w
         world.check_all_found()
 
 
-def test_13_a_loss_in_the_middle_of_a_bucket_is_recorded_and_stored_groups_lost_nothing(world: World) -> None:
+def test_13_a_loss_within_a_bucket_is_recorded_and_stored_groups_lose_nothing(world: World) -> None:
     world.start()
     produce_everywhere(world, "1")
     produce_everywhere(world, "2")
@@ -112,7 +114,7 @@ def test_13_a_loss_in_the_middle_of_a_bucket_is_recorded_and_stored_groups_lost_
     with pytest.raises(DataLost, match=r"offset 0 up to 2") as caught:
         world.start()
     assert caught.value.exit_code == ExitCode.DATA_LOST
-    assert world.manifest().cuts[0].lost_to is None, "nothing is accepted by itself"
+    assert world.manifest().cuts[0].lost_to is None, "nothing is accepted automatically"
     world.start(accepted=Accepted(loss_to=2))
     world.settle()
     cut = world.manifest().cuts[0]
@@ -121,15 +123,15 @@ def test_13_a_loss_in_the_middle_of_a_bucket_is_recorded_and_stored_groups_lost_
     late = world.rows(cut.bucket)[stuck]
     found = world.found()
     for metric in METRICS:
-        kept = {name for (one, name) in found if one == metric}
+        kept = {name for (key, name) in found if key == metric}
         assert kept in ({"1", "2", "3"}, {"3"})
-    assert {"1", "2", "3"} in [{name for (one, name) in found if one == metric} for metric in METRICS]
+    assert {"1", "2", "3"} in [{name for (key, name) in found if key == metric} for metric in METRICS]
     assert late.samples == sum(1 for (_, name) in found if name == "3") - sum(
         1 for (_, name) in found if name == "1"
-    ), "the stuck group has what was left"
+    ), "the stuck group has the remaining records"
 
 
-def test_13_a_loss_over_several_buckets_is_recorded_with_each_of_them(world: World) -> None:
+def test_13_a_loss_over_several_buckets_is_recorded_with_each_bucket(world: World) -> None:
     world.start()
     world.store.before = group_fails(other_group(world))
     for name in "123":
@@ -147,7 +149,7 @@ def test_13_a_loss_over_several_buckets_is_recorded_with_each_of_them(world: Wor
     [(True, ReplayMode.AUTO), (False, ReplayMode.DIRECT), (False, ReplayMode.SPARK)],
     ids=["node", "recover-run-direct", "recover-run-spark"],
 )
-def test_45_a_loss_behind_the_last_cut_is_on_record_before_anything_is_read(
+def test_45_a_loss_after_the_last_cut_is_recorded_before_anything_is_read(
     world: World, reads_tail: bool, mode: ReplayMode
 ) -> None:
     world.replay_by(mode)
@@ -169,7 +171,7 @@ def test_45_a_loss_behind_the_last_cut_is_on_record_before_anything_is_read(
     assert world.is_active()
 
 
-def test_21_another_flush_interval_or_number_of_groups_is_refused_by_name(world: World) -> None:
+def test_21_a_different_flush_interval_or_number_of_groups_is_refused_and_named(world: World) -> None:
     world.start()
     world.crash()
     right = world.options
@@ -194,7 +196,7 @@ def test_23_a_partition_that_was_added_later_is_read_from_its_start(make_world: 
     world.check_all_found()
 
 
-def test_32_a_topic_that_was_made_again_is_read_once_a_person_accepts_it(world: World) -> None:
+def test_32_a_recreated_topic_is_read_once_an_operator_accepts_it(world: World) -> None:
     world.start()
     produce_everywhere(world, "old")
     world.pass_hours(2)
@@ -217,7 +219,7 @@ def test_32_a_topic_that_was_made_again_is_read_once_a_person_accepts_it(world: 
     assert world.found() == found
 
 
-def test_33_not_active_while_a_row_of_the_replay_is_not_committed(world: World) -> None:
+def test_33_a_shard_is_not_active_while_a_row_of_the_replay_is_uncommitted(world: World) -> None:
     world.start()
     produce_everywhere(world)
     stuck = other_group(world)
@@ -229,13 +231,13 @@ def test_33_not_active_while_a_row_of_the_replay_is_not_committed(world: World) 
     world.settle()
     assert world.status.phase is Phase.CATCHING_UP
     assert world.status.lag == 0
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     world.settle()
     assert world.is_active()
 
 
-def test_a_replay_keeps_no_sample_of_a_group_that_is_stored(world: World) -> None:
+def test_a_replay_buffers_no_sample_of_a_stored_group(world: World) -> None:
     world.start()
     for name in "abcdef":
         produce_everywhere(world, name)
@@ -267,7 +269,7 @@ def test_a_fenced_owner_writes_nothing_more(world: World) -> None:
     world.check_all_found()
 
 
-def test_a_fenced_owner_that_has_nothing_to_store_hears_of_it_with_its_next_heartbeat(world: World) -> None:
+def test_a_fenced_owner_with_nothing_to_store_notices_at_its_next_heartbeat(world: World) -> None:
     first = world.start()
     world.start(take=True)
     world.pass_time(HEARTBEAT_MS)
@@ -275,8 +277,8 @@ def test_a_fenced_owner_that_has_nothing_to_store_hears_of_it_with_its_next_hear
         first.flusher.step()
 
 
-def test_a_crash_at_every_call_to_the_store_loses_and_doubles_nothing(make_world: Callable[..., World]) -> None:
-    """Each call in turn, before and after it: through a first hour, a second, and the restart that follows."""
+def test_a_crash_at_any_call_to_the_store_loses_and_duplicates_nothing(make_world: Callable[..., World]) -> None:
+    """Before and after each call: during a first hour, a second, and the following restart."""
     calls = 0
     for crash_at in range(10_000):
         world = make_world()
@@ -300,11 +302,11 @@ def test_a_crash_at_every_call_to_the_store_loses_and_doubles_nothing(make_world
                 crashed = True
                 world.crash()
                 world.start()
-        world.store.before = world.store.after = quietly
+        world.store.before = world.store.after = no_fault
         world.settle()
         world.check_all_found()
         assert all(len(world.rows(cut.bucket)) == 4 for cut in world.manifest().cuts[:-1])
         if not crashed:
             break
         calls += 1
-    assert calls > 60, "there were more calls than that"
+    assert calls > 60, "there are more calls than that"

@@ -1,4 +1,4 @@
-"""A dataset of two shards, read as one."""
+"""A dataset with two shards, read together."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def wanted_of(world: World) -> WantedSeries:
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["in memory", "stored"])
-def test_a_sample_that_was_sent_again_after_partitions_were_added_is_seen_once(
+def test_a_sample_that_was_resent_after_partitions_were_added_is_found_once(
     worlds: list[World], *, stored: bool
 ) -> None:
     """Scenario 22: the retry goes to another partition, perhaps with another value."""
@@ -46,6 +46,6 @@ def test_a_sample_that_was_sent_again_after_partitions_were_added_is_seen_once(
         if stored:
             world.pass_hours(1)
     for readers in (worlds, worlds[::-1]):
-        run = read_shards([ShardReader(one.running) for one in readers], wanted_of(worlds[0]), ALL_TIMES)
+        run = read_shards([ShardReader(reader.running) for reader in readers], wanted_of(worlds[0]), ALL_TIMES)
         assert run.time.tolist() == [now, now + 1, now + 2]
         assert run.value.tolist() == [1.0, 5.0, 5.0], "the higher shard's counts"

@@ -1,4 +1,4 @@
-"""What happens beside each other: threads that meet, and what is told while something else waits."""
+"""Concurrency: steps of different threads at the same time, and what a shard reports while it waits."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,18 +21,18 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
 
 
-def test_a_bucket_may_be_closed_in_a_replay_while_its_pages_are_merged(
+def test_a_bucket_can_be_closed_in_a_replay_while_its_pages_are_merged(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The storing thread looks for pages to merge; the reading thread freezes the bucket and releases the groups that
+    """The storing thread selects pages to merge. The reading thread freezes the bucket, and releases the groups that
     are stored already.
     """
     world.start()
@@ -43,12 +43,12 @@ def test_a_bucket_may_be_closed_in_a_replay_while_its_pages_are_merged(
     world.start()
     buffer, right = world.running.buffer, write_buffer.next_merge
 
-    def meanwhile(pages: Sequence[Page]) -> tuple[Page, ...]:
+    def release_groups(pages: Sequence[Page]) -> tuple[Page, ...]:
         monkeypatch.setattr(write_buffer, "next_merge", right)
-        world.read_all()  # What the other thread does between two groups.
+        world.read_all()  # The other thread's step between two groups.
         return right(pages)
 
-    monkeypatch.setattr(write_buffer, "next_merge", meanwhile)
+    monkeypatch.setattr(write_buffer, "next_merge", release_groups)
     assert buffer.maintain() is False
 
 
@@ -69,7 +69,7 @@ def started_with(world: World, home: MemoryStorage) -> Shard:
     return world.shard
 
 
-def test_new_keys_are_seen_by_searches_though_kafka_went_away_right_after_them(world: World) -> None:
+def test_searches_find_new_keys_even_if_kafka_becomes_unreachable_right_after_them(world: World) -> None:
     home = CountingHome()
     shard = started_with(world, home)
     produce_everywhere(world)
@@ -79,10 +79,10 @@ def test_new_keys_are_seen_by_searches_though_kafka_went_away_right_after_them(w
     for _ in range(10):
         world.pass_time(MINUTE)
         shard.step()
-    assert home.refreshed > before, "what the last batch brought stays unseen for as long as Kafka is away"
+    assert home.refreshed > before, "keys of the last batch stay invisible as long as Kafka is unreachable"
 
 
-def test_there_is_time_to_merge_documents_once_a_shard_is_active(world: World) -> None:
+def test_documents_are_merged_once_a_shard_is_active(world: World) -> None:
     for _ in range(300):
         produce_everywhere(world)
     home = CountingHome()
@@ -94,7 +94,7 @@ def test_there_is_time_to_merge_documents_once_a_shard_is_active(world: World) -
     assert (world.status.phase, home.may_merge) == (Phase.ACTIVE, True)
 
 
-def test_a_shard_that_catches_up_says_how_far_it_is_behind(world: World) -> None:
+def test_a_shard_that_catches_up_reports_its_lag(world: World) -> None:
     for _ in range(300):
         produce_everywhere(world)
         world.pass_time(1_000)
@@ -106,7 +106,7 @@ def test_a_shard_that_catches_up_says_how_far_it_is_behind(world: World) -> None
     assert world.status.lag is not None
 
 
-def test_the_lag_of_an_active_shard_is_that_of_now(world: World) -> None:
+def test_the_lag_of_an_active_shard_is_current(world: World) -> None:
     world.start()
     produce_everywhere(world)
     world.settle()
@@ -116,10 +116,10 @@ def test_the_lag_of_an_active_shard_is_that_of_now(world: World) -> None:
     for _ in range(3):
         world.pass_time(6_000)
         world.running.step()
-    assert world.status.lag, "hundreds of records are not read"
+    assert world.status.lag, "hundreds of records are unread"
 
 
-def test_a_lag_of_long_ago_makes_nobody_active(world: World) -> None:
+def test_an_outdated_lag_does_not_make_a_shard_active(world: World) -> None:
     world.start()
     produce_everywhere(world)
     stuck = other_group(world)
@@ -135,25 +135,25 @@ def test_a_lag_of_long_ago_makes_nobody_active(world: World) -> None:
         produce_everywhere(world, str(hour))
         world.pass_time(HOUR)
         world.running.step()
-    world.store.before = quietly
+    world.store.before = no_fault
     while world.running.flusher.step() == 0:
         pass
     world.running.step()
-    assert not world.is_active(), "nobody knows how far it is behind, and it is three hours"
+    assert not world.is_active(), "its lag is unknown, and in fact three hours"
 
 
-def test_an_outage_of_kafka_is_not_logged_twice_a_second(world: World) -> None:
+def test_an_outage_of_kafka_is_not_logged_at_every_poll(world: World) -> None:
     world.start()
     world.log.reachable = False
     with capture_logs() as lines:
-        for _ in range(1200):  # Ten minutes of polls that wait for half a second.
+        for _ in range(1200):  # Ten minutes of polls that wait half a second each.
             world.pass_time(500)
             world.running.step()
     assert len(lines) < 60, f"{len(lines)} lines in ten minutes"
 
 
 def test_a_start_is_active_before_an_idle_bucket_that_it_closes_is_stored(world: World) -> None:
-    """What the plan names has to be stored; an idle bucket is not in it."""
+    """The buckets of the plan have to be stored; an idle bucket is not one of them."""
     world.start()
     produce_everywhere(world)
     world.pass_hours(2)
@@ -166,10 +166,10 @@ def test_a_start_is_active_before_an_idle_bucket_that_it_closes_is_stored(world:
     assert world.is_active()
 
 
-def test_a_start_is_not_over_because_the_little_that_is_left_did_not_come_at_once(
+def test_a_start_waits_for_the_last_records_even_if_the_first_fetch_is_slow(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A first fetch takes longer than a start waits where nothing is left."""
+    """A first fetch takes longer than the poll of a start without remaining records."""
     world.start()
     produce_everywhere(world)
     world.settle()
@@ -187,14 +187,14 @@ def test_a_start_is_not_over_because_the_little_that_is_left_did_not_come_at_onc
     shard.step()
     assert not world.is_active()
     shard.step()
-    assert waited[1] == world.options.poll_timeout_s, "from then on it waits as always"
+    assert waited[1] == world.options.poll_timeout_s, "later polls wait as usual"
     world.settle()
     assert world.is_active()
     assert {name for _, name in world.found()} == {"a", "b"}
 
 
-def test_a_start_that_was_fenced_meanwhile_reports_that_and_no_loss(world: World) -> None:
-    """It stalled with an old manifest, while another owner stored what Kafka has deleted since."""
+def test_a_start_that_was_fenced_reports_the_fencing_and_no_loss(world: World) -> None:
+    """The start stalled with an old manifest, while another owner stored records that Kafka has deleted since."""
     world.start()
     produce_everywhere(world)
     world.crash()

@@ -1,4 +1,4 @@
-"""A start on a SQLite file that a node of an older schema version wrote: it is migrated, and everything is found."""
+"""A start on a SQLite file of an older schema version migrates it, and finds everything."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from strandline.store.sqlite.schema import APPLICATION_ID, VERSION, written_vers
 from support import older_history as history
 from support.older_stores import VERSIONS, write_sqlite_file
 from support.shard_world import World
-from support.verifying import sound_world
+from support.verifying import assert_world_sound
 
 pytestmark = pytest.mark.simulation
 
@@ -35,7 +35,7 @@ def path(folder: Path, version: int) -> Path:
 
 @pytest.fixture
 def world(path: Path) -> Iterator[World]:
-    """The file, and the log that it was made from."""
+    """The file, and the log from which it was written."""
     with closing(World(path.parent)) as world:
         history.produce_all(world)
         yield world
@@ -46,13 +46,13 @@ def test_everything_is_read(world: World, version: int) -> None:
     history.check_bulk_jobs(world.sqlite)
 
 
-def test_a_shard_goes_on_where_the_older_one_ended(world: World) -> None:
-    history.check_goes_on(world)
-    sound_world(world)
+def test_a_shard_continues_where_the_older_one_ended(world: World) -> None:
+    history.check_continues(world)
+    assert_world_sound(world)
 
 
 def columns(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """By table: name, kind, whether it must have a value, its default, and its place in the key, of each column."""
+    """By table: name, type, not-null flag, default and position in the key of each column."""
     with closing(sqlite3.connect(path)) as connection:
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
         return {
@@ -60,9 +60,9 @@ def columns(path: Path) -> dict[str, list[tuple[object, ...]]]:
         }
 
 
-def test_an_older_node_takes_the_file_afterwards(path: Path) -> None:
-    """It asks for its own marks, names its columns, and leaves out those that it does not know. One of version 2 wants
-    its own `user_version`, one of version 3 one that is not above its own.
+def test_an_older_node_can_use_the_file_afterwards(path: Path) -> None:
+    """It reads its own version, names the columns that it uses, and ignores unknown ones. A node of version 2 requires
+    its own `user_version`, a node of version 3 one that is not higher than its own.
     """
     before = columns(path)
     open_sqlite_store(path, ManualClock()).close()
@@ -91,14 +91,14 @@ def test_a_migrated_file_is_not_migrated_again(path: Path) -> None:
         assert connection.execute("PRAGMA schema_version").fetchone() == version, "tables were changed"
 
 
-def test_a_new_file_has_the_tables_of_a_migrated_one(path: Path, folder: Path) -> None:
-    for one in (path, folder / "new.sqlite"):
-        open_sqlite_store(one, ManualClock()).close()
+def test_a_new_file_has_the_same_tables_as_a_migrated_one(path: Path, folder: Path) -> None:
+    for file in (path, folder / "new.sqlite"):
+        open_sqlite_store(file, ManualClock()).close()
     assert columns(path) == columns(folder / "new.sqlite")
 
 
-def test_an_older_process_that_has_the_file_open_goes_on_writing(path: Path) -> None:
-    """Statements of version 2 on a connection that was there before the migration."""
+def test_an_older_process_that_has_the_file_open_continues_to_write(path: Path) -> None:
+    """Statements of version 2 on a connection that was opened before the migration."""
     insert = (
         "INSERT OR REPLACE INTO jobs (dataset, shard, bucket, plan, start_offset, end_offset, groups, wants_keys,"
         " expires, state, epoch, worker, leased_until, failures, reason) VALUES"

@@ -1,4 +1,4 @@
-"""Closed buckets that wait for the store: what they cost, and that reading does not run away from it."""
+"""Closed buckets that wait for the store: their cost, and the limit of reading ahead of it."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -24,9 +24,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.simulation
@@ -37,7 +37,7 @@ def store_is_away(call: StoreCall) -> None:
         raise StoreUnavailable("the store is not there")
 
 
-def test_a_shard_outlives_hours_without_its_store(world: World) -> None:
+def test_a_shard_survives_hours_without_its_store(world: World) -> None:
     world.start()
     produce_everywhere(world)
     world.pass_hours(1)
@@ -46,7 +46,7 @@ def test_a_shard_outlives_hours_without_its_store(world: World) -> None:
         produce_everywhere(world, str(hour))
         world.pass_hours(1)
     assert len(world.running.flusher.closed_buckets()) == 4
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     world.settle()
     assert not world.running.flusher.closed_buckets()
@@ -54,7 +54,7 @@ def test_a_shard_outlives_hours_without_its_store(world: World) -> None:
 
 
 class Watched(World):
-    """A world whose shard counts what becomes of its calls to the store, as a shard's process does."""
+    """A world whose shard counts the outcomes of its calls to the store, as a shard's process does."""
 
     health: StoreHealth
 
@@ -63,7 +63,7 @@ class Watched(World):
         return replace(parts, store=watched(parts.store, self.health), store_health=self.health)
 
     def readiness(self) -> int:
-        """What `/-/ready` answers for a node with this shard."""
+        """The status of `/-/ready` of a node with this shard."""
         report = report_of(LiveWorld(self))  # type: ignore[arg-type]
         status = ShardProcessStatus(0, ProcessState.RUNNING, report=report)
 
@@ -74,14 +74,14 @@ class Watched(World):
             def partitions(self) -> int:
                 return 1
 
-        async def asked() -> int:
+        async def ready_status() -> int:
             async with served(health_routes(Node())) as serving:
                 return (await serving.get("/-/ready")).status
 
-        return in_loop(asked())
+        return in_loop(ready_status())
 
     def pass_seconds(self, seconds: int) -> None:
-        """Let time pass as a shard's two threads see it: each does what is due, second after second."""
+        """Let time pass for a shard's two threads: each does what is due, second by second."""
         for _ in range(seconds):
             self.pass_time(1_000)
             self.running.step()
@@ -89,13 +89,13 @@ class Watched(World):
                 pass
 
 
-def test_49_a_store_that_was_away_for_ten_minutes_has_everything_seconds_after_its_return(folder: Path) -> None:
+def test_49_everything_is_stored_seconds_after_an_outage_of_ten_minutes(folder: Path) -> None:
     with closing(Watched(folder, groups=4, flush=FlushTiming(spread=0.0))) as world:
         world.health = StoreHealth("Cassandra", world.clock)
         world.start()
         produce_everywhere(world)
         world.settle()
-        # The bucket closes a minute after the store has gone.
+        # The bucket closes a minute after the outage begins.
         world.pass_seconds(49 * 60 + GRACE // 1_000)
         produce_everywhere(world, "b")
         world.pass_seconds(1)
@@ -108,15 +108,15 @@ def test_49_a_store_that_was_away_for_ten_minutes_has_everything_seconds_after_i
         world.pass_seconds(10 * 60 - 80)
         assert world.readiness() == 503
         assert len(world.running.flusher.closed_buckets()) == 1
-        assert world.is_active(), "it reads and answers from memory all the same"
-        world.store.before = quietly
+        assert world.is_active(), "it still reads and answers from memory"
+        world.store.before = no_fault
         world.pass_seconds(15)
         assert not world.running.flusher.closed_buckets()
         assert world.readiness() == 200
         world.check_all_found()
 
 
-def test_reading_waits_for_the_store_rather_than_fill_the_disk(make_world: Callable[..., World]) -> None:
+def test_reading_waits_for_the_store_instead_of_filling_the_disk(make_world: Callable[..., World]) -> None:
     world = make_world(buffer_bytes=1, spill_bytes=40_000, seal_rows=64, poll_records=64)
     world.start()
     world.store.before = store_is_away
@@ -129,9 +129,9 @@ def test_reading_waits_for_the_store_rather_than_fill_the_disk(make_world: Calla
     read = world.running.position
     assert read < len(world.produced), "it has stopped reading"
     world.running.step()
-    assert world.status.lag == len(world.produced) - read, "and says how far behind that is"
+    assert world.status.lag == len(world.produced) - read, "and reports its lag"
     assert world.running.memory.spill.used < 40_000
-    world.store.before = quietly
+    world.store.before = no_fault
     world.pass_time(MINUTE)
     while world.running.position < len(world.produced):
         world.running.step()
@@ -140,7 +140,7 @@ def test_reading_waits_for_the_store_rather_than_fill_the_disk(make_world: Calla
     world.check_stored_once()
 
 
-def test_a_replay_does_not_read_on_while_many_buckets_wait(make_world: Callable[..., World]) -> None:
+def test_a_replay_pauses_reading_while_many_buckets_wait(make_world: Callable[..., World]) -> None:
     world = make_world(poll_records=1)
     for hour in range(30):
         produce_everywhere(world, str(hour))
@@ -156,10 +156,10 @@ def test_a_replay_does_not_read_on_while_many_buckets_wait(make_world: Callable[
     world.check_stored_once()
 
 
-def test_reading_does_not_wait_for_a_turn_in_the_spread(
+def test_reading_does_not_wait_for_the_flush_spread(
     make_world: Callable[..., World],
 ) -> None:
-    """The store is well and idle; what fills the disk only waits for its quiet moment."""
+    """The store is healthy and idle; the data on disk only waits for its slot in the flush spread."""
     world = make_world(buffer_bytes=1, seal_rows=16, poll_records=64, flush=FlushTiming(spread=0.8))
     world.start()
     for n in range(100):
@@ -184,13 +184,13 @@ def test_reading_does_not_wait_for_a_turn_in_the_spread(
 def test_one_stuck_group_does_not_stop_the_reading_that_would_close_the_open_bucket(
     make_world: Callable[..., World],
 ) -> None:
-    """What fills the disk is the open bucket, which only polling can close."""
+    """The open bucket fills the disk, and only polling can close it."""
     world = make_world(buffer_bytes=1, spill_bytes=40_000, seal_rows=16, poll_records=64)
     world.start()
     produce_everywhere(world)
     world.read_all()
     world.store.before = group_fails(other_group(world))
-    world.pass_hours(1)  # Some hundred bytes wait for one group.
+    world.pass_hours(1)  # Some hundred bytes of one group wait.
     for n in range(150):
         produce_everywhere(world, str(n))
         world.running.step()
@@ -200,4 +200,4 @@ def test_one_stuck_group_does_not_stop_the_reading_that_would_close_the_open_buc
         world.running.step()
         world.running.flusher.step()
         world.pass_time(MINUTE)
-    assert world.running.position == len(world.produced), "it waits for a cut that only reading brings"
+    assert world.running.position == len(world.produced), "it waits for a cut that requires reading"

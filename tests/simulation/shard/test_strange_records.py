@@ -1,4 +1,4 @@
-"""Records that any client can send, and that end a shard for good or damage its index."""
+"""Records that any client can send, and that could stop a shard permanently or damage its index."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.simulation
 LEAST = -(2**63)
 
 
-def test_labels_whose_names_are_too_long_together_drop_a_series_and_not_the_shard(folder: Path) -> None:
+def test_labels_whose_total_length_is_too_long_drop_the_series_without_failing_the_shard(folder: Path) -> None:
     start_vm()
-    # 40 labels, of 1,000 bytes each: within every limit of a record.
+    # 40 labels of 1,000 bytes each: within every limit of a record.
     labels = [(f"{n:02d}" + "x" * 998, "v") for n in range(40)]
     body = compress(encode_request([Series(labels, [(START, 1.0)])]))
     columns = Decoder(Limits()).decode([body])
@@ -31,18 +31,18 @@ def test_labels_whose_names_are_too_long_together_drop_a_series_and_not_the_shar
     assert columns.skipped.series == {Verdict.NAME_TOO_LONG: 1}
 
 
-def test_a_sample_at_the_least_time_of_all_leaves_the_keys_apart(make_world: Callable[..., World]) -> None:
+def test_a_sample_at_the_minimum_time_does_not_confuse_keys(make_world: Callable[..., World]) -> None:
     world = make_world(series_limit=100_000)
     world.start()
     world.produce(("m", "first", START, 1.0))
-    world.produce(("m", "odd", LEAST, 1.0))  # Its end, once it ends, is the mark for "absent".
+    world.produce(("m", "odd", LEAST, 1.0))  # Once the key ends, its end equals the marker for "absent".
     for part in range(4):
         world.produce(*(("m", f"short {part} {n}", START, 1.0) for n in range(400)))
     world.read_all()
-    for _ in range(9):  # The short-lived ones are purged, and squeezed out.
+    for _ in range(9):  # The short-lived keys are purged and removed from the columns.
         world.produce(("m", "first", world.clock.now_ms(), 1.0))
         world.pass_hours(1)
-    assert world.status.counters.too_old == 1, "such a time is none"
+    assert world.status.counters.too_old == 1, "this time counts as none"
     assert world.keys().get(("m", "odd")) is None
     world.produce(("m", "odd", world.clock.now_ms(), 7.0))
     world.read_all()

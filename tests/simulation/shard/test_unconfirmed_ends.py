@@ -11,7 +11,7 @@ from strandline.recovery.periods import Period
 from strandline.recovery.readiness import StoredDataset, Verdict, readiness
 from strandline.store.protocol import StoreUnavailable
 from support.rewound_worlds import cutting_of
-from support.shard_world import GRACE, HOUR, MINUTE, START, StoreCall, World, produce_everywhere, quietly
+from support.shard_world import GRACE, HOUR, MINUTE, START, StoreCall, World, no_fault, produce_everywhere
 
 pytestmark = pytest.mark.simulation
 
@@ -130,7 +130,7 @@ def test_a_shard_that_keeps_up_closes_buckets_with_confirmed_ends(world: World) 
 
     world.store.before = committed
     world.settle()
-    world.store.before = quietly
+    world.store.before = no_fault
     assert early(world) == []
     assert sum(len(call.arguments[1].cuts) for call in commits) == 3, "each cut is committed once"
 

@@ -1,4 +1,6 @@
-"""Nothing ends a shard for good: what is damaged or gone is recovered where it can be, named, and may be accepted."""
+"""No damage stops a shard permanently: lost data is recovered where possible, reported otherwise, and the loss can be
+accepted.
+"""
 
 from collections.abc import Callable
 
@@ -15,7 +17,7 @@ from strandline.recovery.offset_policy import Accepted, HistoryExpired, LogMisma
 from strandline.recovery.verification.findings import FindingKind, NoteKind
 from strandline.store.rows import GroupRow, IndexBucketOf, Lifetime
 from support.shard_world import HOUR, METRICS, World, produce_everywhere
-from support.verifying import found_in, remarks, sound_world
+from support.verifying import assert_world_sound, findings_of, note_kinds
 
 pytestmark = pytest.mark.simulation
 
@@ -28,8 +30,8 @@ def index_row(world: World, bucket: int) -> GroupRow:
 
 
 def damage(world: World, bucket: int, change: str) -> None:
-    """Change the last row of an index bucket in the store's file: take it away, or turn a bit. Or take all away, or the
-    one with the records of keys.
+    """Change the last row of an index bucket in the store's file: delete it, or flip a bit; or delete all rows, or the
+    row with the key records.
     """
     row = index_row(world, bucket)
     assert row.index is not None
@@ -54,8 +56,8 @@ def names(world: World) -> set[str]:
     return {name for _, name in set(world.keys())}
 
 
-def lived(world: World, hours: int = 4) -> int:
-    """A shard that has stored some hours and is gone; the first bucket."""
+def run_and_crash(world: World, hours: int = 4) -> int:
+    """Run a shard for some hours, and crash it. Returns the first bucket."""
     world.start()
     first = world.running.bucket
     for hour in range(hours):
@@ -66,12 +68,12 @@ def lived(world: World, hours: int = 4) -> int:
     return first
 
 
-CHANGES = pytest.mark.parametrize("change", ["missing", "all missing", "a bit turned"])
+CHANGES = pytest.mark.parametrize("change", ["missing", "all missing", "flipped bit"])
 
 
 @CHANGES
 def test_43_a_damaged_index_bucket_is_read_again_from_kafka(world: World, change: str) -> None:
-    first = lived(world)
+    first = run_and_crash(world)
     damage(world, first + 1, change)
     world.start()
     world.settle()
@@ -84,8 +86,8 @@ def test_43_a_damaged_index_bucket_is_read_again_from_kafka(world: World, change
     assert not any(row.superseded for row in world.manifest().groups), "all of it is written again"
 
 
-def test_43_two_damaged_index_buckets_are_read_again_from_the_older_one_on(world: World) -> None:
-    first = lived(world)
+def test_43_records_are_read_again_from_the_older_of_two_damaged_index_buckets(world: World) -> None:
+    first = run_and_crash(world)
     damage(world, first, "missing")
     damage(world, first + 2, "all missing")
     world.start()
@@ -96,8 +98,10 @@ def test_43_two_damaged_index_buckets_are_read_again_from_the_older_one_on(world
 
 
 @CHANGES
-def test_43_what_kafka_no_longer_has_is_named_and_may_be_accepted(world: World, change: str) -> None:
-    first = lived(world)
+def test_43_records_that_kafka_no_longer_has_are_reported_and_may_be_accepted_as_lost(
+    world: World, change: str
+) -> None:
+    first = run_and_crash(world)
     damage(world, first + 1, change)
     world.log.delete_before(6)
     with pytest.raises(IndexBucketLost, match=f"index bucket {first + 1}.*Kafka no longer has its records"):
@@ -108,16 +112,16 @@ def test_43_what_kafka_no_longer_has_is_named_and_may_be_accepted(world: World, 
     world.settle()
     assert world.is_active()
     found = names(world)
-    assert {"hour 0", "hour 2", "hour 3"} <= found, "what other buckets name is there"
+    assert {"hour 0", "hour 2", "hour 3"} <= found, "keys in other buckets are kept"
     world.crash()
     world.start()
     world.settle()
-    assert world.is_active(), "what is left was stored in its place: nothing has to be accepted twice"
+    assert world.is_active(), "the remaining data was stored in its place: nothing has to be accepted twice"
     assert names(world) == found
 
 
 def test_43_a_key_that_was_lost_with_its_bucket_is_found_again_with_its_next_sample(world: World) -> None:
-    first = lived(world)
+    first = run_and_crash(world)
     damage(world, first + 1, "all missing")
     world.log.delete_before(6)
     world.start(accepted=Accepted(index_loss=True))
@@ -127,8 +131,10 @@ def test_43_a_key_that_was_lost_with_its_bucket_is_found_again_with_its_next_sam
     assert all(len(samples[metric, "hour 1"]) == 2 for metric, name in samples if name == "hour 1")
 
 
-def lived_with_lost_keys(world: World) -> int:
-    """A shard with keys that only its second index bucket names, of which Kafka has no record; the first bucket."""
+def run_and_lose_keys(world: World) -> int:
+    """A shard with keys that only its second index bucket has, and of which Kafka has no record. Returns the first
+    bucket.
+    """
     world.start()
     first = world.running.bucket
     for hour in range(4):
@@ -141,7 +147,7 @@ def lived_with_lost_keys(world: World) -> int:
     return first
 
 
-# In the world every hour begins ten minutes past.
+# Every hour of the world begins at ten minutes past.
 IN_HOUR_1 = "12 series with 12 samples between 1970-02-11T17:10:00Z and 1970-02-11T17:10:00Z"
 SINCE_HOUR_1 = "12 series with 36 samples between 1970-02-11T17:10:00Z and 1970-02-11T19:10:00Z"
 
@@ -150,43 +156,45 @@ SINCE_HOUR_1 = "12 series with 36 samples between 1970-02-11T17:10:00Z and 1970-
 def test_43_series_whose_keys_are_lost_are_counted_by_the_hashes_in_segments_before_the_loss_is_accepted(
     world: World, change: str
 ) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     damage(world, first + 1, change)
     with pytest.raises(IndexBucketLost, match=f"In its segments {IN_HOUR_1} have no key in the readable part"):
         world.start()
-    (finding,) = found_in(world)
+    (finding,) = findings_of(world)
     assert (finding.kind, finding.bucket) == (FindingKind.INDEX_DAMAGED, first + 1)
     assert f"In its segments {IN_HOUR_1} have no key" in finding.what
 
 
 def test_43_keys_that_are_left_of_a_damaged_bucket_are_not_counted_as_lost(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     damage(world, first + 1, "missing")
     with pytest.raises(IndexBucketLost, match="All series in its segments have a key"):
         world.start()
-    (finding,) = found_in(world)
+    (finding,) = findings_of(world)
     assert "All series in its segments have a key" in finding.what
 
 
-@pytest.mark.parametrize("change", ["all missing", "records missing", "missing", "a bit turned"])
-def test_43_an_accepted_loss_of_an_index_bucket_is_a_note_and_no_fault(world: World, change: str) -> None:
-    first = lived_with_lost_keys(world)
+@pytest.mark.parametrize("change", ["all missing", "records missing", "missing", "flipped bit"])
+def test_43_an_accepted_loss_of_an_index_bucket_is_a_note_and_not_a_finding(world: World, change: str) -> None:
+    first = run_and_lose_keys(world)
     damage(world, first + 1, change)
     world.start(accepted=Accepted(index_loss=True))
     world.settle()
-    notes = sound_world(world).notes
-    (told,) = [one.what for one in notes if one.kind is NoteKind.INDEX_LOSS_ACCEPTED and "an operator" in one.what]
-    everywhere = [one.what for one in notes if one.kind is NoteKind.SERIES_WITHOUT_KEY]
-    if change in ("missing", "a bit turned"):
-        assert "All series in its segments have a key" in told
+    notes = assert_world_sound(world).notes
+    (accepted,) = [
+        note.what for note in notes if note.kind is NoteKind.INDEX_LOSS_ACCEPTED and "an operator" in note.what
+    ]
+    everywhere = [note.what for note in notes if note.kind is NoteKind.SERIES_WITHOUT_KEY]
+    if change in ("missing", "flipped bit"):
+        assert "All series in its segments have a key" in accepted
         assert not everywhere
     else:
-        assert f"In its segments {IN_HOUR_1} have no key" in told
+        assert f"In its segments {IN_HOUR_1} have no key" in accepted
         assert everywhere[0].startswith(f"{SINCE_HOUR_1} in all segments have no key")
 
 
-def test_43_samples_from_before_a_start_that_was_lost_are_no_fault(world: World) -> None:
-    """Late samples moved the start back, which only the lost bucket knew."""
+def test_43_samples_before_a_lost_start_are_not_a_finding(world: World) -> None:
+    """Late samples lowered the start, which only the lost bucket recorded."""
     world.start()
     first = world.running.bucket
     for hour in range(4):
@@ -200,43 +208,41 @@ def test_43_samples_from_before_a_start_that_was_lost_are_no_fault(world: World)
     damage(world, first + 1, "records missing")
     world.start(accepted=Accepted(index_loss=True))
     world.settle()
-    sound_world(world)
+    assert_world_sound(world)
 
 
 def test_43_series_that_were_lost_no_longer_count_once_a_sample_has_named_them_again(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     damage(world, first + 1, "all missing")
     world.start(accepted=Accepted(index_loss=True))
     produce_everywhere(world, "since hour 1", 5.0)
     world.pass_hours(1)
-    found = sound_world(world)
-    assert NoteKind.SERIES_WITHOUT_KEY not in remarks(found)
+    found = assert_world_sound(world)
+    assert NoteKind.SERIES_WITHOUT_KEY not in note_kinds(found)
     assert all(len(samples) == 4 for (_, name), samples in world.found().items() if name != "always")
 
 
 def test_43_all_damaged_index_buckets_are_named_and_a_series_counts_once(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     for bucket in (first + 1, first + 2, first + 3):
         damage(world, bucket, "all missing")
-    told = f"3 index buckets from {first + 1} to {first + 3} are damaged. In the segments of the newest 3 of them"
-    with pytest.raises(IndexBucketLost, match=f"{told} {SINCE_HOUR_1} have no key"):
+    message = f"3 index buckets from {first + 1} to {first + 3} are damaged. In the segments of the newest 3 of them"
+    with pytest.raises(IndexBucketLost, match=f"{message} {SINCE_HOUR_1} have no key"):
         world.start()
 
 
-def test_43_no_more_segments_are_looked_at_than_a_start_has_time_for(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = lived_with_lost_keys(world)
+def test_43_a_start_reads_only_a_limited_number_of_segments(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run_and_lose_keys(world)
     for bucket in (first + 1, first + 2, first + 3):
         damage(world, bucket, "all missing")
-    # Those of one bucket: a segment a group.
+    # Those of one bucket: one segment per group.
     monkeypatch.setattr(index_loss, "MAX_SEGMENTS", 2 * world.options.groups - 1)
     with pytest.raises(IndexBucketLost, match="the segments of the newest 1 of them 12 series with 12 samples"):
         world.start()
 
 
 def test_43_keys_of_the_local_copy_are_not_counted_as_lost(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     world.start()
     keys = world.running.index.columns.rows
     copy = CutSnapshot(first + 1, 24, HOUR, keys.take(keys.present()), {})
@@ -254,23 +260,23 @@ def test_43_keys_of_the_local_copy_are_not_counted_as_lost(world: World) -> None
 
 
 def test_43_a_start_that_counts_what_is_lost_can_be_stopped(world: World) -> None:
-    first = lived_with_lost_keys(world)
+    first = run_and_lose_keys(world)
     damage(world, first + 1, "all missing")
-    asked = 0
+    calls = 0
 
     def stopping() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 8
+        nonlocal calls
+        calls += 1
+        return calls > 8
 
     with pytest.raises(StartStopped):
         Shard.start(world.parts(), world.status, stopping=stopping)
 
 
-def test_42_a_shard_whose_manifest_has_expired_is_no_first_start(make_world: Callable[..., World]) -> None:
+def test_42_a_shard_whose_manifest_has_expired_is_not_a_first_start(make_world: Callable[..., World]) -> None:
     world = make_world()
-    lived(world)
-    # Longer than all rows live: the store has deleted them.
+    run_and_crash(world)
+    # Longer than the lifetime of all rows: the store has deleted them.
     world.pass_time(world.options.row_lifetime + 10 * HOUR)
     for name in "ab":
         produce_everywhere(world, name)
@@ -288,9 +294,9 @@ def test_42_a_shard_whose_manifest_has_expired_is_no_first_start(make_world: Cal
     assert int(world.running.index.columns.rows.part_id.min()) >= 5 * 12, "no id is given twice"
 
 
-def test_a_log_that_was_cut_short_and_filled_again_is_refused_until_it_is_accepted(world: World) -> None:
-    """As after an unclean leader election: the offsets are all there, and the records are others."""
-    lived(world)
+def test_a_log_that_was_truncated_and_refilled_is_refused_until_accepted(world: World) -> None:
+    """As after an unclean leader election: all offsets exist, but with different records."""
+    run_and_crash(world)
     entries = world.log._partition.entries
     for entry in entries[-3:]:
         entry.value = b"another record"
@@ -301,28 +307,28 @@ def test_a_log_that_was_cut_short_and_filled_again_is_refused_until_it_is_accept
     assert world.is_active()
 
 
-def test_a_log_whose_last_read_record_has_another_time_is_another_log(world: World) -> None:
-    lived(world)
+def test_a_log_whose_last_read_record_has_a_different_time_is_a_different_log(world: World) -> None:
+    run_and_crash(world)
     world.log._partition.entries[-1].time += 1
     with pytest.raises(LogMismatch):
         world.start()
 
 
-def test_a_record_that_another_leader_took_is_another_one_though_it_looks_the_same(world: World) -> None:
-    """An idle sender writes the same again, and producers give the times."""
-    lived(world)
+def test_an_equal_record_with_a_different_leader_epoch_is_a_different_record(world: World) -> None:
+    """An idle sender repeats the same samples, and producers set the times."""
+    run_and_crash(world)
     last = world.log._partition.entries[-1]
     last.leader_epoch += 1
     with pytest.raises(LogMismatch, match="a different record at offset 7"):
         world.start()
-    last.leader_epoch = -1  # Of a log that no longer tells.
+    last.leader_epoch = -1  # As in a log without epochs.
     world.start()
     world.settle()
     assert world.is_active()
 
 
 def test_a_log_that_no_longer_has_the_record_is_not_compared(world: World) -> None:
-    lived(world)
+    run_and_crash(world)
     world.log._partition.entries[-1].value = b"another record"
     world.log.delete_before(8)
     world.start()

@@ -1,6 +1,5 @@
-"""No single clock, however wrong, ends keys, closes buckets early, loses data or keeps a shard from starting.
-
-Each machine has a clock of its own. Scenarios 36 to 40.
+"""A single wrong clock never ends keys, closes buckets early, loses data or prevents a start. Each machine has its own
+clock. Scenarios 36 to 40.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,11 +12,10 @@ import pytest
 from strandline.node.shard.options import ReplayMode
 from strandline.recovery.cutting import NO_TIME
 from strandline.recovery.periods import Period
-from strandline.recovery.present import describe_wrong_clocks
 from strandline.recovery.readiness import StoredDataset, Verdict, newest_ready_hour, readiness
 from support.clock_worlds import ClocksWorld
 from support.rewound_worlds import cutting_of
-from support.shard_world import GRACE, HOUR, MINUTE, START, World, produce_everywhere
+from support.shard_world import HOUR, MINUTE, START
 
 pytestmark = pytest.mark.simulation
 
@@ -47,15 +45,15 @@ def cuts_of(world: ClocksWorld) -> list[tuple[int, int, int]]:
 
 
 def newest_ready(world: ClocksWorld) -> int | None:
-    """The newest hour that is ready for one whose own clock is right."""
+    """The newest ready hour according to a correct clock."""
     stored = StoredDataset("metrics", cutting_of(world), world.options.groups, [world.manifest()], 0, world.true_ms)
     return newest_ready_hour(stored)
 
 
 def check_sound(world: ClocksWorld) -> None:
-    """All that was produced is found once, all keys live, and no bucket of the future is closed."""
+    """Assert that everything produced is found once, all keys are live, and no future bucket is closed."""
     world.check_all_found()
-    assert all(end is None for _, _, end in world.keys().values()), "a key has ended that still gets samples"
+    assert all(end is None for _, _, end in world.keys().values()), "a key with new samples has ended"
     assert max(cut.bucket for cut in world.manifest().cuts) <= world.true_ms // HOUR - 1
 
 
@@ -88,10 +86,8 @@ def test_a_record_eight_hours_ahead_closes_nothing_early(world: ClocksWorld) -> 
 
 
 @pytest.mark.parametrize("mode", [ReplayMode.DIRECT, ReplayMode.SPARK])
-def test_a_record_eight_hours_ahead_closes_nothing_early_in_a_replay_either(
-    world: ClocksWorld, mode: ReplayMode
-) -> None:
-    """The present is past its time by then: the other records say where the buckets end."""
+def test_a_record_eight_hours_ahead_closes_nothing_early_in_a_replay(world: ClocksWorld, mode: ReplayMode) -> None:
+    """The present has passed its time by then, and the other records decide where the buckets end."""
     world.start()
     world.live_through(60)
     world.crash()
@@ -113,8 +109,8 @@ def test_a_record_eight_hours_ahead_closes_nothing_early_in_a_replay_either(
     assert all(count == 6 for count in records), f"records a bucket: {records}"
 
 
-def test_a_shard_that_falls_behind_is_not_misled_by_a_record_ahead(world: ClocksWorld) -> None:
-    """It has lived through an outage of the brokers, and reads hours of records, one of them from the future."""
+def test_a_shard_that_is_behind_is_not_misled_by_a_record_ahead(world: ClocksWorld) -> None:
+    """After an outage of the brokers, it reads hours of records, one of them from the future."""
     world.start()
     world.live_through(60)
     world.log.reachable = False
@@ -132,7 +128,9 @@ def test_a_shard_that_falls_behind_is_not_misled_by_a_record_ahead(world: Clocks
     assert all(count == 6 for count in records), f"records a bucket: {records}"
 
 
-def test_a_broker_that_stays_ahead_for_hours_closes_buckets_when_the_present_has_come(world: ClocksWorld) -> None:
+def test_records_of_a_broker_that_stays_ahead_close_buckets_when_the_present_reaches_their_deadline(
+    world: ClocksWorld,
+) -> None:
     world.brokers_ahead = 5 * HOUR
     world.start()
     world.live_through(300)
@@ -145,7 +143,7 @@ def test_a_broker_that_stays_ahead_for_hours_closes_buckets_when_the_present_has
     check_sound(world)
 
 
-def test_a_first_start_at_a_record_from_the_future_begins_with_the_present(world: ClocksWorld) -> None:
+def test_a_first_start_at_a_record_from_the_future_begins_at_the_present(world: ClocksWorld) -> None:
     world.brokers_ahead = 30 * DAY
     world.scrape()
     world.brokers_ahead = 0
@@ -155,10 +153,12 @@ def test_a_first_start_at_a_record_from_the_future_begins_with_the_present(world
     assert cuts_of(world)[0][0] == FIRST - 1
 
 
-@pytest.mark.parametrize("whose", ["node", "store"])
-def test_a_first_start_with_a_clock_far_behind_begins_with_the_record_s_time(world: ClocksWorld, whose: str) -> None:
+@pytest.mark.parametrize("wrong_clock", ["node", "store"])
+def test_a_first_start_with_a_clock_far_behind_begins_at_the_record_s_time(
+    world: ClocksWorld, wrong_clock: str
+) -> None:
     world.scrape()
-    (world.set_node_ahead if whose == "node" else world.set_store_ahead)(-200 * DAY)
+    (world.set_node_ahead if wrong_clock == "node" else world.set_store_ahead)(-200 * DAY)
     world.start()
     assert cuts_of(world)[0][0] == FIRST - 1
     world.set_node_ahead(0)
@@ -179,7 +179,7 @@ def test_a_start_with_the_node_s_clock_ahead_changes_nothing(world: ClocksWorld,
     world.set_node_ahead(ahead)
     restarted(world)
     assert cuts_of(world) == before
-    assert world.keys() == keys, "what was stored of a key before counts"
+    assert world.keys() == keys, "the stored samples of a key count"
     if not idle:
         world.live_through(60)
     assert set(world.keys()) == set(keys)
@@ -193,7 +193,7 @@ def test_a_start_with_the_node_s_clock_ahead_changes_nothing(world: ClocksWorld,
 
 @pytest.mark.parametrize("ahead", [3 * HOUR, 200 * DAY], ids=["hours", "months"])
 def test_a_start_while_the_store_s_clock_is_ahead_changes_nothing(world: ClocksWorld, ahead: int) -> None:
-    """What the store's server deletes by its own clock is another matter: here it deletes nothing meanwhile."""
+    """Expiry by the server's own clock is not tested here: nothing expires meanwhile."""
     world.start()
     world.live_through(180)
     before, keys = cuts_of(world), world.keys()
@@ -210,21 +210,21 @@ def test_a_start_while_the_store_s_clock_is_ahead_changes_nothing(world: ClocksW
 # Scenario 38: clocks that are behind while buckets are stored.
 
 
-def test_what_is_stored_while_the_node_s_clock_is_behind_lives_as_long_as_it_should(make: MakeWorld) -> None:
+def test_data_stored_while_the_node_s_clock_is_behind_has_the_right_lifetime(make: MakeWorld) -> None:
     wrong, right = make("wrong"), make("right")
-    for one in (wrong, right):
-        one.start()
-        one.live_through(60)
+    for world in (wrong, right):
+        world.start()
+        world.live_through(60)
     wrong.set_node_ahead(-7 * DAY)
-    for one in (wrong, right):
-        one.live_through(120)
+    for world in (wrong, right):
+        world.live_through(120)
     wrong.crash()
     wrong.start()
-    for one in (wrong, right):
-        one.live_through(60)
+    for world in (wrong, right):
+        world.live_through(60)
     lives = [
-        {(row.bucket, row.group): (row.expires, row.data_expires) for row in one.manifest().groups}
-        for one in (wrong, right)
+        {(row.bucket, row.group): (row.expires, row.data_expires) for row in world.manifest().groups}
+        for world in (wrong, right)
     ]
     assert lives[0].keys() == lives[1].keys()
     for place, (expires, data_expires) in lives[1].items():
@@ -233,10 +233,10 @@ def test_what_is_stored_while_the_node_s_clock_is_behind_lives_as_long_as_it_sho
 
 
 @pytest.mark.parametrize("ahead", [-7 * DAY, 7 * DAY], ids=["behind", "ahead"])
-def test_what_a_worker_with_a_wrong_clock_replays_is_dated_by_the_owner_s_present(
-    world: ClocksWorld, ahead: int
-) -> None:
-    """Segments that were written hours before their rows: a date by the rows' commit would be past their life."""
+def test_segments_of_a_worker_with_a_wrong_clock_expire_by_the_owner_s_present(world: ClocksWorld, ahead: int) -> None:
+    """Segments that were written hours before their rows: an expiry computed at the commit of the rows would exceed
+    their lifetime.
+    """
     world.start()
     world.live_through(60)
     world.crash()
@@ -259,13 +259,13 @@ def test_what_a_worker_with_a_wrong_clock_replays_is_dated_by_the_owner_s_presen
 
 
 @pytest.mark.parametrize("ahead", [8 * HOUR, 300 * DAY, -300 * DAY])
-@pytest.mark.parametrize("whose", ["node", "store"])
-def test_one_wrong_reading_while_running_changes_nothing(world: ClocksWorld, ahead: int, whose: str) -> None:
+@pytest.mark.parametrize("wrong_clock", ["node", "store"])
+def test_one_wrong_reading_while_running_changes_nothing(world: ClocksWorld, ahead: int, wrong_clock: str) -> None:
     world.start()
     world.live_through(300)
     rows = len(world.manifest().groups)
     for _ in range(4):
-        (world.set_node_ahead if whose == "node" else world.set_store_ahead)(ahead)
+        (world.set_node_ahead if wrong_clock == "node" else world.set_store_ahead)(ahead)
         world.running.step()
         world.running.flusher.step()
         world.set_node_ahead(0)
@@ -279,10 +279,10 @@ def test_one_wrong_reading_while_running_changes_nothing(world: ClocksWorld, ahe
     check_sound(world)
 
 
-def test_one_wrong_reading_as_a_bucket_is_stored_forgets_no_row_and_leaves_none_out_of_an_answer(
+def test_one_wrong_reading_during_a_flush_drops_no_row_from_the_view_or_an_answer(
     world: ClocksWorld,
 ) -> None:
-    """That is when rows whose time has come are left out of the manifest's view."""
+    """At this point, expired rows are removed from the manifest's view."""
     world.start()
     world.live_through(180)
     rows = world.running.view.row_count
@@ -326,7 +326,9 @@ def test_buckets_close_though_records_have_no_time(world: ClocksWorld, monkeypat
 
 
 def test_a_busy_log_does_not_keep_an_overdue_bucket_open(world: ClocksWorld) -> None:
-    """Records come faster than they can be read to the end: the bucket ends where the log ended when it was asked."""
+    """Records arrive faster than the end can be reached: the bucket ends at the log's end at the time of the
+    request.
+    """
     world.options = replace(world.options, poll_records=1)
     world.brokers_ahead = -3 * HOUR
     world.start()
@@ -342,65 +344,11 @@ def test_a_busy_log_does_not_keep_an_overdue_bucket_open(world: ClocksWorld) -> 
     assert max(bucket for bucket, _, _ in cuts_of(world)) == FIRST
 
 
-def test_no_hour_is_ready_before_it_is_over_though_a_clock_had_its_buckets_cut(world: ClocksWorld) -> None:
-    """As a version before may have left it."""
+def test_no_hour_is_ready_before_its_end_even_if_its_buckets_were_cut_early(world: ClocksWorld) -> None:
+    """As an older version may have left it."""
     world.start()
     world.live_through(180)
     stored = StoredDataset("metrics", cutting_of(world), world.options.groups, [world.manifest()], 0, world.true_ms)
     early = replace(stored, present=(FIRST + 1) * HOUR - 1)
     assert readiness(early, Period(FIRST)).verdict is Verdict.NOT_READY
     assert readiness(stored, Period(FIRST)).verdict is Verdict.READY
-
-
-def test_clocks_that_disagree_are_seen(world: ClocksWorld) -> None:
-    world.start()
-    world.live_through(10)
-    present = world.running.parts.present
-    assert abs(present.readings().disagreement) < GRACE
-    world.set_node_ahead(-2 * HOUR)
-    world.pass_time(11 * MINUTE)
-    present.now_ms()
-    world.pass_time(11 * MINUTE)
-    assert present.readings().differences["node"] == pytest.approx(-2 * HOUR, abs=MINUTE)
-
-
-def seen_of_brokers(world: World) -> int:
-    """By how much the shard takes the brokers' clock to be ahead, in milliseconds."""
-    return world.running.parts.present.readings().differences["broker"]
-
-
-def test_a_broker_s_clock_that_is_behind_is_seen_by_records_that_have_just_come(world: World) -> None:
-    world.start()
-    produce_everywhere(world)
-    world.settle()
-    for _ in range(10):
-        world.pass_time(5_000)
-        world.running.step()
-    world.produce(("m", "right", world.clock.now_ms(), 1.0))
-    world.read_all()
-    assert seen_of_brokers(world) == 0
-    world.pass_time(5_000)
-    world.running.step()
-    world.produce(("m", "slow", world.clock.now_ms(), 1.0), late=5 * MINUTE)
-    world.read_all()
-    assert -5 * MINUTE <= seen_of_brokers(world) <= -5 * MINUTE + 10_000
-    words = describe_wrong_clocks(world.running.parts.present.readings().differences)
-    assert words.startswith("the clock 'broker' is ")
-    assert words.endswith(" s behind the others")
-
-
-def test_records_that_have_waited_say_nothing_of_the_broker_s_clock(world: World) -> None:
-    world.start()
-    produce_everywhere(world)
-    world.settle()
-    for _ in range(3):
-        produce_everywhere(world, "waits")
-        world.pass_time(20 * MINUTE)
-    world.read_all()
-    assert seen_of_brokers(world) == 0
-    world.crash()
-    produce_everywhere(world, "later")
-    world.pass_time(HOUR)
-    world.start()
-    world.settle()
-    assert seen_of_brokers(world) == 0

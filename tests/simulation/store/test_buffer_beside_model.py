@@ -31,7 +31,7 @@ ROW_BYTES = 10
 
 
 def row_of(drawn: bytes) -> tuple[tuple[int, int, int] | None, list[tuple[int, int]]]:
-    """A series, or none where there is no right one, and up to four samples."""
+    """A series, or none where there is no valid one, and up to four samples."""
     which = drawn[0]
     key = None if which >= 200 else (WORDS[which % 5], WORDS[which // 5 % 5], which // 25 % 2)
     samples = [
@@ -46,7 +46,7 @@ def record_of(drawn: bytes) -> Record:
     return [row_of(row.ljust(ROW_BYTES, b"\0")) for row in rows]
 
 
-# Drawn as bytes: it took Hypothesis several times as long as the buffers to draw each number of each sample by itself.
+# Drawn as bytes: to draw each number of each sample separately takes Hypothesis several times as long as the buffers.
 RECORDS = st.binary(min_size=1, max_size=12 * ROW_BYTES).map(record_of)
 
 
@@ -122,12 +122,12 @@ class BuffersBesideModel(RuleBasedStateMachine):
         self.views.append((buffer.snapshot(), fed.copied()))
 
     @precondition(lambda self: self.views)
-    @rule(data=st.data(), asked=st.lists(KEYS, max_size=5), first=TIMES, last=TIMES)
-    def a_query_reads_its_snapshot(self, data: st.DataObject, asked: list, first: int, last: int) -> None:
+    @rule(data=st.data(), keys=st.lists(KEYS, max_size=5), first=TIMES, last=TIMES)
+    def a_query_reads_its_snapshot(self, data: st.DataObject, keys: list, first: int, last: int) -> None:
         view, model = self.views.pop(data.draw(st.integers(0, len(self.views) - 1)))
         assert samples_of(view.read()) == model
-        some = {key: samples for key, samples in model.items() if key in asked}
-        assert samples_of(view.read(key_columns(asked), TimeRange(first, last))) == within(some, first, last)
+        some = {key: samples for key, samples in model.items() if key in keys}
+        assert samples_of(view.read(key_columns(keys), TimeRange(first, last))) == within(some, first, last)
 
     @invariant()
     def all_memory_is_counted(self) -> None:
@@ -135,7 +135,7 @@ class BuffersBesideModel(RuleBasedStateMachine):
         assert self.memory.used == sum(status.memory_bytes for status in every)
         spilled = sum(status.spilled_bytes for status in every)
         if not self.views and self.memory.spill.used != spilled:
-            gc.collect()  # A kernel that had to be compiled leaves frames behind, and these what they held.
+            gc.collect()  # The compilation of a kernel leaves frames behind, and they keep references to their values.
             assert self.memory.spill.used == spilled
         assert self.memory.spill.used >= spilled
         assert self.memory.spill.used == sum(path.stat().st_size for path in (self.folder / "spill").iterdir())

@@ -1,7 +1,5 @@
-"""Steps of one thread in the middle of another's, at the critical moments.
-
-Another thread's step is taken inside a function that the buffer calls without its lock. Were the lock held there, the
-step would wait for itself for ever.
+"""Steps of one thread during another thread's step, at the critical moments. The other thread's step runs inside a
+function that the buffer calls without its lock. If the lock were held, the step would deadlock.
 """
 
 import gc
@@ -36,7 +34,7 @@ def fill(fed: FedBuffer, times: range) -> None:
 
 
 def during(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, step: Callable[[], object]) -> None:
-    """Take the step once, in the middle of the next call of a function: after its work, before its result is used."""
+    """Run the step once, during the next call of a function: after its work, before its result is used."""
     original = getattr(owner, name)
 
     def with_step(*arguments: Any, **named: Any) -> Any:
@@ -49,7 +47,7 @@ def during(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, step: Callabl
 
 
 def check_counts(fed: FedBuffer) -> None:
-    gc.collect()  # A kernel that had to be compiled leaves frames behind, and these what they held.
+    gc.collect()  # The compilation of a kernel leaves frames behind, and they keep references to their values.
     memory, status = fed.buffer._contents._memory, fed.buffer.status()
     assert memory.used == status.memory_bytes
     assert memory.spill.used == status.spilled_bytes
@@ -71,7 +69,7 @@ def test_rows_come_and_are_sealed_during_a_merge(fed: FedBuffer, monkeypatch: py
     check_counts(fed)
 
 
-def test_pages_that_go_to_disk_during_their_merge_leave_it_again(
+def test_pages_that_are_spilled_during_their_merge_leave_the_disk_again(
     fed: FedBuffer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     during(monkeypatch, write_buffer, "merge", lambda: spill_everything(fed))
@@ -110,13 +108,13 @@ def test_a_whole_bucket_is_flushed_between_the_choice_of_a_merge_and_the_merge(
     check_counts(fed)
 
 
-def test_a_frozen_bucket_is_not_merged_any_more(fed: FedBuffer) -> None:
+def test_a_frozen_bucket_is_no_longer_merged(fed: FedBuffer) -> None:
     fed.buffer.freeze()
     assert not fed.buffer.maintain()
     assert fed.buffer.status().pages == 16
 
 
-def test_a_merge_that_ends_after_the_cut_is_still_good(fed: FedBuffer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_that_ends_after_the_cut_is_used(fed: FedBuffer, monkeypatch: pytest.MonkeyPatch) -> None:
     during(monkeypatch, write_buffer, "merge", fed.buffer.freeze)
     assert fed.buffer.maintain()
     assert fed.buffer.status().pages == 1 + 8
@@ -132,7 +130,7 @@ def test_two_merges_of_the_same_pages_give_one_page(fed: FedBuffer, monkeypatch:
     check_counts(fed)
 
 
-def test_a_page_that_is_flushed_while_it_goes_to_disk_is_counted_once(
+def test_a_page_that_is_flushed_during_its_spill_is_counted_once(
     fed: FedBuffer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frozen = fed.buffer.freeze()
@@ -144,7 +142,7 @@ def test_a_page_that_is_flushed_while_it_goes_to_disk_is_counted_once(
     check_counts(fed)
 
 
-def test_a_page_that_is_merged_while_it_goes_to_disk_is_counted_once(
+def test_a_page_that_is_merged_during_its_spill_is_counted_once(
     fed: FedBuffer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     during(monkeypatch, SpillFolder, "write", fed.buffer.maintain)
@@ -165,12 +163,12 @@ def test_a_snapshot_during_a_seal_shows_the_rows_once_and_keeps_them(
     during(monkeypatch, write_buffer, "seal", look)
     fill(fed, range(6, 9))
     ((view, model),) = seen
-    # One record a seal: what arrived until then is the model as it was fed.
+    # One record per seal: the model is what had arrived by then.
     assert samples_of(view.read()) == model
     assert samples_of(fed.buffer.snapshot().read()) == fed.model
 
 
-def test_a_page_that_goes_to_disk_is_still_there_for_a_view_that_was_taken_before(fed: FedBuffer) -> None:
+def test_a_spilled_page_is_still_readable_by_an_earlier_view(fed: FedBuffer) -> None:
     view = fed.buffer.snapshot()
     spill_everything(fed)
     assert samples_of(view.read()) == fed.model

@@ -21,7 +21,7 @@ def test_scenario_16_a_series_with_36_000_samples_has_all_of_them(tmp_path: Path
     keys = key_columns([(5, 1, 1), (5, 1, 2), (6, 0, 0)])
     buffer.define(keys.metric, keys.key_high, keys.key_low)
     for some in np.split(arriving, 18):
-        # 2,000 samples of one series, and a single one of each of its neighbours.
+        # 2,000 samples of one series, and one sample of each of its neighbours.
         time = np.concatenate([some, some[:1], some[:1]])
         bounds = np.array([0, len(some), len(some) + 1, len(some) + 2])
         buffer.append(np.array([1, 0, 2], dtype=np.uint32), bounds, time, time / 7)
@@ -36,10 +36,10 @@ def test_scenario_16_a_series_with_36_000_samples_has_all_of_them(tmp_path: Path
 
 
 @pytest.mark.parametrize("seal_rows", [1, 2, 3, 4, 5, 100])
-def test_scenario_16_of_two_samples_of_one_time_in_a_record_the_later_wins_every_time(
+def test_scenario_16_the_later_of_two_samples_with_one_timestamp_in_a_record_always_wins(
     tmp_path: Path, seal_rows: int
 ) -> None:
-    """Wherever a seal falls between them, before merges and after, in a query and in the flush."""
+    """With a seal at any place between them, before merges and after, in a query and in the flush."""
     fed = FedBuffer(budget(tmp_path), seal_rows=seal_rows)
     key, other = (0, 1, 1), (4, 1, 1)
     fed.feed([(key, [(10, 1), (10, 2)]), (other, [(10, 7)]), (key, [(10, 3)])])
@@ -60,11 +60,11 @@ def test_scenario_17_the_memory_limit_is_passed_in_the_middle_of_a_bucket(tmp_pa
     first, second = (FedBuffer(memory, bucket=bucket, groups=4, seal_rows=seal_rows) for bucket in (1, 2))
 
     def fill(fed: FedBuffer) -> bool:
-        """Whether the limit was passed, and kept, on the way."""
-        chance = np.random.default_rng(fed.buffer.bucket)
+        """Returns whether the limit was exceeded by input and then respected."""
+        rng = np.random.default_rng(fed.buffer.bucket)
         passed = False
         for time in range(60):
-            noise = chance.integers(0, 2**62, len(keys)).tolist()
+            noise = rng.integers(0, 2**62, len(keys)).tolist()
             fed.feed([(key, [(time, bits)]) for key, bits in zip(keys, noise, strict=True)])
             passed |= fed.buffer.status().spilled_bytes > 0
             assert memory.used <= memory.limit
@@ -73,12 +73,12 @@ def test_scenario_17_the_memory_limit_is_passed_in_the_middle_of_a_bucket(tmp_pa
     assert fill(first)
     spilled = memory.spill.used
     frozen = first.buffer.freeze()
-    assert fill(second), "the next bucket is taken in while nothing of this one is flushed"
+    assert fill(second), "the next bucket is filled while nothing of this one is flushed"
     assert memory.spill.used > spilled
     assert samples_of(first.buffer.snapshot().read()) == first.model
     for fed, cut in ((first, frozen), (second, second.buffer.freeze())):
         for group in cut.groups_left:
             assert samples_of(cut.run(group)) == fed.of_group(group)
             cut.release(group)
-    gc.collect()  # A kernel that had to be compiled leaves frames behind, and these what they held.
+    gc.collect()  # The compilation of a kernel leaves frames behind, and they keep references to their values.
     assert memory.used == memory.spill.used == 0

@@ -1,8 +1,7 @@
-"""Writer, maintenance, flusher and readers at the same time.
-
-The threads meet at a barrier before and after each round; within a round they run as they like, and what is checked
-holds for any order of their steps. Each sample's value is its place in the order of arrival: the greatest value that a
-snapshot shows says at which moment it was taken, and it must be just what had arrived by then.
+"""Writer, maintenance, flusher and readers at the same time. The threads meet at a barrier before and after each round;
+within a round they run freely, and the assertions hold for any order of their steps. Each sample's value is its place
+in the order of arrival: the greatest value in a snapshot gives the moment at which it was taken, and the snapshot must
+have exactly the samples that had arrived by then.
 """
 
 import sys
@@ -26,7 +25,7 @@ SERIES_KEYS: list[Key] = [(number % 7, number, 2**63 + number) for number in ran
 
 
 @pytest.fixture(autouse=True)
-def threads_take_turns_often() -> Iterator[None]:
+def threads_switch_often() -> Iterator[None]:
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -37,9 +36,9 @@ class Arrivals:
     """All samples that will ever arrive, in order: sample n has the value n."""
 
     def __init__(self, seed: int, samples: int) -> None:
-        chance = np.random.default_rng(seed)
-        self.series = chance.integers(0, SERIES, samples, dtype=np.uint32)
-        self.time = chance.integers(0, TIMES, samples)
+        rng = np.random.default_rng(seed)
+        self.series = rng.integers(0, SERIES, samples, dtype=np.uint32)
+        self.time = rng.integers(0, TIMES, samples)
         self.value = np.arange(samples, dtype=np.float64)
 
     def model(self, samples: int) -> Model:
@@ -60,7 +59,7 @@ class Arrivals:
 
 
 def arrived(model: Model) -> int:
-    """How many samples had arrived when this was seen."""
+    """The number of samples that had arrived in this state."""
     return (
         max((int(np.uint64(bits).view(np.float64)) for some in model.values() for bits in some.values()), default=-1)
         + 1
@@ -101,7 +100,7 @@ def new_buffer(bucket: int, folder: Path, memory: int) -> WriteBuffer:
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 8_000], ids=["in memory", "spilling"])
-def test_a_snapshot_shows_just_what_had_arrived_when_it_was_taken(tmp_path: Path, memory: int) -> None:
+def test_a_snapshot_has_exactly_the_samples_that_had_arrived_when_it_was_taken(tmp_path: Path, memory: int) -> None:
     per_record = 31
     arrivals = Arrivals(1, ROUNDS * RECORDS_A_ROUND * per_record)
     buffer = new_buffer(1, tmp_path, memory)

@@ -1,4 +1,4 @@
-"""Every kind of damage to a stored segment is rejected with the segment's name, or leaves it valid."""
+"""Any damage to a stored segment is either rejected with the segment's name, or leaves it valid."""
 
 import random
 import struct
@@ -38,19 +38,19 @@ Read = Callable[[bytes], object]
 @cache
 def sound_run() -> SeriesRun:
     """Series of every kind: counter with a staleness marker, rounded, constant, doubles, times shared and not."""
-    chance = np.random.default_rng(1)
-    shared = (1_790_000_000_000 + 15_000 * np.arange(40) + chance.integers(-2, 3, 40)).tolist()
+    rng = np.random.default_rng(1)
+    shared = (1_790_000_000_000 + 15_000 * np.arange(40) + rng.integers(-2, 3, 40)).tolist()
     own = (1_790_000_000_003 + 15_000 * np.arange(20)).tolist()
-    counter = [bits_of(float(one)) for one in np.cumsum(chance.poisson(300, 40))]
+    counter = [bits_of(float(value)) for value in np.cumsum(rng.poisson(300, 40))]
     counter[-1] = STALE
-    rounded = [bits_of(one / 100) for one in chance.integers(-50, 50, 40).tolist()]
-    doubles = chance.random(20).view(np.uint64).tolist()
+    rounded = [bits_of(value / 100) for value in rng.integers(-50, 50, 40).tolist()]
+    random_values = rng.random(20).view(np.uint64).tolist()
     return run_of(
         {
             KEYS[0]: dict(zip(shared, counter, strict=True)),
             KEYS[1]: dict(zip(shared, rounded, strict=True)),
             KEYS[2]: dict.fromkeys(shared, bits_of(1.0)),
-            KEYS[3]: dict(zip(own, doubles, strict=True)),
+            KEYS[3]: dict(zip(own, random_values, strict=True)),
             KEYS[4]: {own[0]: bits_of(7.0)},
         }
     )
@@ -138,25 +138,25 @@ def test_every_truncation_is_noticed(read: Read) -> None:
 
 @READING
 def test_every_extension_is_noticed(read: Read) -> None:
-    chance = random.Random(1)  # noqa: S311 # repeatable on purpose
+    rng = random.Random(1)  # noqa: S311 # repeatable on purpose
     for length in range(1, 300):
         assert_refused(read, sound() + bytes(length))
-        assert_refused(read, sound() + chance.randbytes(length))
-        assert_refused(read, chance.randbytes(length) + sound())
+        assert_refused(read, sound() + rng.randbytes(length))
+        assert_refused(read, rng.randbytes(length) + sound())
     assert_refused(read, sound() + sound())
 
 
 @READING
-def test_pieces_that_are_lost_doubled_swapped_or_overwritten_are_noticed(read: Read) -> None:
-    chance = random.Random(2)  # noqa: S311 # repeatable on purpose
+def test_lost_duplicated_swapped_or_overwritten_pieces_are_noticed(read: Read) -> None:
+    rng = random.Random(2)  # noqa: S311 # repeatable on purpose
     for _ in range(3_000):
-        start, end = sorted(chance.sample(range(len(sound()) + 1), 2))
+        start, end = sorted(rng.sample(range(len(sound()) + 1), 2))
         before, piece, behind = sound()[:start], sound()[start:end], sound()[end:]
         for damaged in (
             before + behind,
             before + piece + piece + behind,
             before + bytes(end - start) + behind,
-            before + chance.randbytes(end - start) + behind,
+            before + rng.randbytes(end - start) + behind,
             piece + before + behind,
         ):
             if damaged != sound():
@@ -165,21 +165,21 @@ def test_pieces_that_are_lost_doubled_swapped_or_overwritten_are_noticed(read: R
 
 @READING
 def test_bytes_that_were_never_a_segment_are_refused(read: Read) -> None:
-    chance = random.Random(3)  # noqa: S311 # repeatable on purpose
+    rng = random.Random(3)  # noqa: S311 # repeatable on purpose
     for length in (0, 1, 8, 48, 200, 1_000, 10_000):
-        for body in (bytes(length), chance.randbytes(length)):
+        for body in (bytes(length), rng.randbytes(length)):
             assert_refused(read, body)
             assert_refused(read, seal(body))
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_nonsense_under_a_right_checksum_is_refused_or_at_least_a_sound_run(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 # repeatable on purpose
+def test_random_bytes_with_a_valid_checksum_are_refused_or_a_valid_run(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 # repeatable on purpose
     refused = 0
     for _ in range(2_000):
         body = bytearray(sound()[8:])
-        for _ in range(chance.randrange(1, 5)):
-            body[chance.randrange(len(body))] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)])
+        for _ in range(rng.randrange(1, 5)):
+            body[rng.randrange(len(body))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
         data = seal(bytes(body))
         try:
             run = decode_segment(data, named=NAME)
@@ -215,12 +215,12 @@ def test_another_kind_or_version_is_named_and_the_remedy_is_another_program(read
     ],
     ids=str,
 )
-def test_counts_that_cannot_be_are_refused_before_memory_is_taken_for_them(read: Read, changes: dict) -> None:
+def test_impossible_counts_are_refused_before_memory_is_allocated(read: Read, changes: dict) -> None:
     assert_refused(read, with_header(**changes), "its header has invalid counts")
 
 
 @READING
-def test_counts_that_differ_from_what_is_there_are_refused(read: Read) -> None:
+def test_counts_that_differ_from_the_content_are_refused(read: Read) -> None:
     assert_refused(read, with_header(series=6), "its numbers of hashes and series differ")
     assert_refused(read, with_header(metrics=3), "its numbers of hashes and series differ")
     assert_refused(read, with_header(samples=142), "the samples of its series don't add up")
@@ -228,7 +228,7 @@ def test_counts_that_differ_from_what_is_there_are_refused(read: Read) -> None:
     assert_refused(read, with_header(timetables=4), "a section has other than 4 numbers")
 
 
-def test_odd_values_that_are_not_there_are_refused() -> None:
+def test_missing_odd_values_are_refused() -> None:
     assert_refused(READERS[0], with_header(odd=2), "a section has other than 2 numbers")
     assert_refused(READERS[0], with_header(odd=0), "a section that must be empty is not")
 
@@ -307,7 +307,7 @@ def test_lengths_that_do_not_add_up_are_refused() -> None:
             assert_refused(READERS[0], data, "its sections end at byte")
 
 
-def test_a_run_out_of_order_that_was_encoded_all_the_same_is_refused() -> None:
+def test_an_encoded_run_that_is_out_of_order_is_refused() -> None:
     run = sound_run()
     time = run.time.copy()
     time[[3, 4]] = time[[4, 3]]
@@ -322,12 +322,12 @@ def test_a_run_out_of_order_that_was_encoded_all_the_same_is_refused() -> None:
     assert_refused(READERS[0], segment_codec._encode(replace(run, key_low=key_low)), "its series are not in order")
 
 
-def test_every_cut_of_a_large_segment_is_noticed() -> None:
-    chance = np.random.default_rng(1)
+def test_every_truncation_of_a_large_segment_is_noticed() -> None:
+    rng = np.random.default_rng(1)
     samples = 30_000
-    run = run_of({(1, 1, 1): dict(enumerate(chance.integers(0, 2**64, samples, dtype=np.uint64).tolist()))})
+    run = run_of({(1, 1, 1): dict(enumerate(rng.integers(0, 2**64, samples, dtype=np.uint64).tolist()))})
     for segment in encode_run(run):
-        positions = chance.integers(0, len(segment.data), 500).tolist()
+        positions = rng.integers(0, len(segment.data), 500).tolist()
         for position in positions:
             damaged = bytearray(segment.data)
             damaged[position] ^= 1 + position % 255

@@ -28,7 +28,7 @@ def series(*fields: bytes) -> bytes:
     return b"\x0a" + bytes([len(content) & 0x7F | 0x80, len(content) >> 7]) + content
 
 
-# How the canonical form of each is written over it.
+# How the canonical form of each series overwrites it.
 UNUSUAL = {
     "over a sample": series(SAMPLE, label(b"a", b"123456")),
     "over a sample and a label": series(SAMPLE, label(b"b", b"2"), label(b"a", b"1")),
@@ -41,32 +41,32 @@ unusual_series = pytest.mark.parametrize("unusual", UNUSUAL.values(), ids=UNUSUA
 @unusual_series
 @pytest.mark.parametrize("samples", [0, 1, 15, 16, 40, 1000])
 @pytest.mark.parametrize("more_series", [0, 1, 16, 300])
-def test_a_record_that_exceeds_the_arrays_after_an_unusual_series_decodes_unchanged(
+def test_a_record_that_exceeds_the_arrays_after_an_unusual_series_is_decoded_unchanged(
     unusual: bytes, samples: int, more_series: int
 ) -> None:
     message = unusual + series(label(b"z", b"1"), MIN_SAMPLE_BYTES * samples) + series(label(b"y", b"1")) * more_series
-    # Also where the record before has taken the room.
+    # Also if the previous record has used up the arrays.
     messages = [series(label(b"x", b"1"), MIN_SAMPLE_BYTES * 10), message, message]
-    compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())
+    compare(decode_batch([compress(message) for message in messages], Limits()), messages, Limits())
 
 
 @unusual_series
-def test_a_record_that_outgrows_the_series_alone_decodes_as_it_came(unusual: bytes) -> None:
+def test_a_record_that_exceeds_only_the_array_of_series_is_decoded_unchanged(unusual: bytes) -> None:
     empty = series(label(b"y", b"1"))
-    # Some of these numbers of series before leave room for a few more, and for samples in plenty.
+    # Some of these numbers of preceding series leave room for some more series, and for many samples.
     for before in range(0, 600, 10):
         messages = [empty * before, unusual + empty * 100]
-        compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())
+        compare(decode_batch([compress(message) for message in messages], Limits()), messages, Limits())
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_any_mixture_of_usual_and_unusual_series_decodes_as_it_came(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 # repeatable on purpose
+def test_any_mixture_of_usual_and_unusual_series_is_decoded_unchanged(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 # repeatable on purpose
     messages = [
         b"".join(
-            chance.choice([*UNUSUAL.values(), series(label(b"z", b"1"), MIN_SAMPLE_BYTES * chance.randrange(200))])
-            for _ in range(chance.randrange(1, 30))
+            rng.choice([*UNUSUAL.values(), series(label(b"z", b"1"), MIN_SAMPLE_BYTES * rng.randrange(200))])
+            for _ in range(rng.randrange(1, 30))
         )
-        for _ in range(chance.randrange(1, 4))
+        for _ in range(rng.randrange(1, 4))
     ]
-    compare(decode_batch([compress(one) for one in messages], Limits()), messages, Limits())
+    compare(decode_batch([compress(message) for message in messages], Limits()), messages, Limits())

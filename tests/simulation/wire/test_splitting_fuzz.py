@@ -1,4 +1,4 @@
-"""A hundred thousand damaged requests: each is refused just as decoding refuses it, or its parts are the request."""
+"""A hundred thousand damaged requests: each is refused as decoding refuses it, or its parts equal the request."""
 
 import random
 
@@ -19,17 +19,17 @@ NAMES = ["__name__", "a", "b", "job", "é", "", "n" * 21]
 VALUES = ["1", "up", "", "x" * 130, "x" * 141, "€"]
 
 
-def series_content(chance: random.Random) -> bytes:
-    """The fields of a series: labels and samples as clients send them, or in any order and with others between."""
-    labels = [(chance.choice(NAMES), chance.choice(VALUES)) for _ in range(chance.randrange(5))]
-    times = [chance.getrandbits(chance.choice([6, 40, 63])) for _ in range(chance.randrange(4))]
-    if chance.random() < 0.5:
+def series_content(rng: random.Random) -> bytes:
+    """The fields of a series: labels and samples as clients send them, or in any order with other fields in between."""
+    labels = [(rng.choice(NAMES), rng.choice(VALUES)) for _ in range(rng.randrange(5))]
+    times = [rng.getrandbits(rng.choice([6, 40, 63])) for _ in range(rng.randrange(4))]
+    if rng.random() < 0.5:
         labels.sort()
-        return content(Series(labels, [(time, chance.random()) for time in times]))
-    fields = [content(Series([one], [])) for one in labels]
-    fields += [content(Series([], [(time, chance.random())])) for time in times]
-    fields += chance.sample([EXEMPLAR, HISTOGRAM, UNKNOWN], chance.randrange(4))
-    chance.shuffle(fields)
+        return content(Series(labels, [(time, rng.random()) for time in times]))
+    fields = [content(Series([label], [])) for label in labels]
+    fields += [content(Series([], [(time, rng.random())])) for time in times]
+    fields += rng.sample([EXEMPLAR, HISTOGRAM, UNKNOWN], rng.randrange(4))
+    rng.shuffle(fields)
     return b"".join(fields)
 
 
@@ -43,37 +43,37 @@ def varint(number: int) -> bytes:
     return bytes([number]) if number < 0x80 else bytes([number & 0x7F | 0x80]) + varint(number >> 7)
 
 
-def request(chance: random.Random) -> bytes:
+def request(rng: random.Random) -> bytes:
     parts = []
-    for _ in range(chance.randrange(6)):
-        inner = series_content(chance)
-        parts.append(chance.choice([b"", b"", b"", EXEMPLAR, UNKNOWN]) + b"\x0a" + varint(len(inner)) + inner)
+    for _ in range(rng.randrange(6)):
+        inner = series_content(rng)
+        parts.append(rng.choice([b"", b"", b"", EXEMPLAR, UNKNOWN]) + b"\x0a" + varint(len(inner)) + inner)
     return b"".join(parts)
 
 
-def damaged(chance: random.Random) -> bytes:
+def damaged(rng: random.Random) -> bytes:
     """A request with up to three changes of the kinds that break parsers."""
-    message = bytearray(request(chance))
-    for _ in range(chance.randrange(4)):
-        at = chance.randrange(len(message) + 1)
-        match chance.randrange(5):
+    message = bytearray(request(rng))
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(message) + 1)
+        match rng.randrange(5):
             case 0:
-                del message[at : at + chance.choice([1, 2, 5, 10_000])]
+                del message[at : at + rng.choice([1, 2, 5, 10_000])]
             case 1:
-                message[at:at] = chance.randbytes(chance.randrange(1, 5))
+                message[at:at] = rng.randbytes(rng.randrange(1, 5))
             case 2:
-                message[at : at + 1] = chance.choice([b"\x00", b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x7f", b"\x80"])
+                message[at : at + 1] = rng.choice([b"\x00", b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x7f", b"\x80"])
             case 3:
-                message[at:at] = b"\xff" * chance.randrange(1, 11) + bytes([chance.randrange(128)])
+                message[at:at] = b"\xff" * rng.randrange(1, 11) + bytes([rng.randrange(128)])
             case _:
-                start = chance.randrange(len(message) + 1)
-                message[at:at] = message[start : start + chance.randrange(40)]
+                start = rng.randrange(len(message) + 1)
+                message[at:at] = message[start : start + rng.randrange(40)]
     return bytes(message)
 
 
 @pytest.mark.parametrize("seed", range(INPUTS // BATCH))
 def test_damaged_requests_split_as_they_decode(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 # repeatable on purpose
-    messages = [damaged(chance) for _ in range(BATCH)]
+    rng = random.Random(seed)  # noqa: S311 # repeatable on purpose
+    messages = [damaged(rng) for _ in range(BATCH)]
     splits = compare_splits(messages, seed % 8 + 1, LIMITS)
     assert 0 < len(splits) < BATCH

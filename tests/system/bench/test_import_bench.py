@@ -1,4 +1,4 @@
-"""`strandline bench import`, with little to import."""
+"""`strandline bench import` with little data."""
 
 from pathlib import Path
 from uuid import uuid4
@@ -20,10 +20,10 @@ def test_every_format_is_measured(stack: Stack, tmp_path: Path) -> None:
         report = ImportBench(load, tmp_path, steps, BenchParts(shards=False, peer=False)).run_on(
             stack, f"bench-{uuid4().hex[:8]}"
         )
-    assert [one.format for one in report.figures] == [one.value for one in FILE_FORMATS]
-    for one in report.figures:
-        assert one.samples == load.samples
-        assert one.cpu_seconds > 0
-        assert one.seconds > 0
-        assert 0 < one.kafka_bytes < one.file_bytes
+    assert [row.format for row in report.figures] == [form.value for form in FILE_FORMATS]
+    for row in report.figures:
+        assert row.samples == load.samples
+        assert row.cpu_seconds > 0
+        assert row.seconds > 0
+        assert 0 < row.kafka_bytes < row.file_bytes
     assert len(list(report.blocks())) == 4

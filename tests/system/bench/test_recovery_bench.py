@@ -20,19 +20,19 @@ def measure(options: RecoveryOptions, stack: Stack, folder: Path) -> RecoveryRep
     return bench.run_on(stack, prefix=f"bench-{uuid4().hex[:8]}")
 
 
-def test_starts_are_measured_with_the_local_copy_and_without(stack: Stack, tmp_path: Path) -> None:
+def test_starts_are_measured_with_and_without_the_local_copy(stack: Stack, tmp_path: Path) -> None:
     report = measure(RecoveryOptions(1_000, 40, lag_part=False, flush_interval_s=2), stack, tmp_path)
-    assert [(one.series, one.local_copy) for one in report.index_starts] == [(1_000, "warm"), (1_000, "cold")]
-    for one in report.index_starts:
+    assert [(start.series, start.local_copy) for start in report.index_starts] == [(1_000, "warm"), (1_000, "cold")]
+    for start in report.index_starts:
         # Rounded to milliseconds: a thousand keys may take less.
-        assert 0 <= one.start.recovering_index < one.start.seconds
-        assert one.start.process_start > 0
-        assert one.start.peak_resident_bytes > 100 << 20, "there is a JVM in it"
+        assert 0 <= start.start.recovering_index < start.start.seconds
+        assert start.start.process_start > 0
+        assert start.start.peak_resident_bytes > 100 << 20, "it includes a JVM"
     assert not report.lag_starts
 
 
 def test_missed_records_are_read_and_stored_before_the_next_start(stack: Stack, tmp_path: Path) -> None:
-    # Spark takes half a minute for its start alone; its replays have tests of their own.
+    # The start of Spark alone takes half a minute; separate tests cover its replays.
     options = RecoveryOptions(1_000, 40, index_part=False, readers=("direct",), flush_interval_s=2)
     report = measure(options, stack, tmp_path)
     (direct,) = report.lag_starts

@@ -27,7 +27,7 @@ def start_gateway(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[St
             **sections: dict[str, object],
         ) -> GatewayProcess:
             if bootstrap is None:
-                # Here, because tests with a Kafka of their own do not need the shared servers.
+                # Here, because tests with their own Kafka do not need the shared servers.
                 shared: Stack = request.getfixturevalue("stack")
                 bootstrap = shared.kafka_bootstrap
             settings = {

@@ -1,4 +1,6 @@
-"""The gateway while its Kafka hangs, stops and comes back: a Kafka of its own, because other tests must not suffer."""
+"""The gateway while its Kafka hangs, stops and returns. It uses its own Kafka, because other tests must not be
+affected.
+"""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -9,8 +11,8 @@ import pytest
 
 from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.stack import StackOptions
-from support.gateway_requests import Writing, in_flight, is_ready, write
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_requests import WriteInProgress, is_ready, wait_until_in_flight, write
+from support.gateway_topics import GatewayTopic
 from support.gateways import body_of, decoded, up
 from support.own_kafka import OwnKafka, with_lasting_session
 from support.prometheus import prometheus
@@ -30,8 +32,8 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnKafka]:
 
 
 @pytest.fixture
-def topic(kafka: OwnKafka) -> TopicOfAGateway:
-    return TopicOfAGateway(kafka.bootstrap)
+def topic(kafka: OwnKafka) -> GatewayTopic:
+    return GatewayTopic(kafka.bootstrap)
 
 
 @pytest.fixture
@@ -39,7 +41,9 @@ def start_gateway(start_gateway: StartGateway, kafka: OwnKafka) -> StartGateway:
     return lambda *arguments, **options: start_gateway(*arguments, bootstrap=kafka.bootstrap, **options)
 
 
-def test_kafka_may_stop_and_come_back(kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+def test_the_gateway_survives_a_stop_and_restart_of_kafka(
+    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway
+) -> None:
     gateway = start_gateway(topic.name, gateway={"timeout": "3s"})
     url = gateway.listening()
     assert write(url, body_of(up(1, time=1))).status == 204
@@ -47,7 +51,7 @@ def test_kafka_may_stop_and_come_back(kafka: OwnKafka, topic: TopicOfAGateway, s
     try:
         assert write(url, body_of(up(1, time=2))).status == 503
         eventually(lambda: not is_ready(url))
-        # From here on it does not even wait for the time-out.
+        # From now on it does not even wait for the timeout.
         assert "can't be looked up" in write(url, body_of(up(1, time=3))).text
     finally:
         kafka.start()
@@ -58,8 +62,8 @@ def test_kafka_may_stop_and_come_back(kafka: OwnKafka, topic: TopicOfAGateway, s
     assert gateway.terminate() == 0
 
 
-def test_brokers_that_hang_are_noticed_and_waited_for(
-    kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway
+def test_hung_brokers_are_noticed_and_writes_wait_for_them(
+    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name, gateway={"timeout": "3s"})
     url = gateway.listening()
@@ -71,49 +75,52 @@ def test_brokers_that_hang_are_noticed_and_waited_for(
         eventually(lambda: not is_ready(url))
     eventually(lambda: is_ready(url))
     assert write(url, body_of(up(3))).status == 204
-    gateway.wait_for("nothing is in flight", lambda one: one["figures"]["in_flight_bytes"] == 0)
+    gateway.wait_for("nothing is in flight", lambda status: status["figures"]["in_flight_bytes"] == 0)
 
 
-def test_told_to_stop_it_finishes_what_has_begun(
-    kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway
-) -> None:
+def test_a_stop_waits_for_requests_in_flight(kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name)
     url = gateway.listening()
     assert write(url, body_of(up(1))).status == 204
     with kafka.hanging():
-        begun = Writing(url, body_of(up(2)))
-        in_flight(gateway)
+        begun = WriteInProgress(url, body_of(up(2)))
+        wait_until_in_flight(gateway)
         gateway.send(signal.SIGTERM)
         eventually(lambda: '"stopping"' in gateway.log_text())
-    assert begun.answered().status == 204
+    assert begun.wait_for_reply().status == 204
     assert gateway.wait() == 0
     assert len(decoded(topic.read())) == 2
 
 
-def test_a_second_signal_ends_it_at_once(kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+def test_a_second_signal_ends_the_gateway_immediately(
+    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway
+) -> None:
     gateway = start_gateway(topic.name)
     url = gateway.listening()
     with kafka.hanging():
-        Writing(url, body_of(up(1)))
-        in_flight(gateway)
+        WriteInProgress(url, body_of(up(1)))
+        wait_until_in_flight(gateway)
         gateway.send(signal.SIGTERM)
         eventually(lambda: '"stopping"' in gateway.log_text())
         gateway.send(signal.SIGINT)
         assert gateway.wait() == -signal.SIGINT
 
 
-def test_what_kafka_did_not_take_in_time_is_sent_again_and_nothing_is_missing(
-    kafka: OwnKafka, topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
+def test_writes_that_time_out_are_retried_and_nothing_is_missing(
+    kafka: OwnKafka, topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     gateway = start_gateway(topic.name, gateway={"timeout": "1s"})
     with prometheus(tmp_path / "prometheus", writing_to(gateway.listening())) as writer:
         eventually(lambda: scrapes_in(topic) >= 2)
         with kafka.hanging():
-            gateway.wait_for("it has put a request off", lambda one: put_off(one["figures"]["requests"]) >= 2)
+            gateway.wait_for(
+                "requests were answered with kafka-unavailable",
+                lambda status: unavailable_count(status["figures"]["requests"]) >= 2,
+            )
         before = scrapes_in(topic)
         eventually(lambda: scrapes_in(topic) >= before + 3)
         compare(topic, writer, before + 3)
 
 
-def put_off(requests: dict[str, int]) -> int:
+def unavailable_count(requests: dict[str, int]) -> int:
     return requests["kafka-unavailable"]

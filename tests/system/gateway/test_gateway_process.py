@@ -1,4 +1,4 @@
-"""The gateway as operators run it: a process, with a real Kafka."""
+"""The gateway as operators run it: as a process, with a real Kafka."""
 
 import signal
 import socket
@@ -11,10 +11,10 @@ from strandline.node.bench.gateway_process import GatewayProcess
 from strandline.node.shard.kafka_admin import KafkaAdmin
 from strandline.node.shard.kafka_topics import create_topic
 from strandline.node.stack import Stack
-from support.gateway_requests import ask, write
-from support.gateway_topics import TopicOfAGateway
+from support.gateway_requests import request, write
+from support.gateway_topics import GatewayTopic
 from support.gateways import body_of, decoded, up
-from support.real_kafka import TIMEOUT, eventually, fresh_topic, nobody
+from support.real_kafka import TIMEOUT, eventually, fresh_topic, unused_address
 from support.splitting import partition_of
 
 pytestmark = pytest.mark.system
@@ -23,12 +23,12 @@ StartGateway = Callable[..., GatewayProcess]
 
 
 @pytest.fixture
-def topic(stack: Stack) -> TopicOfAGateway:
-    return TopicOfAGateway(stack.kafka_bootstrap)
+def topic(stack: Stack) -> GatewayTopic:
+    return GatewayTopic(stack.kafka_bootstrap)
 
 
-def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
-    topic: TopicOfAGateway, start_gateway: StartGateway
+def test_writes_are_in_their_partitions_and_a_signal_stops_the_gateway_cleanly(
+    topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name)
     url = gateway.listening()
@@ -37,13 +37,13 @@ def test_what_is_written_is_in_its_partition_and_a_signal_ends_it_well(
     rows = decoded(topic.read())
     assert len(rows) == 100
     assert all(partition == partition_of(labels, 3) for partition, labels, _ in rows)
-    metrics = ask(f"{url}/metrics").text
+    metrics = request(f"{url}/metrics").text
     assert "strandline_gateway_samples_total 100.0\n" in metrics
     assert gateway.terminate() == 0
     assert gateway.status()["figures"]["in_flight_bytes"] == 0
 
 
-def test_a_gateway_started_before_its_topic_waits_for_it_with_a_remedy(
+def test_a_gateway_started_before_its_topic_reports_a_remedy_and_waits(
     stack: Stack, start_gateway: StartGateway
 ) -> None:
     name = fresh_topic()
@@ -51,7 +51,7 @@ def test_a_gateway_started_before_its_topic_waits_for_it_with_a_remedy(
     url = gateway.listening()
     assert f"there is no topic {name}" in gateway.log_text()
     assert "kafka-topics.sh --create" in gateway.log_text()
-    ready, written = ask(f"{url}/-/ready"), write(url, body_of(up(1)))
+    ready, written = request(f"{url}/-/ready"), write(url, body_of(up(1)))
     assert (ready.status, written.status) == (503, 503)
     assert f"there is no topic {name}" in ready.text
     kafka = {"bootstrap.servers": stack.kafka_bootstrap}
@@ -59,7 +59,7 @@ def test_a_gateway_started_before_its_topic_waits_for_it_with_a_remedy(
     eventually(lambda: write(url, body_of(up(2))).status == 204)
 
 
-def test_a_topic_is_made_if_that_is_asked_for(stack: Stack, start_gateway: StartGateway) -> None:
+def test_the_topic_is_created_on_request(stack: Stack, start_gateway: StartGateway) -> None:
     name = fresh_topic()
     assert write(start_gateway(name, "--create-topic", "5").listening(), body_of(up(1))).status == 204
     admin = KafkaAdmin({"bootstrap.servers": stack.kafka_bootstrap}, name)
@@ -70,54 +70,56 @@ def test_a_topic_is_made_if_that_is_asked_for(stack: Stack, start_gateway: Start
         admin.close()
 
 
-def test_records_too_large_for_the_topic_are_an_error_at_the_start(
-    topic: TopicOfAGateway, start_gateway: StartGateway
+def test_a_record_limit_too_large_for_the_topic_is_an_error_at_the_start(
+    topic: GatewayTopic, start_gateway: StartGateway
 ) -> None:
     gateway = start_gateway(topic.name, gateway={"max_record": "2m"})
     assert gateway.wait() == 1
     assert "max.message.bytes" in gateway.log_text()
 
 
-def test_without_brokers_it_answers_503_and_says_why(start_gateway: StartGateway) -> None:
-    gateway = start_gateway("metrics", bootstrap=nobody())
+def test_without_brokers_the_gateway_answers_503_with_the_reason(start_gateway: StartGateway) -> None:
+    gateway = start_gateway("metrics", bootstrap=unused_address())
     url = gateway.listening()
     reply = write(url, body_of(up(1)))
     assert reply.status == 503
     assert int(reply.headers["Retry-After"]) > 0
-    ready = ask(f"{url}/-/ready")
+    ready = request(f"{url}/-/ready")
     assert ready.status == 503
     assert "metrics can't be looked up" in ready.text
-    assert ask(f"{url}/-/healthy").status == 200
+    assert request(f"{url}/-/healthy").status == 200
     assert gateway.terminate() == 0
 
 
-def test_partitions_that_are_added_are_used(topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+def test_added_partitions_are_used(topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name, gateway={"partitions_refresh": "1s"})
     url = gateway.listening()
     body = body_of(*(up(number) for number in range(200)))
     assert write(url, body).status == 204
     topic.grow(5)
-    gateway.wait_for("it knows of them", lambda one: one["figures"]["partitions"] == 5)
+    gateway.wait_for("the new partitions are known", lambda status: status["figures"]["partitions"] == 5)
     assert write(url, body).status == 204
     rows = decoded(topic.read())
     assert len(rows) == 400
     assert {partition for partition, _, _ in rows} == set(range(5))
 
 
-def test_a_topic_that_was_made_again_is_written_to(topic: TopicOfAGateway, start_gateway: StartGateway) -> None:
+def test_a_recreated_topic_is_written_to(topic: GatewayTopic, start_gateway: StartGateway) -> None:
     gateway = start_gateway(topic.name, gateway={"partitions_refresh": "1s", "timeout": "3s"})
     url = gateway.listening()
     assert write(url, body_of(up(1, time=1))).status == 204
     topic.delete()
-    gateway.wait_for("it misses the topic", lambda one: "there is no topic" in one["trouble"])
+    gateway.wait_for("the topic is reported as missing", lambda status: "there is no topic" in status["trouble"])
     topic.make(2)
-    gateway.wait_for("it has found it", lambda one: not one["trouble"] and one["figures"]["partitions"] == 2)
+    gateway.wait_for(
+        "the topic is found again", lambda status: not status["trouble"] and status["figures"]["partitions"] == 2
+    )
     eventually(lambda: write(url, body_of(up(1, time=2))).status == 204)
     assert (2,) in {tuple(time for time, _ in samples) for _, _, samples in decoded(topic.read())}
 
 
-def test_writing_takes_the_token_which_a_reload_changes(
-    topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
+def test_writes_require_the_token_and_a_reload_replaces_it(
+    topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
     token.write_text("the-first-token-of-this-test\n")
@@ -136,11 +138,11 @@ def test_writing_takes_the_token_which_a_reload_changes(
     eventually(lambda: write(url, body, Authorization="Bearer the-first-token-of-this-test").status == 401)
     assert write(url, body, Authorization="Bearer another-token-of-this-test").status == 204
     assert "the-first-token" not in gateway.log_text()
-    gateway.wait_for("refusals are counted", lambda one: one["figures"]["unauthorized"]["401"] == 2)
+    gateway.wait_for("refusals are counted", lambda status: status["figures"]["unauthorized"]["401"] == 2)
 
 
-def test_systemd_is_told_when_it_listens_and_when_it_ends(
-    topic: TopicOfAGateway, start_gateway: StartGateway, tmp_path: Path
+def test_systemd_is_notified_of_readiness_and_stop(
+    topic: GatewayTopic, start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     address = tmp_path / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:

@@ -1,4 +1,4 @@
-"""Remote read with a real Prometheus at the other end: it queries ours, and its own chunks are compared with ours."""
+"""Remote read by a real Prometheus: its queries to our server, and a comparison of its own chunks with ours."""
 
 import asyncio
 import math
@@ -41,10 +41,10 @@ def named(name: str, **labels: str) -> Labels:
 
 def held() -> dict[Labels, Samples]:
     series = {
-        # A counter of two a second, and one of three.
+        # A counter that rises by two a second, and one by three.
         named("requests_total", job="a"): [(time, bits_of(2.0 * (time - START) / 1000)) for time in TIMES],
         named("requests_total", job="b"): [(time, bits_of(3.0 * (time - START) / 1000)) for time in TIMES],
-        # It ends half-way, with a marker; another ends without one.
+        # One series ends half-way with a marker, another one without.
         named("up", job="a"): [(time, bits_of(1.0)) for time in TIMES[:120]] + [(TIMES[120], STALE)],
         named("up", job="b"): [(time, bits_of(1.0)) for time in TIMES[:120]],
         named("odd", kind="infinite"): [(time, bits_of(math.inf)) for time in TIMES],
@@ -59,7 +59,7 @@ def held() -> dict[Labels, Samples]:
 
 @contextmanager
 def serving(queries: ReadQueries) -> Iterator[str]:
-    """Our server with these answers, in a thread of its own: its address."""
+    """Our server with these answers, in a separate thread. Yields its address."""
     started, stop, url = threading.Event(), asyncio.Event(), []
     loop = uvloop.new_event_loop()
 
@@ -85,7 +85,7 @@ def serving(queries: ReadQueries) -> Iterator[str]:
 
 
 def reads(url: str) -> Callable[[str], dict[str, Any]]:
-    """The settings of a Prometheus that reads from there."""
+    """The settings of a Prometheus that reads from this server."""
     return lambda _: {"remote_read": [{"url": url, "read_recent": True}]}
 
 
@@ -96,13 +96,13 @@ def queries() -> ReadQueries:
 
 @pytest.fixture(scope="module")
 def reading(queries: ReadQueries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusClient]:
-    """A Prometheus with no data of its own that reads ours."""
+    """A Prometheus without own data that reads ours."""
     home = tmp_path_factory.mktemp("reading") / "home"
     with serving(queries) as url, prometheus(home, reads(f"{url}/api/v1/read")) as started:
         yield started
 
 
-def test_selectors_find_the_values_of_their_time(reading: PrometheusClient) -> None:
+def test_selectors_return_the_values_at_their_time(reading: PrometheusClient) -> None:
     half = TIMES[100]
     assert reading.query("requests_total", half) == {
         named("requests_total", job="a"): 2.0 * 1500,
@@ -116,28 +116,28 @@ def test_selectors_find_the_values_of_their_time(reading: PrometheusClient) -> N
     assert reading.query("none", half) == {}
 
 
-def test_a_series_ends_at_its_staleness_marker_and_else_with_the_lookback(reading: PrometheusClient) -> None:
+def test_a_series_ends_at_its_staleness_marker_or_after_the_lookback(reading: PrometheusClient) -> None:
     assert reading.query("up", TIMES[120] - 1).keys() == {named("up", job="a"), named("up", job="b")}
     assert reading.query("up", TIMES[120]).keys() == {named("up", job="b")}
     assert reading.query("up", TIMES[119] + 300_001) == {}
 
 
-def test_functions_over_ranges_give_what_follows_from_the_data(reading: PrometheusClient) -> None:
+def test_functions_over_ranges_return_the_expected_values(reading: PrometheusClient) -> None:
     assert reading.query("rate(requests_total[10m])", END) == {(("job", "a"),): 2.0, (("job", "b"),): 3.0}
     assert reading.query("sum(increase(requests_total[30m]))", END) == {(): 5.0 * 1800}
     # Both ends of the range count: 41 samples in ten minutes.
     assert reading.query('count_over_time(requests_total{job="a"}[10m])', END) == {(("job", "a"),): 41.0}
-    # A marker is no value.
+    # A marker is not a value.
     assert reading.query('count_over_time(up{job="a"}[1h])', END) == {(("job", "a"),): 120.0}
 
 
-def test_odd_values_stay_what_they_are(reading: PrometheusClient) -> None:
+def test_special_values_are_unchanged(reading: PrometheusClient) -> None:
     found = {dict(labels)["kind"]: value for labels, value in reading.query("odd", END).items()}
     assert math.isnan(found.pop("nan"))
     assert found == {"infinite": math.inf, "tiny": -5e-324, "größe": -0.5}
 
 
-def test_a_range_query_gives_every_point(reading: PrometheusClient) -> None:
+def test_a_range_query_returns_every_point(reading: PrometheusClient) -> None:
     found = reading.data(
         "/api/v1/query_range",
         query='requests_total{job="a"}',
@@ -149,18 +149,18 @@ def test_a_range_query_gives_every_point(reading: PrometheusClient) -> None:
     assert series["values"] == [[time / 1000, f"{2 * (time - START) // 1000}"] for time in TIMES]
 
 
-def test_an_answer_of_many_series_arrives_whole(reading: PrometheusClient) -> None:
-    """It is several parts long."""
+def test_an_answer_of_many_series_arrives_completely(reading: PrometheusClient) -> None:
+    """The answer has several frames."""
     assert reading.query("count(many)", TIMES[10]) == {(): float(MANY)}
     assert reading.query("sum(many)", TIMES[10]) == {(): MANY * (MANY - 1) / 2}
     assert reading.query("sum(count_over_time(many[1h]))", TIMES[30]) == {(): 20.0 * MANY}
 
 
 def test_series_are_listed_without_reading_their_samples(reading: PrometheusClient, queries: ReadQueries) -> None:
-    before = len(queries.asks)
+    before = len(queries.requests)
     found = reading.data("/api/v1/series", match="up", start=START / 1000, end=END / 1000)
-    assert [tuple(sorted(one.items())) for one in found] == [named("up", job="a"), named("up", job="b")]
-    assert all(isinstance(ask, SeriesRequest) for ask in queries.asks[before:])
+    assert [tuple(sorted(series.items())) for series in found] == [named("up", job="a"), named("up", job="b")]
+    assert all(isinstance(ask, SeriesRequest) for ask in queries.requests[before:])
 
 
 def test_a_partial_answer_is_a_warning_in_prometheus_and_no_data(tmp_path: Path) -> None:
@@ -183,8 +183,10 @@ def encoded(samples: Sequence[tuple[int, int]]) -> bytes:
     return out[: end - out.ctypes.data].tobytes()
 
 
-def test_the_chunks_that_prometheus_makes_of_the_same_samples_have_the_same_bytes(tmp_path: Path) -> None:
-    """Steady and ragged times, counters, noise, equal values, markers: written to it, and read back as a stream."""
+def test_prometheus_encodes_the_same_samples_to_the_same_chunks(tmp_path: Path) -> None:
+    """Regular and irregular times, counters, noise, equal values, markers: written to Prometheus, and read back as a
+    stream.
+    """
     rng = np.random.default_rng(7)
     ragged = np.cumsum(rng.choice([1, 14_999, 15_000, 15_001, 30_000, 140_000], COUNT)) % 3_600_000
     times = {"steady": TIMES, "ragged": [START + int(time) for time in np.unique(ragged)]}
@@ -203,18 +205,18 @@ def test_the_chunks_that_prometheus_makes_of_the_same_samples_have_the_same_byte
     body = encode_request(Series(labels, samples) for labels, samples in written.items())
     with prometheus(tmp_path / "home", lambda _: {}, "--web.enable-remote-write-receiver") as receiving:
         receiving.post("/api/v1/write", bytes(cramjam.snappy.compress_raw(body)))
-        asked = Query(
+        query = Query(
             start_timestamp_ms=START,
             end_timestamp_ms=START + 3_700_000,
             matchers=[LabelMatcher(name="__name__", value="chunked")],
         )
-        body = receiving.post("/api/v1/read", packed_request([asked], [1]))
+        body = receiving.post("/api/v1/read", packed_request([query], [1]))
     found: dict[Labels, Samples] = {}
     for frame in frames_of(body):
         for series in frame.chunked_series:
             for chunk in series.chunks:
                 samples = read_chunk(chunk.data)
-                # It begins the next byte where a last one is full.
+                # Prometheus begins the next byte if the last one is full.
                 assert chunk.data in (encoded(samples), encoded(samples) + b"\0")
                 found.setdefault(labels_of(series), []).extend(samples)
     assert found == {labels: [(time, bits_of(value)) for time, value in samples] for labels, samples in written.items()}

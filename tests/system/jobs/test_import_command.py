@@ -1,7 +1,5 @@
-"""`strandline job import` on a real stack: processes of each kind are killed, and each sample lands once.
-
-Samples are counted in the topic by job, part and chunk: reading them back from a node would hide doubles, since equal
-samples fall together.
+"""`strandline job import` on a real stack: processes of each kind are killed, and each sample lands once. Samples are
+counted in the topic by job, part and chunk, because the answers of a node would hide duplicates.
 """
 
 import json
@@ -38,7 +36,7 @@ labels = ["host"]
 @pytest.fixture(scope="module")
 def deployment(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     folder = tmp_path_factory.mktemp("imports")
-    # Of such parts the file has some six.
+    # The file has about six such parts.
     chosen = {"part_bytes": "1m"}
     return Deployment(stack, folder, partitions=2, keyspace="imports", topic=BROKERS_TIMES, jobs=chosen)
 
@@ -77,9 +75,7 @@ def jobs(deployment: Deployment) -> list[dict[str, Any]]:
     return list(listed["jobs"])
 
 
-def test_an_import_survives_the_kill_of_a_worker_a_gateway_a_node_an_executor_and_a_driver(
-    stack: Stack, tmp_path: Path
-) -> None:
+def test_an_import_survives_kills_of_worker_gateway_node_executor_and_driver(stack: Stack, tmp_path: Path) -> None:
     options = SoakOptions(
         randbelow(1_000_000),
         kills=5,
@@ -91,9 +87,9 @@ def test_an_import_survives_the_kill_of_a_worker_a_gateway_a_node_an_executor_an
         chunk_bytes="64k",
         is_each_once=True,
     )
-    told: list[str] = [f"seed {options.seed}"]
-    report = Soak(stack, tmp_path, options, told.append).run()
-    assert report.passed, (told, report)
+    lines: list[str] = [f"seed {options.seed}"]
+    report = Soak(stack, tmp_path, options, lines.append).run()
+    assert report.passed, (lines, report)
     assert set(report.kills.values()) == {1}
     assert len(report.kills) == 5
     assert (report.count.in_topic, report.parts >= 5) == (ROWS - ROWS // BAD_EVERY, True)
@@ -103,7 +99,7 @@ def test_an_import_survives_the_kill_of_a_worker_a_gateway_a_node_an_executor_an
 def test_a_job_is_paused_resumed_cancelled_and_deleted(deployment: Deployment, source: Sequence[str]) -> None:
     topic = topic_of(deployment)
     before, known = topic.ends(), {job["job"] for job in jobs(deployment)}
-    # The first chunk lands at once, and the next one minutes later.
+    # The first chunk lands immediately, and the next one minutes later.
     process = started(deployment, "import", *source, "--rate", "500")
     assert wait_until(lambda: topic.ends() > before, timeout=60, clock=CLOCK, poll=0.05)
     (name,) = {job["job"] for job in jobs(deployment)} - known
@@ -122,7 +118,7 @@ def test_a_job_is_paused_resumed_cancelled_and_deleted(deployment: Deployment, s
     assert name not in {job["job"] for job in jobs(deployment)}
 
 
-def test_what_would_be_imported_is_shown_before(deployment: Deployment, source: Sequence[str]) -> None:
+def test_a_dry_run_shows_what_would_be_imported(deployment: Deployment, source: Sequence[str]) -> None:
     known = len(jobs(deployment))
     code, plan = deployment.command("job", "import", *source, "--plan")
     assert code == ExitCode.OK

@@ -1,4 +1,6 @@
-"""A snapshot that a real Prometheus has made of known samples, beside what was written and what Prometheus answers."""
+"""Snapshots by a real Prometheus of known samples, compared with the written samples and with the answers of
+Prometheus.
+"""
 
 import shutil
 import struct
@@ -29,7 +31,9 @@ Written = dict[Labels, list[TimedBits]]
 
 @dataclass(frozen=True)
 class Snapshots:
-    """One of a head, one of blocks with tombstones; what both must have, and what the second Prometheus answers."""
+    """A snapshot of a head, one of blocks with tombstones, the expected samples, and the answers of the second
+    Prometheus.
+    """
 
     written: Written
     first: Path
@@ -47,7 +51,7 @@ def from_bits(number: int) -> float:
 
 
 def known_samples(start: int) -> Written:
-    """Several chunks a series, with regular and irregular steps; constants, counters, noise, stale markers."""
+    """Several chunks per series, with regular and irregular steps: constants, counters, noise, stale markers."""
     written: Written = {}
     for series in range(SERIES):
         labels = (("__name__", "known_total"), ("höhe", "größer"), ("series", f"{series:03d}"))
@@ -86,8 +90,8 @@ def write_histograms(receiver: PrometheusClient, start: int) -> None:
     receiver.post("/api/v1/write", bytes(cramjam.snappy.compress_raw(request.SerializeToString())))
 
 
-def snapshot(asked: PrometheusClient, data: Path) -> Path:
-    status, body = asked.ask("/api/v1/admin/tsdb/snapshot", method="POST")
+def snapshot(client: PrometheusClient, data: Path) -> Path:
+    status, body = client.request("/api/v1/admin/tsdb/snapshot", method="POST")
     assert status == 200, body
     (folder,) = (data / "snapshots").iterdir()
     return folder
@@ -106,12 +110,13 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
         write(writer, written)
         write_histograms(writer, start)
         first = snapshot(writer, folder / "writer" / "data")
-    # A head's snapshot has no tombstones: what was deleted is left out. A block keeps it, and says so.
+    # The snapshot of a head has no tombstones, because deleted samples are omitted. A block keeps them, with
+    # tombstones.
     blocks = folder / "blocks"
     shutil.copytree(first, blocks)
     with prometheus(folder / "deleter", no_scrapes, *OPTIONS, data=blocks) as deleter:
         from_ms, to_ms = start + 100_000, start + 300_000
-        status, body = deleter.ask(
+        status, body = deleter.request(
             "/api/v1/admin/tsdb/delete_series",
             method="POST",
             match='known_total{series="007"}',
@@ -121,8 +126,10 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
         assert status == 204, body
         second = snapshot(deleter, blocks)
         answered = {
-            tuple(sorted(one["metric"].items())): [(round(time * 1000), float(value)) for time, value in one["values"]]
-            for one in deleter.data("/api/v1/query", query="known_total[30m]", time=start / 1000 + 1000)["result"]
+            tuple(sorted(series["metric"].items())): [
+                (round(time * 1000), float(value)) for time, value in series["values"]
+            ]
+            for series in deleter.data("/api/v1/query", query="known_total[30m]", time=start / 1000 + 1000)["result"]
         }
     left = {
         labels: [s for s in samples if dict(labels)["series"] != "007" or not from_ms <= s[0] <= to_ms]
@@ -148,7 +155,7 @@ def test_a_snapshot_of_a_head_has_every_sample_that_was_written(snapshots: Snaps
     assert bad.examples[0].excerpt.endswith('/chunks/000001 {__name__="a_histogram"}')
 
 
-def test_what_a_block_reports_agrees_with_what_is_in_it(snapshots: Snapshots) -> None:
+def test_the_counts_of_a_block_equal_its_content(snapshots: Snapshots) -> None:
     found = find_blocks(LocalFileSystem(), str(snapshots.first))
     times = [time for samples in snapshots.written.values() for time, _ in samples]
     assert sum(block.samples for block in found) == SERIES * SAMPLES + 10
@@ -157,12 +164,12 @@ def test_what_a_block_reports_agrees_with_what_is_in_it(snapshots: Snapshots) ->
     assert sum(block.chunks for block in found) == sum(block.records for block in read_all(snapshots.first, 1 << 20))
 
 
-def test_samples_that_tombstones_hide_are_left_out(snapshots: Snapshots) -> None:
+def test_samples_with_tombstones_are_omitted(snapshots: Snapshots) -> None:
     assert snapshots.left != snapshots.written
     assert samples_of(read_all(snapshots.second, 1 << 20)) == snapshots.left
 
 
-def test_the_samples_are_those_that_prometheus_answers(snapshots: Snapshots) -> None:
+def test_the_samples_equal_the_answers_of_prometheus(snapshots: Snapshots) -> None:
     """A range query shows no stale markers."""
     read = samples_of(read_all(snapshots.second, 1 << 20))
     assert {

@@ -1,5 +1,5 @@
-"""`strandline job send` and `strandline job verify` on a real Kafka, a real Cassandra and a real node: what was
-imported is read back and compared, and messages are read from their topic. An import waits for shards that lag.
+"""`strandline job send` and `strandline job verify` on a real Kafka, Cassandra and node: imported samples are read back
+and compared, and messages are read from their topic. An import waits for shards that lag.
 """
 
 import csv
@@ -50,13 +50,13 @@ since = "{$start}"
 
 
 class World:
-    """A service, a file that is imported, and a topic that messages go to."""
+    """A service, a file to import, and a topic for messages."""
 
     def __init__(self, running: Service, stack: Stack, folder: Path) -> None:
         self.service, self.folder = running, folder
         self.client = {"bootstrap.servers": stack.kafka_bootstrap}
         self.topic = f"messages-{uuid4().hex[:8]}"
-        # Kept until it has answered: without it the request would be given up.
+        # A reference is kept until the answer, because the request would be cancelled without it.
         admin = AdminClient(self.client)
         (made,) = admin.create_topics([NewTopic(self.topic, 3, 1)]).values()
         made.result(90)
@@ -75,14 +75,14 @@ class World:
         (self.folder / "data.csv").write_text("\n".join(["at,host,tz,load", *rows]))
 
     def command(self, *arguments: str) -> tuple[int, Any]:
-        """Run `strandline job` in this process: its exit code, and what it printed."""
+        """Run `strandline job` in this process. Returns the exit code and the printed document."""
         printed = io.StringIO()
         with redirect_stdout(printed):
             code = main(["job", *arguments, "--config", str(self.service.settings), "--output", "json"])
         return code, json.loads(printed.getvalue())
 
     def messages(self, job: str) -> list[SimpleNamespace]:
-        """All messages of a job that readers of committed records see, doubles included."""
+        """All messages of a job that readers of committed records see, including duplicates."""
         options = {
             **self.client,
             "group.id": uuid4().hex,
@@ -114,7 +114,7 @@ def world(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wo
 
 @pytest.fixture(scope="module")
 def imported(world: World) -> str:
-    """An import that is done, and whose series the node knows."""
+    """A finished import, whose series the node has indexed."""
     options = ("--format", "csv", "--mapping", str(world.folder / "mapping.toml"))
     code, status = world.command("import", str(world.folder / "data.csv"), *options)
     assert (code, status["state"]) == (ExitCode.OK, "done")
@@ -128,7 +128,7 @@ def test_an_import_is_read_back_and_compared_value_by_value(world: World, import
     code, found = world.command("verify", imported, "--all")
     assert (code, found["sound"]) == (ExitCode.OK, True)
     assert (found["imported"]["samples"], found["imported"]["series"]) == (HOSTS * SAMPLES, HOSTS)
-    # Another sample at a time of the import wins, and is not what was imported.
+    # A later sample with the same timestamp replaces an imported one.
     labels = [("__name__", "load"), ("host", "host-3")]
     body = compress(encode_request([Series(labels, [(world.first, -1.0)])]))
     world.service.gateway.post("/api/v1/write", body)
@@ -150,7 +150,9 @@ def test_an_import_is_read_back_and_compared_value_by_value(world: World, import
 
 @contextmanager
 def lagging(world: World) -> Iterator[None]:
-    """Inside, a transaction is open in the dataset's topic, and a sample lies behind it that no shard may read."""
+    """A context with an open transaction in the dataset's topic, after which there is a sample that no shard
+    may read.
+    """
     dataset = world.service.node.data("/api/v1/strandline/shards")["dataset"]
     producer = Producer({**world.client, "transactional.id": uuid4().hex, "transaction.timeout.ms": 600_000})
     producer.init_transactions(60)
@@ -166,17 +168,17 @@ def lagging(world: World) -> Iterator[None]:
         producer.abort_transaction(60)
 
 
-def test_an_import_waits_while_a_shard_lags_and_goes_on_afterwards(world: World, imported: str) -> None:
+def test_an_import_waits_while_a_shard_lags_and_then_continues(world: World, imported: str) -> None:
     arguments = ("--format", "csv", "--mapping", str(world.folder / "mapping.toml"), "--config")
     command = ["job", "import", str(world.folder / "data.csv"), *arguments, str(world.service.settings)]
     log, environ = world.folder / "waiting.log", {**world.service.environ, "STRANDLINE_JOBS__MAX_LAG": "1s"}
     with lagging(world):
-        lags = lambda: [one["lag_s"] or 0 for one in world.service.node.data("/api/v1/strandline/shards")["shards"]]  # noqa: E731
+        lags = lambda: [shard["lag_s"] or 0 for shard in world.service.node.data("/api/v1/strandline/shards")["shards"]]  # noqa: E731
         eventually(lambda: max(lags()) > 1, "a shard that lags")
         worker = Program(command, log, environ=environ)
         eventually(lambda: "jobs wait for the shards" in worker.log_text(), "the import waits")
-        # It would have landed with its first chunk, which is the whole file.
-        (job,) = (one for one in world.command("list")[1]["jobs"] if one["job"] != imported)
+        # It would have landed with the first chunk, which is the complete file.
+        (job,) = (job for job in world.command("list")[1]["jobs"] if job["job"] != imported)
         assert (job["state"], job["landed"], worker.exit_code) == ("running", 0, None)
     eventually(lambda: worker.exit_code is not None, "the import ends")
     assert worker.exit_code == ExitCode.OK, worker.log_text()
@@ -184,7 +186,7 @@ def test_an_import_waits_while_a_shard_lags_and_goes_on_afterwards(world: World,
     assert world.command("status", job["job"])[1]["landed"] == HOSTS * SAMPLES
 
 
-def test_each_series_becomes_one_message_in_the_topic_but_for_the_control_sample(world: World, imported: str) -> None:
+def test_each_series_outside_the_control_sample_becomes_one_message(world: World, imported: str) -> None:
     assert imported
     template = ("--to", world.topic, "--template", str(world.folder / "template.toml"))
     code, status = world.command("send", "load", *template, "--control", "0.2", "--seed", "7")
@@ -193,7 +195,7 @@ def test_each_series_becomes_one_message_in_the_topic_but_for_the_control_sample
     found = world.messages(name)
     with (world.folder / "events" / f"{name}.control.csv").open(newline="") as file:
         control = [row[0] for row in csv.reader(file)][1:]
-    left_out = [host for host in range(HOSTS) if any(f'host="host-{host}"' in one for one in control)]
+    left_out = [host for host in range(HOSTS) if any(f'host="host-{host}"' in series for series in control)]
     assert 3 < len(left_out) == len(control) < 30
     sent = sorted(int(message.value["host"].removeprefix("host-")) for message in found)
     assert sent == sorted(set(range(HOSTS)) - set(left_out))
@@ -210,16 +212,16 @@ def test_each_series_becomes_one_message_in_the_topic_but_for_the_control_sample
     )
 
 
-def test_a_plan_shows_one_job_for_each_offset_and_writes_nothing(world: World, imported: str) -> None:
+def test_a_plan_shows_one_job_per_utc_offset_and_writes_nothing(world: World, imported: str) -> None:
     assert imported
     template = ("--template", str(world.folder / "template.toml"))
     local = ("--timezone-label", "tz", "--local-time", "09:00")
     code, plan = world.command("send", "load", "--to", world.topic, *template, *local, "--plan")
     assert (code, plan["series"]) == (ExitCode.OK, HOSTS)
-    assert {tuple(one["zones"]) for one in plan["jobs"]} == {("America/St_Johns",), ("Europe/Berlin",)}
+    assert {tuple(job["zones"]) for job in plan["jobs"]} == {("America/St_Johns",), ("Europe/Berlin",)}
     assert plan["unknown_zones"] == ["Mars"]
     now = CLOCK.now_ms()
-    assert all(now < one["due_at"] < now + 24 * 3_600_000 for one in plan["jobs"])
+    assert all(now < job["due_at"] < now + 24 * 3_600_000 for job in plan["jobs"])
     code, refused = world.command("send", "load", "--to", "no-such-topic", *template)
     assert code == ExitCode.FAILED
     assert "no-such-topic" in json.dumps(refused)

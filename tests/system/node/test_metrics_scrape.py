@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes what a node and a gateway expose, and runs the alert rules over it."""
+"""A real Prometheus scrapes the metrics of a node and a gateway, and evaluates the alert rules."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ RULES = Path(__file__).parents[3] / "conf" / "alerts" / "strandline.yaml"
 
 @contextmanager
 def exposing(collect: Collect) -> Iterator[str]:
-    """A server with `/metrics`, in a thread; its address."""
+    """A server with `/metrics`, in a thread. Yields its address."""
     loop = asyncio.new_event_loop()
     server = HttpServer(metrics_routes(collect), HttpSettings(), "127.0.0.1:0", max_body=1_000)
     bound = loop.run_until_complete(server.start())
@@ -65,16 +65,16 @@ def scraping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusCli
                 ],
             }
 
-        with prometheus(tmp_path_factory.mktemp("scraping") / "prometheus", settings) as asked:
+        with prometheus(tmp_path_factory.mktemp("scraping") / "prometheus", settings) as client:
             assert wait_until(
-                lambda: value(asked, "count(up)") == value(asked, "sum(up)") == "2", timeout=60, clock=SystemClock()
+                lambda: value(client, "count(up)") == value(client, "sum(up)") == "2", timeout=60, clock=SystemClock()
             )
-            yield asked
+            yield client
 
 
-def value(asked: PrometheusClient, query: str) -> str | None:
-    """The one value that a query has."""
-    found = asked.data("/api/v1/query", query=query)["result"]
+def value(client: PrometheusClient, query: str) -> str | None:
+    """The only value in the result of a query."""
+    found = client.data("/api/v1/query", query=query)["result"]
     return found[0]["value"][1] if found else None
 
 
@@ -82,7 +82,7 @@ def series_of(metric: Metric) -> str:
     return metric.name + ("_bucket" if metric.kind is Kind.HISTOGRAM else "")
 
 
-def test_both_are_up_and_every_metric_of_the_catalogue_is_there(scraping: PrometheusClient) -> None:
+def test_both_targets_are_up_with_every_metric_of_the_catalogue(scraping: PrometheusClient) -> None:
     assert value(scraping, "sum(up)") == "2"
     assert value(scraping, 'strandline_keys{shard="1"}') == "134"
     assert value(scraping, "strandline_gateway_samples_total") == "302"
@@ -101,15 +101,17 @@ def test_both_are_up_and_every_metric_of_the_catalogue_is_there(scraping: Promet
 @pytest.mark.parametrize(
     ("job", "metrics"), [("strandline", NODE_METRICS), ("strandline-gateway", GATEWAY_METRICS)], ids=["node", "gateway"]
 )
-def test_prometheus_knows_types_and_meanings(scraping: PrometheusClient, job: str, metrics: tuple[Metric, ...]) -> None:
-    told = scraping.data("/api/v1/targets/metadata")
-    found = {(one["metric"], one["help"]) for one in told if one["target"]["job"] == job}
-    # In OpenMetrics, which Prometheus asks for, a family's name is without the suffix of its kind.
+def test_prometheus_has_the_types_and_help_texts(
+    scraping: PrometheusClient, job: str, metrics: tuple[Metric, ...]
+) -> None:
+    targets = scraping.data("/api/v1/targets/metadata")
+    found = {(target["metric"], target["help"]) for target in targets if target["target"]["job"] == job}
+    # In OpenMetrics, which Prometheus requests, the name of a family has no suffix for its type.
     suffix = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
-    assert found == {(one.name.removesuffix(suffix.get(one.kind, "")), one.meaning) for one in metrics}
+    assert found == {(metric.name.removesuffix(suffix.get(metric.kind, "")), metric.meaning) for metric in metrics}
 
 
-def test_the_rules_are_healthy_and_find_what_is_wrong(scraping: PrometheusClient) -> None:
+def test_the_rules_are_healthy_and_fire(scraping: PrometheusClient) -> None:
     def rules() -> list[dict[str, Any]]:
         groups = scraping.data("/api/v1/rules")["groups"]
         return [rule for group in groups for rule in group["rules"]]
@@ -123,7 +125,7 @@ def test_the_rules_are_healthy_and_find_what_is_wrong(scraping: PrometheusClient
     def firing() -> set[str]:
         return {alert["labels"]["alertname"] for alert in scraping.data("/api/v1/alerts")["alerts"]}
 
-    # The jobs that failed, both shards that are not active, and the keys that are near their limit.
+    # The failed jobs, both inactive shards, and the keys that are near their limit.
     expected = {"StrandlineReplayJobFailed", "StrandlineShardNotActive", "StrandlineSeriesLimitNear"}
     assert wait_until(lambda: expected <= firing(), timeout=60, clock=SystemClock()), firing()
     assert not firing() & {"StrandlineNodeDown", "StrandlineGatewayDown", "StrandlineShardDown"}

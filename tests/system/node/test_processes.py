@@ -1,6 +1,4 @@
-"""The processes of a node: what happens to one of them does not touch the others. On a real Kafka and a real Cassandra,
-with a real Spark.
-"""
+"""The processes of a node: the failure of one does not affect the others. On a real Kafka, Cassandra and Spark."""
 
 import json
 import os
@@ -35,8 +33,7 @@ CLOCK = SystemClock()
 NODE = "/api/v1/strandline/shards"
 ADMIN_TOKEN = "an-admin-token-of-a-test"
 HANG_AFTER_S = 5
-# On two cores with nothing else on them the front is back after 1.5 to 2 s, nearly all of it for Python's imports. The
-# rest is for machines that do other things at the same time.
+# On two idle cores, the front is back after 1.5 to 2 s, mostly for Python's imports. The rest is for busy machines.
 BACK_S = 15.0
 
 
@@ -53,7 +50,7 @@ def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def process(node: PrometheusClient, name: str) -> dict[str, Any]:
-    (found,) = [one for one in node.data(NODE)["processes"] if one["name"] == name]
+    (found,) = [process for process in node.data(NODE)["processes"] if process["name"] == name]
     return dict(found)
 
 
@@ -62,7 +59,7 @@ def shard_pids(node: PrometheusClient) -> list[int]:
 
 
 class Writer:
-    """Writes one series after the other through the gateway, until it is left."""
+    """Writes one series after the other through the gateway until the context ends."""
 
     def __init__(self, gateway: PrometheusClient, name: str) -> None:
         self.written, self.failures = 0, list[str]()
@@ -88,24 +85,24 @@ class Writer:
                 self.failures.append(repr(error))
 
 
-def test_a_front_that_is_killed_under_load_is_back_and_ingestion_does_not_notice(running: Service) -> None:
+def test_a_front_that_is_killed_under_load_restarts_without_affecting_ingestion(running: Service) -> None:
     node = running.node
     shards, front = shard_pids(node), process(node, "front")
     with Writer(running.gateway, "while_killed") as writer:
         eventually(lambda: node.data("/api/v1/series", match="while_killed"), "what is written is found")
         os.kill(front["pid"], signal.SIGKILL)
         killed, before = CLOCK.monotonic(), writer.written
-        # Nobody is refused: the connection waits in the backlog for the next front.
-        assert node.ask("/api/v1/labels")[0] == 200
+        # No client is refused: connections wait in the backlog for the next front.
+        assert node.request("/api/v1/labels")[0] == 200
         took = CLOCK.monotonic() - killed
         away = writer.written
-        assert away > before, "writes went on meanwhile"
+        assert away > before, "writes continued meanwhile"
     assert not writer.failures
     assert took < BACK_S
     assert shard_pids(node) == shards
     eventually(
         lambda: len(node.data("/api/v1/series", match="while_killed", limit=100_000)) == writer.written,
-        "all that was written is found",
+        "everything written is found",
     )
     again = process(node, "front")
     assert again["pid"] != front["pid"]
@@ -115,15 +112,15 @@ def test_a_front_that_is_killed_under_load_is_back_and_ingestion_does_not_notice
 
 
 def metrics(node: PrometheusClient) -> str:
-    return node.ask("/metrics")[1].decode()
+    return node.request("/metrics")[1].decode()
 
 
-def test_a_front_that_stands_still_is_replaced(running: Service) -> None:
+def test_a_suspended_front_is_replaced(running: Service) -> None:
     node = running.node
     shards, front = shard_pids(node), process(node, "front")
     os.kill(front["pid"], signal.SIGSTOP)
     stopped = CLOCK.monotonic()
-    # It waits in the backlog, or in the hands of the one that stands still, whose death closes the connection.
+    # It waits in the backlog, or in the suspended process, whose end closes the connection.
     eventually(lambda: answers(node), "another front answers")
     assert CLOCK.monotonic() - stopped >= HANG_AFTER_S / 2
     assert process(node, "front")["pid"] != front["pid"]
@@ -132,7 +129,7 @@ def test_a_front_that_stands_still_is_replaced(running: Service) -> None:
 
 def answers(node: PrometheusClient) -> bool:
     try:
-        return node.ask("/-/healthy")[0] == 200
+        return node.request("/-/healthy")[0] == 200
     except (OSError, AssertionError):
         return False
 
@@ -141,7 +138,7 @@ def test_a_shard_is_restarted_and_settings_are_reloaded_through_the_front(runnin
     node, before = running.node, shard_pids(running.node)
 
     def order(path: str) -> tuple[int, bytes]:
-        return node.ask(path, method="POST", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        return node.request(path, method="POST", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
 
     assert order(f"{NODE}/0/restart")[0] == 202
     eventually(lambda: shard_pids(node)[0] not in (None, before[0]), "shard 0 has another process")
@@ -163,8 +160,8 @@ def test_a_shard_is_restarted_and_settings_are_reloaded_through_the_front(runnin
         running.settings.write_text(text)
 
 
-def test_an_address_that_another_process_has_is_told_at_once() -> None:
-    # A short path: the node's sockets lie in it.
+def test_an_address_in_use_is_reported_immediately() -> None:
+    # A short path, because the node's sockets are in it.
     with tempfile.TemporaryDirectory() as folder, socket.create_server((LOOPBACK, 0)) as taken:
         environ = {**os.environ, "STRANDLINE_HTTP__NODE_ADDRESS": f"{LOOPBACK}:{taken.getsockname()[1]}"}
         script = Path(sys.executable).with_name("strandline")
@@ -196,17 +193,17 @@ def address() -> str:
 
 
 def replayed(node: PrometheusClient, shard: int) -> float:
-    """How much of a shard's replay is done."""
+    """The progress of a shard's replay."""
     found = node.data(NODE)["shards"][shard]
     return 1.0 if found["phase"] in ("catching-up", "active") else (found["progress"] or 0.0)
 
 
-# Spark takes its time on a machine that does other things as well.
+# Spark is slow on a busy machine.
 @pytest.mark.timeout(600)
-def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
+def test_a_replay_continues_after_kills_of_another_shard_and_of_the_worker(
     stack: Stack, tmp_path: Path, address: str
 ) -> None:
-    # One job a wave, so that there is something to be killed in the middle of.
+    # One job per wave, so that a kill interrupts the replay.
     deployment = Deployment(stack, tmp_path, partitions=2, replay={"wave_records": 1}, http={"node_address": address})
     for partition in (0, 1):
         deployment.produce_hours(3, records=50, series=200, partition=partition)
@@ -214,19 +211,19 @@ def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
         eventually(lambda: process(node, "worker")["pid"] is not None, "the node starts a worker", timeout=120)
         worker, shards = process(node, "worker")["pid"], shard_pids(node)
         eventually(lambda: replayed(node, 0) + replayed(node, 1) > 0, "jobs get done", timeout=240)
-        goes_on = int(replayed(node, 1) > 0)
-        killed = 1 - goes_on
+        survivor = int(replayed(node, 1) > 0)
+        killed = 1 - survivor
         os.kill(shards[killed], signal.SIGKILL)
         eventually(lambda: node.data(NODE)["shards"][killed]["restarts"] == 1, "the killed shard is started again")
-        assert process(node, "worker")["pid"] == worker, "the worker is not that shard's"
-        assert shard_pids(node)[goes_on] == shards[goes_on]
-        before = replayed(node, goes_on)
-        eventually(lambda: replayed(node, goes_on) > before or before == 1.0, "the replay goes on", timeout=240)
+        assert process(node, "worker")["pid"] == worker, "the worker does not depend on that shard"
+        assert shard_pids(node)[survivor] == shards[survivor]
+        before = replayed(node, survivor)
+        eventually(lambda: replayed(node, survivor) > before or before == 1.0, "the replay continues", timeout=240)
         if (pid := process(node, "worker")["pid"]) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         eventually(node.is_ready, "both are active in the end", timeout=240)
-        assert node.data(NODE)["shards"][goes_on]["restarts"] == 0
+        assert node.data(NODE)["shards"][survivor]["restarts"] == 0
         eventually(
             lambda: process(node, "worker")["process"] == "stopped", "the worker is no longer needed", timeout=240
         )
@@ -234,7 +231,7 @@ def test_a_replay_goes_on_when_another_shard_is_killed_and_when_the_worker_is(
             deployment.check_stored(partition, before=deployment.this_hour)
 
 
-def test_a_stop_while_cassandra_hangs_takes_no_longer_than_it_may(stack: Stack, tmp_path: Path, address: str) -> None:
+def test_a_stop_while_cassandra_hangs_takes_a_limited_time(stack: Stack, tmp_path: Path, address: str) -> None:
     stop_timeout_s = 8
     with closing(StallingProxy(stack.cassandra_port)) as cassandra:
         deployment = Deployment(

@@ -1,5 +1,5 @@
-"""Heavy queries, slow clients and a store that hangs, against a node of real processes: the front keeps to its memory,
-and the shards go on with their work.
+"""Heavy queries, slow clients and a hung store, with a node of real processes: the front respects its memory limit, and
+the shards continue their work.
 """
 
 import json
@@ -37,7 +37,7 @@ SERIES, SERIES_A_REQUEST = 4000, 1000
 INTERVAL, GROUPS = 4_000, 4
 CUTTING = Cutting(INTERVAL, 1_000)
 IMPORTED = 800_000
-# Of a shard on two cores beside a load of 13: far above what a moment without a processor makes of it.
+# For a shard on two cores with a load of 13: far above the effect of a short lack of processor time.
 MAX_LAG_S = 15
 MAPPING = """
 metric = "imported"
@@ -50,7 +50,7 @@ PADDING = "x" * 200
 
 @dataclass
 class Loaded:
-    """A service with series in its node, and the proxy before its store."""
+    """A service with series in its node, and the proxy in front of its store."""
 
     running: Service
     cassandra: StallingProxy
@@ -60,13 +60,13 @@ class Loaded:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric over its samples with these labels."""
-        text = self.running.node.ask("/metrics")[1].decode()
+        text = self.running.node.request("/metrics")[1].decode()
         found = re.findall(rf"^{name}(\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
-        return sum(float(value) for given, value in found if all(one in given for one in wanted))
+        return sum(float(value) for given, value in found if all(label in given for label in wanted))
 
     def front_bytes(self) -> int:
-        (front,) = [one for one in self.running.node.data(SHARDS)["processes"] if one["name"] == "front"]
+        (front,) = [process for process in self.running.node.data(SHARDS)["processes"] if process["name"] == "front"]
         return int(front["memory_bytes"])
 
     def points(self, step: str = "1s") -> str:
@@ -104,7 +104,7 @@ def write(running: Service, name: str, series: int, time: int) -> None:
     for first in range(0, series, SERIES_A_REQUEST):
         numbers = range(first, min(series, first + SERIES_A_REQUEST))
         labels = ([("__name__", name), ("n", f"{number:06}"), ("padding", PADDING)] for number in numbers)
-        body = compress(encode_request([Series(one, [(time, 1.0)]) for one in labels]))
+        body = compress(encode_request([Series(label, [(time, 1.0)]) for label in labels]))
         running.gateway.post("/api/v1/write", body)
 
 
@@ -116,9 +116,9 @@ def error_of(received: bytes) -> str:
     return str(json.loads(received.partition(b"\r\n\r\n")[2])["error"])
 
 
-# Eight ask for some 20 MB of points each, which is 60 MB of JSON; 130 for lists of a megabyte.
+# Eight request about 20 MB of points each, which is 60 MB of JSON; 130 request lists of a megabyte.
 @pytest.mark.parametrize(("clients", "kind"), [(8, "points"), (130, "series")])
-def test_slow_readers_of_long_answers_take_no_more_memory_than_they_may_and_give_it_back(
+def test_slow_readers_of_long_answers_use_limited_memory_and_release_it(
     loaded: Loaded, clients: int, kind: str
 ) -> None:
     node = loaded.running.node
@@ -126,15 +126,15 @@ def test_slow_readers_of_long_answers_take_no_more_memory_than_they_may_and_give
     before = loaded.front_bytes()
     with SlowReaders(node.address, target, clients) as readers:
         eventually(readers.all_have_an_answer, "each client is answered or refused")
-        accepted, refused = readers.having(200), readers.having(503)
+        accepted, refused = readers.with_status(200), readers.with_status(503)
         assert len(accepted) + len(refused) == clients
         assert accepted
         assert refused
-        eventually(lambda: all(b'"error"' in one.received for one in refused), "refusals are whole")
-        assert all("query.answer_memory" in error_of(one.received) for one in refused)
+        eventually(lambda: all(b'"error"' in client.received for client in refused), "refusals are whole")
+        assert all("query.answer_memory" in error_of(client.received) for client in refused)
         assert 0 < loaded.metric("strandline_answer_memory_bytes") <= MEMORY_MB << 20
         assert loaded.front_bytes() < before + (MEMORY_MB + 100 << 20)
-        # Others are served meanwhile.
+        # Other clients are served meanwhile.
         assert node.data("/api/v1/labels") == ["__name__", "n", "padding"]
         assert len(node.data("/api/v1/query", query='heavy{n="000001"}', time=loaded.written_at / 1000)["result"]) == 1
         assert node.is_ready()
@@ -143,7 +143,7 @@ def test_slow_readers_of_long_answers_take_no_more_memory_than_they_may_and_give
 
 
 class Repeated:
-    """Does something again and again in threads of its own, until it is left, and keeps what went wrong."""
+    """Calls a function repeatedly in separate threads while the context is active, and records errors."""
 
     def __init__(self, work: Callable[[], object], threads: int = 1) -> None:
         self.done, self.failures = 0, list[str]()
@@ -171,14 +171,16 @@ class Repeated:
 
 @contextmanager
 def importing(loaded: Loaded) -> Iterator[None]:
-    """`strandline job import` in another process, from the first samples that land on. Ended when it is left."""
+    """`strandline job import` in another process. The context begins when the first samples have landed, and stops the
+    import at its end.
+    """
     folder, path = loaded.running.settings.parent, str(loaded.running.settings)
     first = loaded.written_at - IMPORTED
     rows = (f"{first + row},host-{row % 500},{row}" for row in range(IMPORTED))
     (folder / "data.csv").write_text("\n".join(["at,host,usage", *rows]))
     (folder / "mapping.toml").write_text(MAPPING)
     source = [str(folder / "data.csv"), "--format", "csv", "--mapping", str(folder / "mapping.toml"), "--on", "process"]
-    # At this rate it lasts for longer than is watched.
+    # At this rate, it takes longer than the test.
     arguments = ["job", "import", *source, "--rate", "60000", "--config", path]
     program = Program(arguments, folder / "import.log", environ=loaded.running.environ)
     try:
@@ -191,16 +193,16 @@ def importing(loaded: Loaded) -> Iterator[None]:
 
 @contextmanager
 def heavy_queries(loaded: Loaded) -> Iterator[None]:
-    """Two clients that read all samples, and five whose expressions cost time for each label value."""
+    """Two clients that read all samples, and five whose regular expressions take time for each label value."""
     node = loaded.running.node
 
     def all_samples() -> None:
-        status, body = node.ask("/api/v1/query", query='{n=~".+"}[1h]', time=CLOCK.now_ms() // 1000, limit=1)
+        status, body = node.request("/api/v1/query", query='{n=~".+"}[1h]', time=CLOCK.now_ms() // 1000, limit=1)
         assert status == 200, body[:300]
 
     def costly_expressions() -> None:
-        # Each is tried on all values, and few series are sent: it is the shards that are busy.
-        status, body = node.ask("/api/v1/series", match=[f'{{n=~".*(0|1)*{n}[0-9]*x"}}' for n in range(25)])
+        # Each is matched with all values and returns only some series, so the shards are busy.
+        status, body = node.request("/api/v1/series", match=[f'{{n=~".*(0|1)*{n}[0-9]*x"}}' for n in range(25)])
         assert status == 200, body[:300]
 
     with Repeated(all_samples, threads=2) as queried, Repeated(costly_expressions, threads=5) as searched:
@@ -211,17 +213,16 @@ def heavy_queries(loaded: Loaded) -> Iterator[None]:
 
 @contextmanager
 def slow_clients(loaded: Loaded) -> Iterator[None]:
-    """Clients that take their answers of 60 MB a few bytes at a time."""
+    """Clients that read their answers of 60 MB slowly."""
     with SlowReaders(loaded.running.node.address, loaded.points(), 8) as readers:
         eventually(readers.all_have_an_answer, "each is answered or refused")
         yield
-        assert any(not client.is_ended for client in readers.having(200)), "some are still reading"
+        assert any(not client.is_ended for client in readers.with_status(200)), "some clients are still reading"
 
 
-class Watch:
-    """How late the work of the shards gets, in milliseconds, as their store has it: seen from without, and asked for
-    every fifth of a second. What is not there yet counts with the time until now. The lag is what the node reports, in
-    seconds.
+class DelayMonitor:
+    """The delays of the shards' work in milliseconds, as visible in their store, which is read every fifth of a second.
+    Work that is not done yet counts with the time until now. The lag, in seconds, is reported by the node.
     """
 
     def __init__(self, store: Store, shards: list[ShardId], node: PrometheusClient) -> None:
@@ -231,12 +232,12 @@ class Watch:
         self.begin()
 
     def begin(self) -> None:
-        """Count from now on."""
+        """Start to measure."""
         self.heartbeat_gap = self.cut_late = self.unstored_age = 0
         self.lag_s = 0.0
         self.first_bucket, self.stored_bucket = CLOCK.now_ms() // INTERVAL, 0
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "DelayMonitor":
         self._thread.start()
         return self
 
@@ -247,23 +248,23 @@ class Watch:
     def _run(self) -> None:
         while not self._leave.wait(0.2):
             try:
-                stored = [self._look(shard) for shard in self._shards]
+                stored = [self._measure(shard) for shard in self._shards]
                 self.stored_bucket = min(stored)
-                lags = [one["lag_s"] for one in self._node.data(SHARDS)["shards"]]
+                lags = [shard["lag_s"] for shard in self._node.data(SHARDS)["shards"]]
                 self.lag_s = max(self.lag_s, *(lag or 0.0 for lag in lags))
             except Exception as error:  # noqa: BLE001 - the test looks at it
                 self.failures.append(repr(error)[:300])
 
-    def _look(self, shard: ShardId) -> int:
-        """Look at a shard; the newest bucket that is stored."""
-        # Before it is asked: what takes long here makes nothing look late.
+    def _measure(self, shard: ShardId) -> int:
+        """Measure a shard. Returns its newest stored bucket."""
+        # Read before the request, so that a slow request adds no delay.
         now = CLOCK.now_ms()
         state = self._store.state(shard)
         rows = self._store.manifest(shard, first=now // INTERVAL - 20)
         assert state is not None
         assert state.seen_at is not None
         assert rows is not None
-        # A shard that has just begun has nothing yet.
+        # A shard that has just started has stored nothing yet.
         before = self.first_bucket - 1
         newest_cut = max((cut.bucket for cut in rows.cuts), default=before)
         of_group = [[row.bucket for row in rows.groups if row.group == group] for group in range(GROUPS)]
@@ -274,19 +275,19 @@ class Watch:
         return stored
 
 
-# Milliseconds. On two cores beside a load of 13 the greatest were 10,400, 400 and 4,300. Heartbeats are due every ten
+# Milliseconds. On two cores with a load of 13, the maxima were 10,400, 400 and 4,300. Heartbeats are due every ten
 # seconds, so not each load meets one; those that do must not be late.
 HEARTBEAT_GAP, CUT_LATE, UNSTORED_AGE = 15_000, 4_000, 10_000
 
 
 @pytest.mark.parametrize("load", [heavy_queries, slow_clients, importing])
-def test_no_load_delays_heartbeats_cuts_or_flushes_of_a_shard_or_makes_it_lag(
+def test_query_load_does_not_delay_heartbeats_cuts_flushes_or_reading_of_a_shard(
     loaded: Loaded, load: Callable[[Loaded], AbstractContextManager[None]]
 ) -> None:
     def ingest() -> None:
         write(loaded.running, "live", 500, CLOCK.now_ms())
 
-    watch = Watch(loaded.store, loaded.shards, loaded.running.node)
+    watch = DelayMonitor(loaded.store, loaded.shards, loaded.running.node)
     with watch, Repeated(ingest) as ingested, load(loaded):
         watch.begin()
         eventually(lambda: watch.stored_bucket >= watch.first_bucket, "the bucket of now is cut and stored")
@@ -297,8 +298,8 @@ def test_no_load_delays_heartbeats_cuts_or_flushes_of_a_shard_or_makes_it_lag(
     assert watch.lag_s < MAX_LAG_S
 
 
-def test_a_query_that_waits_for_a_store_that_hangs_names_the_store(loaded: Loaded) -> None:
-    # Series of its own: what was read before may still be in memory.
+def test_a_query_that_waits_for_a_hung_store_names_the_store(loaded: Loaded) -> None:
+    # Separate series: those that were read before may still be in memory.
     node, query = loaded.running.node, {"query": "unread", "time": loaded.written_at / 1000}
     eventually(lambda: loaded.metric("strandline_stored_samples_total") >= SERIES, "the samples are stored")
     before = loaded.metric("strandline_stored_samples_total")
@@ -308,9 +309,9 @@ def test_a_query_that_waits_for_a_store_that_hangs_names_the_store(loaded: Loade
     name = f"Cassandra at {LOOPBACK}:{loaded.cassandra.port}"
     assert [shard["store"] for shard in node.data(SHARDS)["shards"]] == [name, name]
     with loaded.cassandra.stalled():
-        status, body = node.ask("/api/v1/query", **query, timeout="2s")
+        status, body = node.request("/api/v1/query", **query, timeout="2s")
         assert (status, json.loads(body)["errorType"]) == (503, "unavailable")
         assert f"its store ({name}) has not answered for" in json.loads(body)["error"]
         assert loaded.metric("strandline_store_unanswered_seconds") >= 1
-    eventually(lambda: node.ask("/api/v1/query", **query)[0] == 200, "queries are answered again")
+    eventually(lambda: node.request("/api/v1/query", **query)[0] == 200, "queries are answered again")
     eventually(lambda: loaded.metric("strandline_store_unanswered_seconds") < 1, "the store answers again")

@@ -1,6 +1,4 @@
-"""A node and a gateway with TLS and tokens: what a Prometheus writes through one and reads through the other, what is
-refused, and what a reload changes.
-"""
+"""A node and a gateway with TLS and tokens: writes and reads by a Prometheus, refused requests, and reloads."""
 
 import json
 import shutil
@@ -27,13 +25,13 @@ READ, WRITE, ADMIN = "a-token-for-reading", "a-token-for-writing", "a-token-for-
 
 @dataclass
 class Secured:
-    """The service, the files that it is secured by, and whose certificate is shown."""
+    """The service, its certificate and token files, and the authority of the current certificate."""
 
     running: Service
     folder: Path
     shown: Certificates
 
-    def asked(self, address: str, token: str | None) -> PrometheusClient:
+    def client(self, address: str, token: str | None) -> PrometheusClient:
         return PrometheusClient(address, tls=ssl.create_default_context(cafile=str(self.shown.ca)), token=token)
 
     @property
@@ -53,10 +51,10 @@ def token_file(folder: Path, name: str, token: str) -> str:
 
 
 def show(certificates: Certificates, folder: Path) -> None:
-    """Let the files that the settings name be those of a server of this authority."""
+    """Replace the files in the settings by those of a server certificate of this authority."""
     made = certificates.ca.parent
     for source, name in ((made / "server.pem", "certificate.pem"), (made / "server.key", "key.pem")):
-        # As a tool that renews certificates does it: no reader sees half of it.
+        # Atomically, like tools that renew certificates.
         new = folder / f"{name}.new"
         shutil.copyfile(source, new)
         new.chmod(0o600)
@@ -77,12 +75,12 @@ def secured(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     }
     context = ssl.create_default_context(cafile=str(certificates.ca))
     with service(
-        stack, folder / "service", http=http, asked=lambda address: PrometheusClient(address, tls=context)
+        stack, folder / "service", http=http, make_client=lambda address: PrometheusClient(address, tls=context)
     ) as running:
         yield Secured(running, folder, certificates)
 
 
-def test_a_prometheus_with_token_and_authority_writes_and_reads(secured: Secured, tmp_path: Path) -> None:
+def test_a_prometheus_with_token_and_ca_writes_and_reads(secured: Secured, tmp_path: Path) -> None:
     def through(path: str, address: str, token: str) -> dict[str, Any]:
         return {
             "url": f"https://{address}{path}",
@@ -129,22 +127,20 @@ def test_a_prometheus_with_token_and_authority_writes_and_reads(secured: Secured
         ("/-/ready", "GET", None, 200),
     ],
 )
-def test_each_path_of_the_node_takes_its_own_token(
+def test_each_path_of_the_node_requires_its_own_token(
     secured: Secured, path: str, method: str, token: str | None, status: int
 ) -> None:
-    assert secured.asked(secured.node, token).ask(path, method=method)[0] == status
+    assert secured.client(secured.node, token).request(path, method=method)[0] == status
 
 
 @pytest.mark.parametrize(("token", "status"), [(None, 401), (READ, 403), (WRITE, 400)])
-def test_the_gateway_takes_the_token_for_writing_before_it_looks_at_a_body(
-    secured: Secured, token: str | None, status: int
-) -> None:
+def test_the_gateway_checks_the_token_before_it_reads_a_body(secured: Secured, token: str | None, status: int) -> None:
     headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
-    asked = secured.asked(secured.gateway, token)
-    assert asked.ask("/api/v1/write", method="POST", body=b"no snappy", headers=headers)[0] == status
+    client = secured.client(secured.gateway, token)
+    assert client.request("/api/v1/write", method="POST", body=b"no snappy", headers=headers)[0] == status
 
 
-def test_commands_for_people_take_token_and_authority_from_files(secured: Secured) -> None:
+def test_client_commands_read_token_and_ca_from_files(secured: Secured) -> None:
     script = Path(sys.executable).with_name("strandline")
     place = ["--url", f"https://{secured.node}", "--ca-file", str(secured.shown.ca)]
 
@@ -163,25 +159,25 @@ def test_commands_for_people_take_token_and_authority_from_files(secured: Secure
     assert READ not in done.stdout + done.stderr + refused.stdout + refused.stderr
 
 
-def test_a_renewed_certificate_is_shown_and_a_new_token_taken_after_a_reload(secured: Secured) -> None:
+def test_a_reload_applies_a_renewed_certificate_and_a_new_token(secured: Secured) -> None:
     renewed = make_certificates(secured.folder / "second")
     show(renewed, secured.folder)
     token_file(secured.folder, "read", "a-newer-token-for-reading")
     secured.running.node_program.send(signal.SIGHUP)
     secured.shown = renewed
-    asked = secured.asked(secured.node, "a-newer-token-for-reading")
-    eventually(lambda: answers(asked), "the new certificate and the new token are in force")
-    assert secured.asked(secured.node, READ).ask("/api/v1/labels")[0] == 401
+    client = secured.client(secured.node, "a-newer-token-for-reading")
+    eventually(lambda: answers(client), "the new certificate and the new token are in force")
+    assert secured.client(secured.node, READ).request("/api/v1/labels")[0] == 401
 
 
-def answers(asked: PrometheusClient) -> bool:
+def answers(client: PrometheusClient) -> bool:
     try:
-        return asked.ask("/api/v1/labels")[0] == 200
+        return client.request("/api/v1/labels")[0] == 200
     except ssl.SSLError:
         return False
 
 
-def test_nothing_secret_was_logged(secured: Secured) -> None:
+def test_no_secret_is_logged(secured: Secured) -> None:
     folder = secured.running.settings.parent
     said = "".join(log.read_text(encoding="utf-8") for log in folder.glob("*.log"))
     assert said

@@ -1,4 +1,4 @@
-"""A node's supervisor with real shards, between a real Kafka and a real Cassandra."""
+"""A node's supervisor with real shards, a real Kafka and a real Cassandra."""
 
 import os
 import signal
@@ -74,7 +74,7 @@ def pid_of(supervisor: Supervisor, shard: int) -> int:
     return pid
 
 
-def test_a_shard_that_is_killed_or_hangs_comes_back_and_the_other_goes_on(deployment: Deployment) -> None:
+def test_a_killed_or_hung_shard_restarts_and_the_other_continues(deployment: Deployment) -> None:
     deployment.produce_hours(2, records=5, series=20, partition=0)
     with supervised(deployment.settings) as supervisor:
         until(all_active(supervisor), supervisor)
@@ -91,15 +91,17 @@ def test_a_shard_that_is_killed_or_hangs_comes_back_and_the_other_goes_on(deploy
         assert status(supervisor, 1).restarts == 0
         processes = [ProcessIdentity.of(pid_of(supervisor, shard)) for shard in (0, 1)]
         supervisor.stop()
-        assert [(one.state, one.exit_code) for one in supervisor.shards()] == [(ProcessState.STOPPED, ExitCode.OK)] * 2
+        assert [(shard.state, shard.exit_code) for shard in supervisor.shards()] == [
+            (ProcessState.STOPPED, ExitCode.OK)
+        ] * 2
         assert not any(process is not None and process.alive() for process in processes)
     for shard in (0, 1):
         state = deployment.store.state(deployment.shard(shard))
         assert state is not None
-        assert state.seen_at is None, "it said that it left"
+        assert state.seen_at is None, "it gave up its ownership"
 
 
-def test_what_needs_a_person_is_down_with_the_remedy_and_the_other_goes_on(deployment: Deployment) -> None:
+def test_a_shard_that_needs_an_operator_is_down_with_the_remedy_and_the_other_continues(deployment: Deployment) -> None:
     folder = deployment.folder / "data" / "shards" / deployment.name / "0"
     folder.parent.mkdir(parents=True)
     folder.write_text("in the way")
@@ -115,7 +117,7 @@ def test_what_needs_a_person_is_down_with_the_remedy_and_the_other_goes_on(deplo
 
 
 @pytest.mark.parametrize("partitions", [1])
-def test_48_a_second_node_leaves_the_shards_to_a_healthy_one_unless_it_is_to_take_them(deployment: Deployment) -> None:
+def test_48_a_second_node_takes_shards_of_a_healthy_node_only_by_force(deployment: Deployment) -> None:
     elsewhere = deployment.folder / "elsewhere.toml"
     text = deployment.settings.read_text()
     elsewhere.write_text(text.replace(str(deployment.folder / "data"), str(deployment.folder / "other")))
@@ -141,7 +143,7 @@ def test_48_a_second_node_leaves_the_shards_to_a_healthy_one_unless_it_is_to_tak
 
 
 class Node:
-    """`strandline node` in a process, and systemd's end of its socket."""
+    """`strandline node` in a process, and systemd's end of its notification socket."""
 
     def __init__(self, settings: Path, manager: socket.socket) -> None:
         self.manager, self.messages = manager, list[str]()
@@ -152,19 +154,19 @@ class Node:
         )
 
     def wait_for(self, line: str, timeout: float = 120) -> None:
-        def told() -> bool:
+        def is_logged() -> bool:
             try:
                 while True:
                     self.messages += self.manager.recv(1 << 16).decode().splitlines()
             except BlockingIOError:
                 return line in self.messages or self.process.poll() is not None
 
-        assert wait_until(told, timeout=timeout, clock=CLOCK), self.messages
+        assert wait_until(is_logged, timeout=timeout, clock=CLOCK), self.messages
         assert line in self.messages, (self.process.poll(), self.messages)
         self.messages = self.messages[self.messages.index(line) + 1 :]
 
     def family(self) -> list[ProcessIdentity]:
-        """It and all below it."""
+        """The process and all its descendants."""
         found, pids = [], [self.process.pid]
         while pids:
             pid = pids.pop()
@@ -189,7 +191,7 @@ def node(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> It
             started.process.wait()
 
 
-def test_a_killed_node_takes_its_processes_with_it(node: Node) -> None:
+def test_all_processes_of_a_killed_node_end(node: Node) -> None:
     node.wait_for("READY=1")
     family = node.family()
     assert len(family) == 4, "the supervisor, its front and two shards"
@@ -198,7 +200,7 @@ def test_a_killed_node_takes_its_processes_with_it(node: Node) -> None:
     assert wait_until(lambda: not any(process.alive() for process in family), timeout=30, clock=CLOCK)
 
 
-def test_systemd_hears_of_start_reload_and_stop(node: Node, deployment: Deployment) -> None:
+def test_systemd_is_notified_of_start_reload_and_stop(node: Node, deployment: Deployment) -> None:
     node.wait_for("READY=1")
     node.wait_for("STATUS=2 of 2 shards active")
     family = node.family()

@@ -1,4 +1,4 @@
-"""The units, run by a real systemd: their sandboxes, notices, restarts, watchdog and stops."""
+"""The units, run by a real systemd: their sandboxes, notifications, restarts, watchdog and stops."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -34,7 +34,7 @@ def addresses() -> list[str]:
 
 @pytest.fixture
 def replay() -> str:
-    """How the node reads what it has missed."""
+    """How the node reads missed records."""
     return "spark"
 
 
@@ -59,27 +59,27 @@ def deployment(stack: Stack, tmp_path: Path, units: Units, addresses: list[str],
 
 
 def is_active_again(units: Units, restarts: int) -> bool:
-    told = units.told(THE_NODE)
-    return told["ActiveState"] == "active" and int(told["NRestarts"]) >= restarts
+    properties = units.properties(THE_NODE)
+    return properties["ActiveState"] == "active" and int(properties["NRestarts"]) >= restarts
 
 
-def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
+def test_a_node_and_a_gateway_work_inside_their_sandboxes(
     units: Units, deployment: Deployment, addresses: list[str]
 ) -> None:
     node, gateway = map(PrometheusClient, addresses)
     deployment.produce_hours(2, records=5, series=50)
-    # It returns when both have said that they are ready: the replay on Spark is over by then.
+    # It returns when both have notified readiness: the replay on Spark is over by then.
     units.done("start", THE_GATEWAY, THE_NODE)
     deployment.check_stored(before=deployment.this_hour)
-    told = units.told(THE_NODE)
-    assert (told["StatusText"], told["NRestarts"]) == ("2 of 2 shards active", "0")
+    properties = units.properties(THE_NODE)
+    assert (properties["StatusText"], properties["NRestarts"]) == ("2 of 2 shards active", "0")
 
     now = SystemClock().now_ms()
     series = [Series([("__name__", "written"), ("number", str(number))], [(now, 1.0)]) for number in range(100)]
     gateway.post("/api/v1/write", compress(encode_request(series)))
     units.until(lambda: len(node.data("/api/v1/series", match="written")) == len(series))
     units.done("reload", THE_GATEWAY, THE_NODE)
-    assert units.told(THE_NODE)["MainPID"] == told["MainPID"]
+    assert units.properties(THE_NODE)["MainPID"] == properties["MainPID"]
 
     units.done("kill", "--signal=KILL", "--kill-who=main", THE_NODE)
     units.until(lambda: is_active_again(units, 1))
@@ -87,30 +87,32 @@ def test_a_node_and_a_gateway_do_all_their_work_inside_their_sandboxes(
 
     units.done("stop", THE_NODE, THE_GATEWAY)
     for unit in (THE_NODE, THE_GATEWAY):
-        told = units.told(unit)
-        assert (told["ActiveState"], told["Result"], told["ExecMainStatus"]) == ("inactive", "success", "0")
+        properties = units.properties(unit)
+        assert (properties["ActiveState"], properties["Result"], properties["ExecMainStatus"]) == (
+            "inactive",
+            "success",
+            "0",
+        )
     kept, cache = units.root / "var/lib/strandline/node-metrics", units.root / "var/cache/strandline/node-metrics"
     assert {path.name for path in (kept / f"strandline/shards/{deployment.name}").iterdir()} == {"0", "1"}
     assert any((cache / "numba").glob(f"*/{LEFT_OUT}*"))
 
 
-# Spark in the sandbox is the test's above.
+# The test above covers Spark in the sandbox.
 @pytest.mark.parametrize("replay", ["direct"])
-def test_a_node_that_stands_still_is_ended_by_the_watchdog_and_started_again(
-    units: Units, deployment: Deployment
-) -> None:
-    # With a pause that is long enough to see why it ended.
+def test_the_watchdog_restarts_a_suspended_node(units: Units, deployment: Deployment) -> None:
+    # With a pause that is long enough to read the result.
     units.change(NODE, f"[Service]\nWatchdogSec={2 * HANG_AFTER_S}s\nRestartSec=2s\n")
     deployment.produce_hours(1, records=1, series=1)
     units.done("start", THE_NODE)
     units.done("kill", "--signal=STOP", "--kill-who=main", THE_NODE)
-    units.until(lambda: units.told(THE_NODE)["Result"] == "watchdog")
+    units.until(lambda: units.properties(THE_NODE)["Result"] == "watchdog")
     units.until(lambda: is_active_again(units, 1))
 
 
-def test_wrong_settings_are_told_and_not_tried_again(units: Units) -> None:
+def test_invalid_settings_are_reported_without_a_restart(units: Units) -> None:
     units.configure("wrong", "[node]\nshards = 'some'\n")
     assert units.systemd.control("start", f"{NODE}@wrong").returncode != 0
-    told = units.told(f"{NODE}@wrong")
-    assert (told["Result"], told["ExecMainStatus"], told["NRestarts"]) == ("exit-code", "2", "0")
+    properties = units.properties(f"{NODE}@wrong")
+    assert (properties["Result"], properties["ExecMainStatus"], properties["NRestarts"]) == ("exit-code", "2", "0")
     assert "node.shards" in units.logs()

@@ -1,4 +1,4 @@
-"""A node and a gateway as their users meet them: a real Prometheus writes through one and reads through the other."""
+"""A node and a gateway as users run them: a real Prometheus writes through one and reads through the other."""
 
 import json
 import os
@@ -32,7 +32,7 @@ SHARDS = "/api/v1/strandline/shards"
 
 MAPPING = 'metric = "imported"\nvalue = "value"\ntime = {column = "time", unit = "ms"}\n'
 
-# What Prometheus users ask: functions over ranges, aggregations, joins, histograms, sets, sub-queries, offsets.
+# Typical queries: functions over ranges, aggregations, joins, histograms, sets, subqueries, offsets.
 EXPRESSIONS = (
     "up",
     'prometheus_http_requests_total{code="200"}',
@@ -57,7 +57,7 @@ class Compared:
     through: PrometheusClient
     node: PrometheusClient
     at: float
-    """A moment up to which the node has all that the first Prometheus has."""
+    """A time up to which the node has all samples of the first Prometheus."""
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +81,13 @@ def compared(running: Service, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
     def scraping_itself(address: str) -> dict[str, Any]:
         return {
-            # Twice a second: the ranges above are full after half of the time.
+            # Twice a second, so that the ranges above are full after half of the time.
             "global": {"scrape_interval": "500ms"},
             "scrape_configs": [{"job_name": "self", "static_configs": [{"targets": [address]}]}],
             "remote_write": [
                 {
                     "url": f"http://{running.gateway.address}/api/v1/write",
-                    # One sender: so all that was scraped before a sample is written before it.
+                    # One sender, so that all earlier scrapes are written before a sample.
                     "queue_config": {"max_shards": 1, "batch_send_deadline": "500ms"},
                 }
             ],
@@ -110,64 +110,68 @@ def compared(running: Service, tmp_path_factory: pytest.TempPathFactory) -> Iter
             return float(found[0]["values"][-1][0]) if found else 0.0
 
         eventually(lambda: newest_in_node() >= last, "the node has what was scraped")
-        # Between two samples: whether a range includes its left end is another question.
+        # Between two samples, because versions differ in whether a range includes its left end.
         yield Compared(own, through, running.node, last - 0.1)
 
 
 def by_labels(result: list[dict[str, Any]]) -> list[tuple[str, Any]]:
-    return sorted((json.dumps(one["metric"], sort_keys=True), one.get("value") or one["values"]) for one in result)
+    return sorted(
+        (json.dumps(series["metric"], sort_keys=True), series.get("value") or series["values"]) for series in result
+    )
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_promql_through_the_node_gives_what_a_prometheus_with_the_data_gives(
+def test_promql_through_the_node_equals_that_of_a_prometheus_with_the_data(compared: Compared, expression: str) -> None:
+    found, expected = (
+        by_labels(server.data("/api/v1/query", query=expression, time=compared.at)["result"])
+        for server in (compared.through, compared.own)
+    )
+    assert expected
+    assert found == expected
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_range_queries_through_the_node_equal_those_of_a_prometheus_with_the_data(
     compared: Compared, expression: str
 ) -> None:
-    found, expected = (
-        by_labels(one.data("/api/v1/query", query=expression, time=compared.at)["result"])
-        for one in (compared.through, compared.own)
-    )
-    assert expected
-    assert found == expected
-
-
-@pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_ranges_through_the_node_are_the_same_too(compared: Compared, expression: str) -> None:
     span = {"start": compared.at - 10, "end": compared.at, "step": "500ms"}
     found, expected = (
-        by_labels(one.data("/api/v1/query_range", query=expression, **span)["result"])
-        for one in (compared.through, compared.own)
+        by_labels(server.data("/api/v1/query_range", query=expression, **span)["result"])
+        for server in (compared.through, compared.own)
     )
     assert expected
     assert found == expected
 
 
-# Near a counter's zero the rates of Prometheus 3, and ours, are others than those of the version that Debian has.
-SAME_IN_ALL_VERSIONS = [one for one in EXPRESSIONS if "rate(" not in one and "increase(" not in one]
+# Close to a counter's zero, rates of Prometheus 3 and of the node differ from those of the version in Debian.
+SAME_IN_ALL_VERSIONS = [
+    expression for expression in EXPRESSIONS if "rate(" not in expression and "increase(" not in expression
+]
 
 
 @pytest.mark.parametrize("expression", SAME_IN_ALL_VERSIONS)
-def test_the_node_s_own_answers_are_those_of_prometheus(compared: Compared, expression: str) -> None:
+def test_the_node_s_own_answers_equal_those_of_prometheus(compared: Compared, expression: str) -> None:
     at = {"query": expression, "time": compared.at}
     span = {"query": expression, "start": compared.at - 8, "end": compared.at, "step": "0.25"}
-    for path, asked in (("/api/v1/query", at), ("/api/v1/query_range", span)):
+    for path, parameters in (("/api/v1/query", at), ("/api/v1/query_range", span)):
         found, expected = (
-            by_labels(one.document(path, **asked)["data"]["result"]) for one in (compared.node, compared.own)
+            by_labels(server.document(path, **parameters)["data"]["result"]) for server in (compared.node, compared.own)
         )
         assert [labels for labels, _ in found] == [labels for labels, _ in expected]
         for (_, values), (_, wanted) in zip(found, expected, strict=True):
-            # Sums are compensated here and in Prometheus 3, and are not in the version that Debian has.
+            # The node and Prometheus 3 compensate sums; the version in Debian does not.
             assert np.array(values, dtype=float).ravel().tolist() == pytest.approx(
                 np.array(wanted, dtype=float).ravel().tolist(), rel=1e-9, nan_ok=True
             )
 
 
-def test_series_labels_and_values_are_those_of_prometheus(compared: Compared) -> None:
+def test_series_labels_and_values_equal_those_of_prometheus(compared: Compared) -> None:
     match = f'{{instance="{compared.own.address}"}}'
 
-    def series(asked: PrometheusClient) -> list[str]:
-        return sorted(json.dumps(labels, sort_keys=True) for labels in asked.data("/api/v1/series", match=match))
+    def series(server: PrometheusClient) -> list[str]:
+        return sorted(json.dumps(labels, sort_keys=True) for labels in server.data("/api/v1/series", match=match))
 
-    # It goes on scraping, and each question that it is asked gives it new series of its own.
+    # Prometheus continues to scrape, and each request adds series about itself.
     eventually(lambda: series(compared.node) == series(compared.own), "both have the same series")
     assert len(series(compared.node)) > 400
     assert compared.node.data("/api/v1/labels", match=match) == compared.own.data("/api/v1/labels", match=match)
@@ -176,9 +180,9 @@ def test_series_labels_and_values_are_those_of_prometheus(compared: Compared) ->
         assert compared.node.data(path, match=match) == compared.own.data(path, match=match)
 
 
-def test_metrics_are_exposed_as_promtool_likes_them(compared: Compared) -> None:
-    for asked in (compared.node, running_gateway(compared)):
-        status, body = asked.ask("/metrics")
+def test_promtool_accepts_the_exposed_metrics(compared: Compared) -> None:
+    for server in (compared.node, running_gateway(compared)):
+        status, body = server.request("/metrics")
         assert status == 200
         checked = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, check=False)
         assert checked.returncode == 0, checked.stderr
@@ -191,20 +195,20 @@ def running_gateway(compared: Compared) -> PrometheusClient:
     return PrometheusClient(line.split("http://")[1].split("/")[0])
 
 
-def test_the_node_says_which_hours_are_ready(compared: Compared) -> None:
-    told = compared.node.data("/api/v1/strandline/ready", period="2026-01-01T00")
-    assert told["ready"] in (True, False)
-    assert told["readiness"]["period"] == "2026-01-01T00"
+def test_the_node_reports_which_hours_are_ready(compared: Compared) -> None:
+    body = compared.node.data("/api/v1/strandline/ready", period="2026-01-01T00")
+    assert body["ready"] in (True, False)
+    assert body["readiness"]["period"] == "2026-01-01T00"
     assert len(compared.node.data("/api/v1/strandline/hours", days=1)) == 24
 
 
-def test_admin_verbs_need_the_admin_token(running: Service) -> None:
+def test_admin_endpoints_require_the_admin_token(running: Service) -> None:
     path = "/-/reload"
-    assert running.node.ask(path, method="POST")[0] == 401
+    assert running.node.request(path, method="POST")[0] == 401
     wrong = {"Authorization": "Bearer not-the-token-at-all"}
-    assert running.node.ask(path, method="POST", headers=wrong)[0] in (401, 403)
+    assert running.node.request(path, method="POST", headers=wrong)[0] in (401, 403)
     right = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
-    assert running.node.ask(path, method="POST", headers=right)[0] == 200
+    assert running.node.request(path, method="POST", headers=right)[0] == 200
 
 
 def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Service, tmp_path: Path) -> None:
@@ -223,20 +227,20 @@ def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Ser
         return dict(found[0]) if found else {"state": "none", "parts_leased": 0}
 
     def change(verb: str) -> tuple[int, dict[str, Any]]:
-        status, body = running.node.ask(f"{JOBS}/{only()['job']}/{verb}", method="POST", headers=right)
+        status, body = running.node.request(f"{JOBS}/{only()['job']}/{verb}", method="POST", headers=right)
         return status, json.loads(body)["data"]
 
     try:
         eventually(lambda: only()["parts_leased"] > 0, "a worker has a part")
-        assert running.node.ask(f"{JOBS}/{only()['job']}/pause", method="POST")[0] == 401
+        assert running.node.request(f"{JOBS}/{only()['job']}/pause", method="POST")[0] == 401
         status, answer = change("pause")
         assert (status, answer["settled"], answer["job"]["wanted"]) == (202, False, "paused")
         eventually(lambda: only()["state"] == "paused", "the worker has given up its part")
-        assert 'strandline_bulk_jobs{kind="import",state="paused"} 1.0' in running.node.ask("/metrics")[1].decode()
+        assert 'strandline_bulk_jobs{kind="import",state="paused"} 1.0' in running.node.request("/metrics")[1].decode()
         eventually(lambda: worker.exit_code is not None, "the worker has ended")
     finally:
         worker.end()
-    # Perhaps none: the pause may have come before the first chunk landed.
+    # Possibly none: the pause may precede the first chunk.
     landed = running.node.data(f"{JOBS}/{only()['job']}")["counts"]["samples"]
     assert landed < 150_000
     assert change("resume")[1]["job"]["state"] == "running"
@@ -247,7 +251,7 @@ def test_an_operator_pauses_resumes_and_cancels_an_import_over_http(running: Ser
 
 
 def of_imports(topic: CommittedTopic) -> int:
-    """How many records of imports there are, behind open transactions, too."""
+    """The number of records of imports, including those after open transactions."""
     places = [TopicPartition(topic.name, number, 0) for number in range(topic.partitions())]
     options = {"group.id": "reads", "enable.auto.commit": False, "enable.partition.eof": True}
     found, at_end = 0, set[int]()
@@ -264,7 +268,7 @@ def of_imports(topic: CommittedTopic) -> int:
     return found
 
 
-def test_an_import_waits_while_a_shard_is_behind_and_live_writes_go_on(
+def test_an_import_waits_while_a_shard_is_behind_and_live_writes_continue(
     running: Service, stack: Stack, tmp_path: Path
 ) -> None:
     rows, now = 200_000, SystemClock().now_ms()
@@ -304,16 +308,16 @@ def test_an_import_waits_while_a_shard_is_behind_and_live_writes_go_on(
     assert set(load.acknowledged) <= set(topic.samples_of(None).values.tolist())
 
 
-def test_a_shard_that_is_killed_is_told_of_in_answers_and_comes_back(compared: Compared, running: Service) -> None:
+def test_a_killed_shard_is_reported_in_answers_and_restarts(compared: Compared, running: Service) -> None:
     shards = running.node.data(SHARDS)["shards"]
     os.kill(shards[1]["pid"], signal.SIGKILL)
 
     def warned() -> bool:
-        status, body = running.node.ask("/api/v1/series", match="up")
+        status, body = running.node.request("/api/v1/series", match="up")
         return status == 200 and bool(json.loads(body).get("warnings"))
 
     eventually(warned, "an answer warns that a shard is missing")
-    eventually(lambda: running.node.ask("/-/ready")[0] == 503, "the node is not ready")
+    eventually(lambda: running.node.request("/-/ready")[0] == 503, "the node is not ready")
     running.wait_until_ready()
     after = running.node.data(SHARDS)["shards"]
     assert after[0]["pid"] == shards[0]["pid"]

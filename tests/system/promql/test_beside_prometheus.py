@@ -1,4 +1,4 @@
-"""Random expressions have the answers of a real Prometheus over the same data."""
+"""Random expressions, compared with a real Prometheus over the same data."""
 
 import math
 import os
@@ -23,7 +23,7 @@ from support.prometheus import PrometheusClient, prometheus
 pytestmark = pytest.mark.system
 
 DATA_SEED = 20261119
-# Others by PROMQL_SEEDS=400-9000.
+# Override with PROMQL_SEEDS=400-9000.
 SEEDS = range(*map(int, os.environ.get("PROMQL_SEEDS", "0-400").split("-")))
 MOMENTS = (
     QueryTimes.instant(NOW + 15 * MINUTE),
@@ -49,28 +49,28 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrometheusC
 
 
 def answer_of(real: PrometheusClient, text: str, times: QueryTimes) -> tuple[str, Any]:
-    """What Prometheus gives: the type of an error, or the type of a value and its points."""
+    """The answer of Prometheus: the type of an error, or the type of a value and its points."""
     if times.is_instant:
-        _, body = real.ask("/api/v1/query", query=text, time=times.start / 1000)
+        _, body = real.request("/api/v1/query", query=text, time=times.start / 1000)
     else:
         bounds = {"start": times.start / 1000, "end": times.end / 1000, "step": times.step / 1000}
-        _, body = real.ask("/api/v1/query_range", query=text, **bounds)
-    told = orjson.loads(body)
-    if told["status"] == "error":
-        return told["errorType"], told["error"]
-    kind, found = told["data"]["resultType"], told["data"]["result"]
+        _, body = real.request("/api/v1/query_range", query=text, **bounds)
+    answer = orjson.loads(body)
+    if answer["status"] == "error":
+        return answer["errorType"], answer["error"]
+    kind, found = answer["data"]["resultType"], answer["data"]["result"]
     if kind in ("scalar", "string"):
         return kind, found[1] if kind == "string" else {(): {times.start: float(found[1])}}
     return kind, {
-        tuple(sorted(one["metric"].items())): {
-            round(time * 1000): float(value) for time, value in one.get("values") or [one["value"]]
+        tuple(sorted(series["metric"].items())): {
+            round(time * 1000): float(value) for time, value in series.get("values") or [series["value"]]
         }
-        for one in found
+        for series in found
     }
 
 
 def ours(engine: LocalEngine, text: str, times: QueryTimes) -> tuple[str, Any]:
-    """The same of our engine."""
+    """The answer of our engine in the same form."""
     try:
         result = engine.query(text, times)
     except StrandlineError as error:
@@ -117,7 +117,7 @@ def is_close(one: float, other: float) -> bool:
     return abs(one - other) <= max(ABSOLUTE, RELATIVE * max(abs(one), abs(other)))
 
 
-def test_random_expressions_have_the_answers_of_prometheus(both: tuple[PrometheusClient, LocalEngine]) -> None:
+def test_random_expressions_equal_the_answers_of_prometheus(both: tuple[PrometheusClient, LocalEngine]) -> None:
     """Each expression has a seed, which a difference names."""
     real, engine = both
     differences, answered = [], 0
@@ -129,4 +129,4 @@ def test_random_expressions_have_the_answers_of_prometheus(both: tuple[Prometheu
             differences.append(f"seed {seed}, {times}: {text}\n  {why}")
         answered += isinstance(wanted[1], dict) and bool(wanted[1])
     assert not differences, "\n".join(differences)
-    assert answered > len(SEEDS) // 3, "many of them are about series that are there"
+    assert answered > len(SEEDS) // 3, "many of them select existing series"

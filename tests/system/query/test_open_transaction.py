@@ -1,4 +1,4 @@
-"""Scenario 47 with a real Kafka: a producer holds a transaction open, and others write behind it."""
+"""Scenario 47 with a real Kafka: a producer keeps a transaction open while others write after it."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,20 +17,20 @@ from strandline.time_range import ALL_TIMES
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
 from support.query_worlds import LiveWorld, LuceneWorld, names_of, selector
-from support.real_kafka import TopicOfATest, eventually
+from support.real_kafka import TemporaryTopic, eventually
 from support.shard_world import START
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def topic(stack: Stack) -> TopicOfATest:
-    return TopicOfATest({"bootstrap.servers": stack.kafka_bootstrap})
+def topic(stack: Stack) -> TemporaryTopic:
+    return TemporaryTopic({"bootstrap.servers": stack.kafka_bootstrap})
 
 
 @pytest.fixture
-def world(stack: Stack, topic: TopicOfATest, tmp_path: Path) -> Iterator[LuceneWorld]:
-    """A shard that reads the topic; only the age of what it has read is by a clock that the test moves."""
+def world(stack: Stack, topic: TemporaryTopic, tmp_path: Path) -> Iterator[LuceneWorld]:
+    """A shard that reads the topic. The test controls the clock that measures the age of unread records."""
     client = {"bootstrap.servers": stack.kafka_bootstrap}
     log = KafkaLog(client, dataset="system", topic=topic.name, partition=0, watch_every=0.2)
     with closing(log), closing(LuceneWorld(tmp_path, poll_timeout_s=0.02)) as made:
@@ -38,12 +38,14 @@ def world(stack: Stack, topic: TopicOfATest, tmp_path: Path) -> Iterator[LuceneW
         yield made
 
 
-def write(topic: TopicOfATest, name: str) -> int:
+def write(topic: TemporaryTopic, name: str) -> int:
     series = Series([("__name__", "up"), ("name", name)], [(START, 1.0)])
     return topic.append(compress(encode_request([series])), START)
 
 
-def test_an_answer_without_records_behind_an_open_transaction_says_so(topic: TopicOfATest, world: LuceneWorld) -> None:
+def test_an_answer_without_the_records_after_an_open_transaction_has_a_warning(
+    topic: TemporaryTopic, world: LuceneWorld
+) -> None:
     write(topic, "before")
     transaction = topic.begin()
     opened_at = transaction.append(b"of a foreign producer", START)
@@ -58,20 +60,20 @@ def test_an_answer_without_records_behind_an_open_transaction_says_so(topic: Top
 
     with closing(ShardAnswers(LiveWorld(world))) as answers:
 
-        def ask() -> SamplesAnswer:
-            asked = SamplesRequest(selector("up"), ALL_TIMES, 10, 10)
-            answer = answers.answer(asked, Cancellation(SystemClock(), 60.0))
+        def request_samples() -> SamplesAnswer:
+            request = SamplesRequest(selector("up"), ALL_TIMES, 10, 10)
+            answer = answers.answer(request, Cancellation(SystemClock(), 60.0))
             assert isinstance(answer, SamplesAnswer)
             return answer
 
         eventually(lambda: has_read(opened_at))
-        (warning,) = ask().warnings
+        (warning,) = request_samples().warnings
         assert warning.startswith(
             f"shard 0 can't read past offset {opened_at}, where an open transaction holds back 3 records since 1970-"
         )
         assert world.status.lag == 0
-        assert [name for _, name in names_of(ask().keys)] == ["before"]
+        assert [name for _, name in names_of(request_samples().keys)] == ["before"]
         transaction.abort()
         eventually(lambda: has_read(topic.high()))
-        eventually(lambda: has_read(topic.high()) and ask().warnings == ())
-        assert [name for _, name in names_of(ask().keys)] == ["before", "behind 1", "behind 2"]
+        eventually(lambda: has_read(topic.high()) and request_samples().warnings == ())
+        assert [name for _, name in names_of(request_samples().keys)] == ["before", "behind 1", "behind 2"]

@@ -1,5 +1,5 @@
-"""A shard's process that is asked over its socket, between a real Kafka and a real Cassandra: while it starts, while it
-stores, and after it was killed.
+"""Requests to a shard's process over its socket, with a real Kafka and a real Cassandra: during its start, while it
+stores, and after a kill.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from strandline.node.stack import Stack
 from strandline.time_range import ALL_TIMES
 from strandline.wire.encoding import Series, encode_request
 from strandline.wire.snappy import compress
-from support.links import Linked, Loop
+from support.links import LinkClient, Loop
 
 pytestmark = pytest.mark.system
 
@@ -42,15 +42,15 @@ ALL_SAMPLES = SamplesRequest(EVERY, ALL_TIMES, 1000, 1_000_000)
 Samples = dict[str, list[tuple[int, float]]]
 
 
-class Asked:
+class ShardProcessUnderTest:
     """A topic, a shard's process with its socket, and what was produced."""
 
     def __init__(self, stack: Stack, folder: Path) -> None:
-        self.name = f"asked-{uuid4().hex[:8]}"
+        self.name = f"link-{uuid4().hex[:8]}"
         self.folder, self.socket = folder, folder / "s"
         kafka = {"bootstrap.servers": stack.kafka_bootstrap}
         create_topic(kafka, self.name, partitions=1, replication=1, retention_ms=3_600_000)
-        cassandra = {"contact_points": [stack.cassandra_host], "port": stack.cassandra_port, "keyspace": "asked"}
+        cassandra = {"contact_points": [stack.cassandra_host], "port": stack.cassandra_port, "keyspace": "shard_link"}
         dataset = {"name": self.name, "flush_interval": "2s", "grace": "0s", "groups": 4, "retention": "1h"}
         self.settings = write_settings(
             folder / "settings.toml",
@@ -80,18 +80,18 @@ class Asked:
 
 
 @pytest.fixture
-def asked(stack: Stack, tmp_path: Path) -> Asked:
-    return Asked(stack, tmp_path)
+def shard(stack: Stack, tmp_path: Path) -> ShardProcessUnderTest:
+    return ShardProcessUnderTest(stack, tmp_path)
 
 
 @pytest.fixture
-def client(asked: Asked) -> Iterator[Linked]:
-    with closing(Loop()) as loop, closing(Linked(asked.socket, loop, shard=0)) as made:
+def client(shard: ShardProcessUnderTest) -> Iterator[LinkClient]:
+    with closing(Loop()) as loop, closing(LinkClient(shard.socket, loop, shard=0)) as made:
         yield made
 
 
-def samples_of(client: Linked) -> tuple[Samples, tuple[str, ...]]:
-    return as_samples(client.ask(ALL_SAMPLES))
+def samples_of(client: LinkClient) -> tuple[Samples, tuple[str, ...]]:
+    return as_samples(client.request(ALL_SAMPLES))
 
 
 def as_samples(answer: Answer) -> tuple[Samples, tuple[str, ...]]:
@@ -109,66 +109,68 @@ def keys_of(answer: Answer | None) -> list[bytes]:
     return [answer.keys.key(place) for place in range(len(answer.keys))]
 
 
-def report_of(asked: Asked) -> ShardReport:
-    """How the shard is, as its process says."""
+def report_of(shard: ShardProcessUnderTest) -> ShardReport:
+    """The report that the shard's process sends."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(str(asked.socket))
+        connection.connect(str(shard.socket))
         send(connection, Message("report", {}), wait_forever)
         return ShardReport.from_json(receive(connection, wait_forever).columns[0].tobytes())
 
 
-def reported(asked: Asked, process: ShardProcess) -> ShardReport:
-    """Its first report, as soon as there is one."""
+def reported(shard: ShardProcessUnderTest, process: ShardProcess) -> ShardReport:
+    """The first report, once there is one."""
     reports: list[ShardReport] = []
 
-    def told() -> bool:
+    def has_reported() -> bool:
         with suppress(OSError):
-            reports.append(report_of(asked))
+            reports.append(report_of(shard))
         return bool(reports)
 
-    assert wait_until(told, timeout=60, clock=CLOCK), process.log_text()
+    assert wait_until(has_reported, timeout=60, clock=CLOCK), process.log_text()
     return reports[0]
 
 
-def active(asked: Asked, process: ShardProcess, position: int) -> None:
+def active(shard: ShardProcessUnderTest, process: ShardProcess, position: int) -> None:
     def is_active() -> bool:
-        report = report_of(asked)
+        report = report_of(shard)
         return report.status.phase is Phase.ACTIVE and report.position == position
 
     assert wait_until(is_active, timeout=120, clock=CLOCK), process.log_text()
 
 
-def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked: Asked, client: Linked) -> None:
-    asked.produce(5)
+def test_a_shard_reports_from_its_start_and_answers_before_and_after_a_kill(
+    shard: ShardProcessUnderTest, client: LinkClient
+) -> None:
+    shard.produce(5)
     for _ in range(2):
-        process = asked.start()
+        process = shard.start()
         try:
-            report = reported(asked, process)
+            report = reported(shard, process)
             assert report.process.pid == process.pid
-            assert report.status.phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX), "the socket was late"
+            assert report.status.phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX), "the socket was created late"
             with pytest.raises(QueryUnavailable, match="shard 0 "):
                 samples_of(client)
-            active(asked, process, asked.sent)
-            asked.produce(5)
-            assert wait_until(lambda: samples_of(client) == (asked.produced, ()), timeout=60, clock=CLOCK)
-            # Once more, when some of it is stored and the rest is in memory.
-            process.wait_for("something is stored", lambda one: one["counters"]["stored_samples"] > 0)
-            assert samples_of(client) == (asked.produced, ())
-            series = client.ask(SeriesRequest((EVERY,), None, 7))
+            active(shard, process, shard.sent)
+            shard.produce(5)
+            assert wait_until(lambda: samples_of(client) == (shard.produced, ()), timeout=60, clock=CLOCK)
+            # Again, when some samples are stored and the rest is in memory.
+            process.wait_for("something is stored", lambda status: status["counters"]["stored_samples"] > 0)
+            assert samples_of(client) == (shard.produced, ())
+            series = client.request(SeriesRequest((EVERY,), None, 7))
             assert isinstance(series, SeriesAnswer)
             assert (len(series.keys), series.more) == (7, True)
-            values = client.ask(LabelValuesRequest("number", (), None, 100))
+            values = client.request(LabelValuesRequest("number", (), None, 100))
             assert isinstance(values, TermsAnswer)
-            assert values.terms() == sorted(asked.produced)
-            # The JVM answers beside it, and says the same.
-            few = SeriesRequest(((*EVERY, Matcher("number", MatchOp.MATCH, "3|5|none")),), None, 7)
-            frame = lookup_frame(few)
+            assert values.terms() == sorted(shard.produced)
+            # The JVM gives the same answers.
+            some_series = SeriesRequest(((*EVERY, Matcher("number", MatchOp.MATCH, "3|5|none")),), None, 7)
+            frame = lookup_frame(some_series)
             assert frame is not None
             assert wait_until(lambda frame=frame: client.look_up(frame) is not None, timeout=60, clock=CLOCK)
-            assert keys_of(client.look_up(frame)) == keys_of(client.ask(few))
+            assert keys_of(client.look_up(frame)) == keys_of(client.request(some_series))
             assert wait_until(lambda: client.link.index_version() is not None, timeout=60, clock=CLOCK)
             with pytest.raises(InvalidMatcher):
-                client.ask(SeriesRequest(((Matcher("a", MatchOp.MATCH, "["),),), None, 7))
+                client.request(SeriesRequest(((Matcher("a", MatchOp.MATCH, "["),),), None, 7))
         finally:
             process.kill()
         with pytest.raises(QueryUnavailable):
@@ -176,34 +178,34 @@ def test_a_shard_tells_of_itself_from_its_start_and_answers_across_a_kill(asked:
         assert client.link.index_version() is None
 
 
-def test_a_shard_that_is_killed_while_it_answers_leaves_nobody_waiting(asked: Asked, client: Linked) -> None:
-    asked.produce(1)
-    process = asked.start()
+def test_a_kill_of_a_shard_fails_requests_in_progress(shard: ShardProcessUnderTest, client: LinkClient) -> None:
+    shard.produce(1)
+    process = shard.start()
     try:
-        reported(asked, process)
-        active(asked, process, asked.sent)
+        reported(shard, process)
+        active(shard, process, shard.sent)
 
-        async def killed_meanwhile() -> None:
+        async def kill_during_request() -> None:
             with process.suspended():
-                asking = asyncio.ensure_future(client.asked(ALL_SAMPLES))
+                pending = asyncio.ensure_future(client.send(ALL_SAMPLES))
                 await asyncio.sleep(0)
-                assert not asking.done()
+                assert not pending.done()
                 await asyncio.to_thread(process.kill)
                 with pytest.raises(QueryUnavailable, match="shard 0 "):
-                    await asking
+                    await pending
 
-        client.loop.run(killed_meanwhile())
+        client.loop.run(kill_during_request())
     finally:
         process.kill()
 
 
-def test_a_stop_takes_the_socket_away(asked: Asked) -> None:
-    process = asked.start()
+def test_a_stop_removes_the_socket(shard: ShardProcessUnderTest) -> None:
+    process = shard.start()
     try:
-        reported(asked, process)
-        active(asked, process, 0)
-        assert asked.socket.exists()
+        reported(shard, process)
+        active(shard, process, 0)
+        assert shard.socket.exists()
         assert process.terminate() == ExitCode.OK
-        assert not asked.socket.exists()
+        assert not shard.socket.exists()
     finally:
         process.kill()

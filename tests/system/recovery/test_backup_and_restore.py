@@ -1,6 +1,5 @@
-"""A backup of Cassandra that is taken while a shard writes, and restored after the loss of everything in it.
-
-What is run are the commands of docs/operations.md, as they stand there.
+"""A backup of Cassandra that is taken while a shard writes, and restored after the loss of all data. The test runs the
+commands of docs/operations.md verbatim.
 """
 
 import os
@@ -58,7 +57,7 @@ def documented(title: str) -> str:
 
 
 class Operator:
-    """Runs what is documented in a shell that has Cassandra's tools."""
+    """Runs documented commands in a shell with Cassandra's tools."""
 
     def __init__(self, cassandra: OwnCassandra, backup: Path) -> None:
         names = {"TAG": "test", "DATA": str(cassandra.data), "BACKUP": str(backup), "COPIES": "'datacenter1': 1"}
@@ -84,7 +83,7 @@ def finish(process: subprocess.Popen[str]) -> None:
 
 
 class Writer:
-    """Produces record after record, with samples of now; every tenth brings a new series."""
+    """Produces records with current samples continuously; every tenth adds a new series."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
@@ -113,18 +112,18 @@ def progress_of(deployment: Deployment) -> Progress:
 
 
 def newest_bucket(deployment: Deployment) -> int:
-    """The newest bucket that is wholly stored."""
+    """The newest completely stored bucket."""
     return min(progress_of(deployment).stored_up_to)
 
 
-def test_what_was_stored_after_a_backup_is_read_from_kafka_again_when_cassandra_is_lost(
+def test_data_stored_after_a_backup_is_read_from_kafka_again_after_the_loss_of_cassandra(
     deployment: Deployment, cassandra: OwnCassandra, tmp_path: Path
 ) -> None:
     operator, writer = Operator(cassandra, tmp_path / "backup"), Writer(deployment)
     writer.write()
     process = deployment.start()
     try:
-        process.wait_for("something is stored", lambda one: one["checkpoint"] > 0)
+        process.wait_for("something is stored", lambda status: status["checkpoint"] > 0)
         first = newest_bucket(deployment)
         writer.write_while(lambda: newest_bucket(deployment) < first + 2)
         names = operator.begin(documented("take 1"))
@@ -149,15 +148,17 @@ def test_what_was_stored_after_a_backup_is_read_from_kafka_again_when_cassandra_
     operator.run(documented("one table"))
     deployment.reopen_store()
     restored = progress_of(deployment)
-    assert first + 2 <= min(restored.stored_up_to) <= named, "what the manifest had when it was taken"
+    assert first + 2 <= min(restored.stored_up_to) <= named, "the manifest at the time of the backup"
     again = deployment.start()
     try:
-        again.wait_for("all is stored", lambda one: one["checkpoint"] >= writer.records)
-        status = again.wait_for("it is active", lambda one: one["phase"] == "active")
-        assert status["counters"]["records"] == writer.records - restored.resume_at, "from the backup on, and no more"
+        again.wait_for("all is stored", lambda status: status["checkpoint"] >= writer.records)
+        status = again.wait_for("it is active", lambda status: status["phase"] == "active")
+        assert status["counters"]["records"] == writer.records - restored.resume_at, (
+            "from the backup on, and nothing earlier"
+        )
     finally:
         again.kill()
-    assert again.log_text().count("loading the index from the store") == 2, "the copy on disk is one of the lost store"
+    assert again.log_text().count("loading the index from the store") == 2, "the local copy belongs to the lost store"
     deployment.check_stored()
     code, report = deployment.command("recover", "verify")
     assert (code, report["sound"]) == (ExitCode.OK, True), report

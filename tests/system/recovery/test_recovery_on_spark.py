@@ -1,4 +1,4 @@
-"""Shards that were down for hours, on the real stack: their replay on Spark, killed at every place."""
+"""Recovery of shards that were down for hours on the real stack: replays on Spark, killed at each phase."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def deployment(stack: Stack, tmp_path: Path) -> Iterator[Deployment]:
 
 
 def sums(deployment: Deployment, number: int) -> list[tuple[object, ...]]:
-    """What the manifest tells of a shard, but for who wrote it, when and where."""
+    """The manifest of a shard, without who wrote it, when and where."""
     manifest = deployment.store.manifest(deployment.shard(number))
     assert manifest is not None
     cuts = sorted((cut.bucket, cut.start, cut.end) for cut in manifest.cuts if not cut.reset)
@@ -38,8 +38,8 @@ def sums(deployment: Deployment, number: int) -> list[tuple[object, ...]]:
     return [*cuts, *rows]
 
 
-def test_a_node_that_is_down_is_caught_up_by_spark_as_by_direct_reading(deployment: Deployment) -> None:
-    # The same in both partitions, but for what lies behind the last whole bucket.
+def test_a_replay_on_spark_equals_direct_reading(deployment: Deployment) -> None:
+    # The same in both partitions, except for records after the last complete bucket.
     for partition in range(2):
         deployment.produce_hours(5, records=30, series=200, partition=partition)
         deployment.put(partition, b"no record", deployment.this_hour - HOUR)
@@ -51,21 +51,21 @@ def test_a_node_that_is_down_is_caught_up_by_spark_as_by_direct_reading(deployme
         assert (code, caught_up["error"]) == (ExitCode.OK, "")
         assert (caught_up["records"], caught_up["dead_letters"], caught_up["new_keys"]) == (151, 1, 200)
         deployment.check_stored(shard, before=deployment.this_hour)
-    # Groups are picked by the metric, and buckets by the record: nothing depends on the shard.
+    # The group depends on the metric, and the bucket on the record: nothing depends on the shard.
     assert sums(deployment, 0) == sums(deployment, 1)
     code, report = deployment.command("recover", "verify")
     assert code == ExitCode.OK, report
     process = deployment.start()
     try:
-        status = process.wait_for("it is active", lambda one: one["phase"] == "active")
-        assert status["keys"] == 300, "with those of the tail"
-        assert status["counters"]["records"] == 1, "the tail is all that was left to read"
+        status = process.wait_for("it is active", lambda status: status["phase"] == "active")
+        assert status["keys"] == 300, "including those of the tail"
+        assert status["counters"]["records"] == 1, "only the tail was left to read"
     finally:
         process.kill()
 
 
 def descendants(pid: int) -> Iterator[tuple[int, str]]:
-    """The processes below one that this test has started, with their command lines."""
+    """The descendants of a process that this test has started, with their command lines."""
     for child in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, IndexError):
             parent = int((child / "stat").read_text().rpartition(")")[2].split()[1])
@@ -75,7 +75,7 @@ def descendants(pid: int) -> Iterator[tuple[int, str]]:
 
 
 def kill_one(below: int, named: str) -> None:
-    """Kill a process below another by a part of its command line: the newest one."""
+    """Kill the newest descendant of a process with these words in its command line."""
     clock = SystemClock()
 
     def found() -> list[int]:
@@ -86,7 +86,7 @@ def kill_one(below: int, named: str) -> None:
 
 
 def finished(deployment: Deployment) -> set[tuple[int, str]]:
-    """The buckets that jobs have read so far, with their attempts: done, or in the manifest already."""
+    """The buckets that jobs have read so far, with their attempts: done, or already in the manifest."""
     jobs = deployment.store.jobs(deployment.shard())
     done = {(job.bucket, attempt_of(job)) for job in jobs if job.state is JobState.DONE}
     manifest = deployment.store.manifest(deployment.shard())
@@ -99,8 +99,8 @@ def wait_for_buckets(deployment: Deployment, count: int) -> None:
     assert wait_until(lambda: len(finished(deployment)) >= count, timeout=300, clock=clock, poll=0.1)
 
 
-def test_a_recovery_that_is_killed_at_every_place_is_finished_by_the_next_start(stack: Stack, tmp_path: Path) -> None:
-    # One job a wave, so that there is something to be killed in the middle of.
+def test_the_next_start_completes_a_recovery_that_was_killed_at_any_phase(stack: Stack, tmp_path: Path) -> None:
+    # One job per wave, so that a kill interrupts the replay.
     deployment = Deployment(stack, tmp_path, replay={"wave_records": 1})
     deployment.produce_hours(4, records=150, series=400)
     deployment.produce(0, deployment.this_hour, range(450))
@@ -118,9 +118,9 @@ def test_a_recovery_that_is_killed_at_every_place_is_finished_by_the_next_start(
         before = finished(deployment)
         process = deployment.start()
         try:
-            status = process.wait_for("it is active", lambda one: one["phase"] == "active", timeout=300)
+            status = process.wait_for("it is active", lambda status: status["phase"] == "active", timeout=300)
             assert status["keys"] == 450
-            assert before <= finished(deployment), "what was done is not done again"
+            assert before <= finished(deployment), "finished jobs do not run again"
             assert not deployment.store.jobs(deployment.shard())
         finally:
             process.kill()

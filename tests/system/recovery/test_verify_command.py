@@ -1,4 +1,4 @@
-"""`strandline recover verify` on a real Cassandra that real shard processes have written to, and were killed at it."""
+"""`strandline recover verify` on a real Cassandra, written by real shard processes that were killed meanwhile."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -43,13 +43,13 @@ def sound(deployment: Deployment) -> None:
     assert_sound(deployment.store, deployment.shard(), GROUPS, POLICY, clock=SystemClock())
 
 
-def test_what_killed_processes_have_stored_is_sound_until_a_segment_is_deleted(
+def test_data_of_killed_processes_is_consistent_until_a_segment_is_deleted(
     deployment: Deployment, stack: Stack
 ) -> None:
     deployment.produce_hours(HOURS, records=RECORDS, series=SERIES)
     process = deployment.start()
     try:
-        process.wait_for("something is stored", lambda one: one["counters"]["stored_samples"] > 0)
+        process.wait_for("something is stored", lambda status: status["counters"]["stored_samples"] > 0)
     finally:
         process.kill()
     sound(deployment)
@@ -57,17 +57,19 @@ def test_what_killed_processes_have_stored_is_sound_until_a_segment_is_deleted(
     try:
         process.wait_for(
             "all is stored",
-            lambda one: one["checkpoint"] >= HOURS * RECORDS and one["phase"] == "active",
+            lambda status: status["checkpoint"] >= HOURS * RECORDS and status["phase"] == "active",
         )
-        code, told = deployment.command("recover", "verify")
-        assert (code, told["sound"]) == (ExitCode.OK, True)
-        assert [note["kind"] for note in told["shards"][0]["notes"]] == ["copy-not-checked"], "the shard goes on"
+        code, document = deployment.command("recover", "verify")
+        assert (code, document["sound"]) == (ExitCode.OK, True)
+        assert [note["kind"] for note in document["shards"][0]["notes"]] == ["copy-not-checked"], (
+            "the shard is still running"
+        )
         assert process.status()["phase"] == "active"
     finally:
         process.kill()
 
-    code, told = deployment.command("recover", "verify")
-    (shard,) = told["shards"]
+    code, document = deployment.command("recover", "verify")
+    (shard,) = document["shards"]
     assert (code, shard["findings"], shard["notes"]) == (ExitCode.OK, [], [])
     assert shard["counts"]["samples"] == HOURS * RECORDS * SERIES
     assert shard["counts"]["keys"] == shard["counts"]["documents"] == SERIES
@@ -85,8 +87,8 @@ def test_what_killed_processes_have_stored_is_sound_until_a_segment_is_deleted(
             (deployment.name, row.bucket, row.group, row.attempt, segment.first, segment.seq),
         )
     for extra in ((), ("--no-samples", "--shard", "0")):
-        code, told = deployment.command("recover", "verify", *extra)
-        assert (code, told["sound"]) == (ExitCode.VERIFY_FAILED, False)
-        (finding,) = told["shards"][0]["findings"]
+        code, document = deployment.command("recover", "verify", *extra)
+        assert (code, document["sound"]) == (ExitCode.VERIFY_FAILED, False)
+        (finding,) = document["shards"][0]["findings"]
         assert (finding["kind"], finding["bucket"], finding["group"]) == ("segment-missing", row.bucket, row.group)
         assert row.attempt in finding["what"]

@@ -1,4 +1,6 @@
-"""Servers that take nobody in without TLS, a user and a password; only for this folder, for they cost as much again."""
+"""Servers that require TLS, a user and a password. Only for this folder, because they cost as much as the
+shared ones.
+"""
 
 from collections.abc import Iterator
 
@@ -12,11 +14,11 @@ from support.secured_stack import secured_options
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """What the servers of `secured_stack` show, and the authority that signed it."""
+    """The certificates of the servers of `secured_stack`, and their authority."""
     return make_certificates(tmp_path_factory.mktemp("certificates") / "made")
 
 
 @pytest.fixture(scope="module")
 def secured_stack(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Stack]:
-    """Kafka and Cassandra, healthy, and careful whom they talk to."""
+    """A healthy Kafka and Cassandra with authentication and TLS."""
     yield from running(secured_options(tmp_path_factory.mktemp("secured-stack") / "state", certificates))

@@ -1,5 +1,5 @@
-"""Servers that ask for passwords and certificates: reached with nothing but the settings, and their health checked as a
-client that has leave to enter. They stand in one file so that the servers are started once.
+"""Servers with passwords and TLS: used with nothing but the settings, and health checks with credentials. All in one
+file, so that the servers are started once.
 """
 
 import json
@@ -49,7 +49,7 @@ YEAR = 365 * 86_400_000
 
 @dataclass(frozen=True)
 class Secured:
-    """The settings file that reaches the servers, and certificates of an authority that they do not know."""
+    """A settings file for the servers, and certificates of an authority that they do not trust."""
 
     config: Path
     foreign: Certificates
@@ -66,7 +66,7 @@ def private_file(path: Path, content: str) -> Path:
 
 @contextmanager
 def ended(session: Session) -> Iterator[None]:
-    """Inside, a session may be used; then it is shut down."""
+    """A context with a session, which is shut down at the end."""
     try:
         yield
     finally:
@@ -106,7 +106,7 @@ def secured(secured_stack: Stack, certificates: Certificates, tmp_path_factory: 
     return Secured(config, make_certificates(folder / "foreign"))
 
 
-def test_kafka_is_reached_with_password_and_certificate_by_both_clients(secured: Secured) -> None:
+def test_both_clients_connect_to_kafka_with_password_and_certificate(secured: Secured) -> None:
     settings = secured.settings()
     client = librdkafka_options(settings.kafka)
     make_topic(client, "secured")
@@ -132,7 +132,7 @@ def test_a_wrong_kafka_password_is_refused(secured: Secured, tmp_path: Path) -> 
         make_topic(librdkafka_options(settings.kafka), "never", timeout=5)
 
 
-def test_cassandra_is_reached_with_password_over_tls(secured: Secured) -> None:
+def test_the_driver_connects_to_cassandra_with_password_over_tls(secured: Secured) -> None:
     session = connect(cassandra_connection(secured.settings().cassandra), require_keyspace=False)
     try:
         assert session.execute("SELECT release_version FROM system.local").one().release_version == "5.0.9"
@@ -148,14 +148,14 @@ def test_a_wrong_cassandra_password_is_refused_without_showing_it(secured: Secur
     assert "most-secret" not in str(caught.value)
 
 
-def test_a_store_is_used_again_once_its_user_may_log_in_again(
+def test_a_store_works_again_once_its_user_may_log_in_again(
     secured: Secured, secured_stack: Stack, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By itself the driver never tries again after a login that was refused."""
+    """The driver itself never retries after a refused login."""
     clock, administrator = SystemClock(), cassandra_connection(secured.settings().cassandra)
     ours = replace(administrator, credentials=Credentials("shut_out", "a password"))
 
-    def let_in(*, may_log_in: bool) -> None:
+    def set_login(*, may_log_in: bool) -> None:
         session.execute(f"ALTER ROLE shut_out WITH LOGIN = {str(may_log_in).lower()}")
 
     def is_refused() -> bool:
@@ -164,13 +164,13 @@ def test_a_store_is_used_again_once_its_user_may_log_in_again(
         except CassandraRefused:
             return True
         except CassandraUnreachable:
-            # Only the first of its connections was let in: the server's knowledge has just changed.
+            # Only the first of its connections was accepted: the server has just updated its cached roles.
             return False
         return False
 
     def refused_attempts() -> int:
         messages = [record.getMessage() for record in caplog.records]
-        return sum("attempting to reconnect" in one and "Failed to authenticate" in one for one in messages)
+        return sum("attempting to reconnect" in message and "Failed to authenticate" in message for message in messages)
 
     def works() -> bool:
         try:
@@ -186,24 +186,24 @@ def test_a_store_is_used_again_once_its_user_may_log_in_again(
         retry_policy = RetryPolicy(deadline=0.1)
         with closing(open_cassandra_store(proxied, clock, copies=COPIES, retry_policy=retry_policy)) as store:
             owner = taken(store, fresh_shard())
-            let_in(may_log_in=False)
-            # The server keeps what it knows of roles for a while.
+            set_login(may_log_in=False)
+            # The server caches roles for a while.
             assert wait_until(is_refused, timeout=60, clock=clock)
             with cassandra.away():
                 assert not works()
             assert wait_until(lambda: refused_attempts() >= 2, timeout=60, clock=clock)
-            let_in(may_log_in=True)
+            set_login(may_log_in=True)
             assert wait_until(works, timeout=60, clock=clock)
 
 
-def test_a_cassandra_signed_by_somebody_else_is_refused(secured: Secured) -> None:
+def test_a_cassandra_with_a_certificate_of_another_authority_is_refused(secured: Secured) -> None:
     settings = secured.settings(CASSANDRA__TLS_CA_FILE=secured.foreign.ca)
     with pytest.raises(CassandraRefused, match="no TLS connection"):
         connect(cassandra_connection(settings.cassandra), require_keyspace=False)
 
 
-def test_a_cassandra_as_shipped_refuses_what_would_live_beyond_january_2038_with_a_remedy(secured: Secured) -> None:
-    """Here, because the Cassandra that most tests share is set up to take it."""
+def test_a_default_cassandra_refuses_lifetimes_beyond_january_2038_with_a_remedy(secured: Secured) -> None:
+    """Here, because the shared Cassandra of most tests is configured to accept it."""
     connection = cassandra_connection(secured.settings().cassandra)
     with closing(open_cassandra_store(connection, SystemClock(), copies=COPIES)) as store:
         owner = taken(store, fresh_shard())
@@ -211,7 +211,7 @@ def test_a_cassandra_as_shipped_refuses_what_would_live_beyond_january_2038_with
             store.commit(owner, manifest_write((cut(5, Lifetime.from_present(PRESENT, 19 * YEAR)),)))
 
 
-def test_check_config_shows_where_the_secrets_lie_and_none_of_them(secured: Secured) -> None:
+def test_check_config_shows_the_paths_of_secrets_and_no_secret(secured: Secured) -> None:
     strandline = Path(sys.executable).with_name("strandline")
     command = [strandline, "check-config", "--config", secured.config, "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -221,7 +221,7 @@ def test_check_config_shows_where_the_secrets_lie_and_none_of_them(secured: Secu
     assert "PRIVATE KEY" not in done.stdout + done.stderr
 
 
-def test_client_with_a_wrong_password_is_kept_out(secured_stack: Stack, certificates: Certificates) -> None:
+def test_a_client_with_a_wrong_password_is_refused(secured_stack: Stack, certificates: Certificates) -> None:
     given = secured_options(secured_stack.folder.root, certificates)
     client = replace(given.cassandra_client, login=(CASSANDRA_LOGIN[0], "wrong"))
 
@@ -231,7 +231,7 @@ def test_client_with_a_wrong_password_is_kept_out(secured_stack: Stack, certific
         check_cassandra(secured_stack.cassandra_host, secured_stack.cassandra_port, client, 5.0)
 
 
-def test_client_without_tls_is_kept_out(secured_stack: Stack) -> None:
+def test_a_client_without_tls_is_refused(secured_stack: Stack) -> None:
     with pytest.raises(Unhealthy):
         check_kafka(secured_stack.kafka_bootstrap, {}, 2.0)
     with pytest.raises(Unhealthy):
@@ -240,11 +240,11 @@ def test_client_without_tls_is_kept_out(secured_stack: Stack) -> None:
         )
 
 
-def test_passwords_are_in_no_record_log_or_command_line(secured_stack: Stack) -> None:
-    told = [secured_stack.folder.record_file.read_bytes()]
+def test_passwords_are_not_in_state_file_logs_or_command_lines(secured_stack: Stack) -> None:
+    contents = [secured_stack.folder.record_file.read_bytes()]
     for server in secured_stack.record.servers:
         assert server.process is not None
-        told.append(Path(f"/proc/{server.process.pid}/cmdline").read_bytes())
-        told.append(Path(server.log).read_bytes())
+        contents.append(Path(f"/proc/{server.process.pid}/cmdline").read_bytes())
+        contents.append(Path(server.log).read_bytes())
 
-    assert not any(KAFKA_LOGIN[1].encode() in text for text in told)
+    assert not any(KAFKA_LOGIN[1].encode() in text for text in contents)

@@ -1,4 +1,4 @@
-"""A Kafka of its own, for what other tests must not suffer from."""
+"""A separate Kafka, for outages that must not affect other tests."""
 
 from collections.abc import Iterator
 from contextlib import closing

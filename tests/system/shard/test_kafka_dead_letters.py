@@ -24,7 +24,7 @@ def topic(client: dict[str, str | int | bool]) -> str:
     return name
 
 
-def test_a_letter_has_the_value_as_it_was_and_says_why_and_where_from(
+def test_a_letter_has_the_original_value_the_reason_and_the_source(
     client: dict[str, str | int | bool], topic: str
 ) -> None:
     letters = KafkaDeadLetters(client, topic)
@@ -47,8 +47,8 @@ def test_a_letter_has_the_value_as_it_was_and_says_why_and_where_from(
     }
 
 
-def test_letters_of_an_old_record_are_kept_as_long_as_others(client: dict[str, str | int | bool], topic: str) -> None:
-    """They carry the time at which they were put aside: by their record's time Kafka would delete them at once."""
+def test_letters_of_old_records_are_kept_as_long_as_others(client: dict[str, str | int | bool], topic: str) -> None:
+    """They have the time at which they were written: with their record's time, Kafka would delete them immediately."""
     letters = KafkaDeadLetters(client, topic)
     letters.send(shard=0, offset=0, time=1_000, reason="why", value=b"value")
     letters.close(TIMEOUT)
@@ -59,7 +59,7 @@ def test_letters_of_an_old_record_are_kept_as_long_as_others(client: dict[str, s
     assert message.timestamp()[1] > 1_700_000_000_000
 
 
-def test_deliveries_are_counted_without_any_further_letter(client: dict[str, str | int | bool], topic: str) -> None:
+def test_deliveries_are_counted_without_a_further_letter(client: dict[str, str | int | bool], topic: str) -> None:
     letters = KafkaDeadLetters(client, topic)
     for offset in range(100):
         letters.send(shard=0, offset=offset, time=0, reason="why", value=b"value")

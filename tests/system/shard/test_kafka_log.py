@@ -1,4 +1,4 @@
-"""What only a real Kafka can show of a partition that is read."""
+"""Reading a partition: properties that only a real Kafka can show."""
 
 import random
 import threading
@@ -14,7 +14,7 @@ from strandline.node.shard.kafka_log import KafkaLog
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 from strandline.node.stack import Stack
 from support.partition_logs import answered, offsets, read_on, values
-from support.real_kafka import TIMEOUT, TopicOfATest, eventually, fresh_topic
+from support.real_kafka import TIMEOUT, TemporaryTopic, eventually, fresh_topic
 
 pytestmark = pytest.mark.system
 
@@ -22,8 +22,8 @@ OpenLog = Callable[..., KafkaLog]
 
 
 @pytest.fixture
-def topic(stack: Stack) -> TopicOfATest:
-    return TopicOfATest({"bootstrap.servers": stack.kafka_bootstrap})
+def topic(stack: Stack) -> TemporaryTopic:
+    return TemporaryTopic({"bootstrap.servers": stack.kafka_bootstrap})
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def open_log(stack: Stack) -> Iterator[OpenLog]:
         yield open_one
 
 
-def fill(topic: TopicOfATest, count: int, size: int) -> None:
+def fill(topic: TemporaryTopic, count: int, size: int) -> None:
     """Many records in few requests; each begins with its offset."""
     producer = Producer({**topic.client, "linger.ms": 20})
     for number in range(count):
@@ -51,8 +51,8 @@ def fill(topic: TopicOfATest, count: int, size: int) -> None:
     assert producer.flush(TIMEOUT) == 0
 
 
-def test_after_any_seek_reading_goes_on_just_there_though_much_was_fetched_ahead(
-    topic: TopicOfATest, open_log: OpenLog
+def test_reading_continues_exactly_at_a_seek_despite_prefetched_records(
+    topic: TemporaryTopic, open_log: OpenLog
 ) -> None:
     fill(topic, count=3000, size=2000)
     log, choose = open_log(topic.name), random.Random(7)  # noqa: S311 - the same places each time
@@ -69,7 +69,7 @@ def test_after_any_seek_reading_goes_on_just_there_though_much_was_fetched_ahead
                 break
 
 
-def test_a_poll_returns_as_soon_as_there_are_records(topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_a_poll_returns_as_soon_as_there_are_records(topic: TemporaryTopic, open_log: OpenLog) -> None:
     log, clock = open_log(topic.name), SystemClock()
     log.seek(0)
     log.poll(1, 0.3)
@@ -81,7 +81,7 @@ def test_a_poll_returns_as_soon_as_there_are_records(topic: TopicOfATest, open_l
     producing.join()
 
 
-def test_a_record_larger_than_a_fetch_is_read(topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_a_record_larger_than_a_fetch_is_read(topic: TemporaryTopic, open_log: OpenLog) -> None:
     topic.append(bytes(500_000))
     topic.append(b"next")
     log = open_log(topic.name, **{"fetch.message.max.bytes": 10_000})
@@ -89,7 +89,7 @@ def test_a_record_larger_than_a_fetch_is_read(topic: TopicOfATest, open_log: Ope
     assert [len(value) for value in values(read_on(log))] == [500_000, 4]
 
 
-def test_a_record_without_a_value_is_an_empty_one(topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_a_record_without_a_value_is_an_empty_record(topic: TemporaryTopic, open_log: OpenLog) -> None:
     producer = Producer(topic.client)
     producer.produce(topic.name, value=None, key=b"key", partition=0)
     assert producer.flush(TIMEOUT) == 0
@@ -98,7 +98,7 @@ def test_a_record_without_a_value_is_an_empty_one(topic: TopicOfATest, open_log:
     assert values(read_on(log)) == [b""]
 
 
-def test_damaged_records_are_an_error_and_never_skipped(stack: Stack, topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_damaged_records_are_an_error_and_never_skipped(stack: Stack, topic: TemporaryTopic, open_log: OpenLog) -> None:
     for number in range(4):
         topic.append(b"number %d" % number)
     (segment,) = stack.folder.data("kafka").glob(f"{topic.name}-0/*.log")
@@ -117,7 +117,7 @@ def test_damaged_records_are_an_error_and_never_skipped(stack: Stack, topic: Top
     assert values(read_on(log)) == [b"number 3"]
 
 
-def test_the_id_is_the_one_that_kafka_writes_down(stack: Stack, topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_the_id_is_the_one_that_kafka_stores(stack: Stack, topic: TemporaryTopic, open_log: OpenLog) -> None:
     written = stack.folder.data("kafka") / f"{topic.name}-0" / "partition.metadata"
     eventually(written.exists)
     assert f"topic_id: {open_log(topic.name).topic_id()}" in written.read_text()
@@ -133,7 +133,7 @@ def test_a_missing_topic_is_named(open_log: OpenLog) -> None:
             ask()
 
 
-def test_a_missing_partition_is_named(topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_a_missing_partition_is_named(topic: TemporaryTopic, open_log: OpenLog) -> None:
     log = open_log(topic.name, 7)
     with pytest.raises(LogUnreachable, match="no broker leads it"):
         answered(log.request_ends())
@@ -142,9 +142,7 @@ def test_a_missing_partition_is_named(topic: TopicOfATest, open_log: OpenLog) ->
             ask()
 
 
-def test_a_topic_that_is_deleted_while_it_is_read_does_not_just_fall_silent(
-    topic: TopicOfATest, open_log: OpenLog
-) -> None:
+def test_the_deletion_of_a_topic_is_noticed_while_it_is_read(topic: TemporaryTopic, open_log: OpenLog) -> None:
     topic.append(b"value")
     log = open_log(topic.name, gone_after=1.5)
     log.seek(0)
@@ -162,11 +160,11 @@ def test_a_topic_that_is_deleted_while_it_is_read_does_not_just_fall_silent(
 
     with pytest.raises(TopicUnfit, match=f"no topic {topic.name}"):
         eventually(ends)
-    assert unreachable, "until it counts as gone it is out of reach"
+    assert unreachable, "until it counts as deleted, it is unreachable"
 
 
-def test_several_shards_mirror_into_one_group(topic: TopicOfATest, open_log: OpenLog) -> None:
-    """Nobody is a member of it, so nobody is thrown out."""
+def test_several_shards_mirror_into_one_group(topic: TemporaryTopic, open_log: OpenLog) -> None:
+    """None is a member of the group, so none is removed from it."""
     topic.append(b"value")
     first, second = open_log(topic.name), open_log(topic.name)
     first.seek(0)
@@ -176,7 +174,7 @@ def test_several_shards_mirror_into_one_group(topic: TopicOfATest, open_log: Ope
     assert len(read_on(first)) == len(read_on(second)) == 1
 
 
-def test_options_that_are_not_the_operators_to_choose_stay_as_they_are(topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_options_that_operators_may_not_change_are_kept(topic: TemporaryTopic, open_log: OpenLog) -> None:
     transaction = topic.begin()
     transaction.append(b"never")
     log = open_log(topic.name, **{"isolation.level": "read_uncommitted", "auto.offset.reset": "earliest"})
@@ -185,7 +183,7 @@ def test_options_that_are_not_the_operators_to_choose_stay_as_they_are(topic: To
     transaction.abort()
 
 
-def test_reading_a_closed_log_is_a_mistake(topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_reading_a_closed_log_is_an_error(topic: TemporaryTopic, open_log: OpenLog) -> None:
     log = open_log(topic.name)
     log.seek(0)
     log.close()
@@ -193,8 +191,8 @@ def test_reading_a_closed_log_is_a_mistake(topic: TopicOfATest, open_log: OpenLo
         log.poll(1, 0)
 
 
-def test_a_log_may_be_closed_and_forgotten_while_an_offset_is_being_mirrored(topic: TopicOfATest, stack: Stack) -> None:
-    """A client that one of its own threads destroys takes the whole process with it."""
+def test_a_log_may_be_closed_and_dropped_while_an_offset_is_being_mirrored(topic: TemporaryTopic, stack: Stack) -> None:
+    """A client that is destroyed by one of its own threads crashes the whole process."""
     client = {"bootstrap.servers": stack.kafka_bootstrap}
     for number in range(100):
         log = KafkaLog(client, dataset="system", topic=topic.name, partition=0)
@@ -204,7 +202,7 @@ def test_a_log_may_be_closed_and_forgotten_while_an_offset_is_being_mirrored(top
         del log
 
 
-def test_an_unknown_host_is_out_of_reach(topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_an_unknown_host_is_unreachable(topic: TemporaryTopic, open_log: OpenLog) -> None:
     log = open_log(topic.name, **{"bootstrap.servers": "no-such-host.invalid:9092", "socket.timeout.ms": 500})
     log.seek(0)
     with pytest.raises(LogUnreachable):

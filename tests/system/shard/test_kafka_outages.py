@@ -1,4 +1,4 @@
-"""Brokers that hang and come back, and brokers that won't serve us."""
+"""Brokers that hang and return, and brokers that refuse requests."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from strandline.node.shard.kafka_topics import check_topic
 from strandline.node.shard.log import LogEnds, LogUnreachable
 from support.guarded_kafka import GUEST, ROOT, GuardedKafka
 from support.partition_logs import answered, offsets, read_on, values
-from support.real_kafka import TIMEOUT, TopicOfATest, eventually
+from support.real_kafka import TIMEOUT, TemporaryTopic, eventually
 
 pytestmark = pytest.mark.system
 
@@ -23,12 +23,12 @@ OpenLog = Callable[..., KafkaLog]
 
 
 @pytest.fixture
-def topic(guarded_kafka: GuardedKafka) -> TopicOfATest:
-    return TopicOfATest(guarded_kafka.client())
+def topic(guarded_kafka: GuardedKafka) -> TemporaryTopic:
+    return TemporaryTopic(guarded_kafka.client())
 
 
 @pytest.fixture
-def open_log(guarded_kafka: GuardedKafka, topic: TopicOfATest) -> Iterator[OpenLog]:
+def open_log(guarded_kafka: GuardedKafka, topic: TemporaryTopic) -> Iterator[OpenLog]:
     with ExitStack() as opened:
 
         def open_one(user: str = ROOT, password: str | None = None, timeout_ms: int = 5_000) -> KafkaLog:
@@ -47,17 +47,17 @@ def is_unreachable(log: KafkaLog) -> bool:
     return False
 
 
-def tells_its_ends(log: KafkaLog) -> bool:
+def returns_its_ends(log: KafkaLog) -> bool:
     try:
-        # Nothing else is asked meanwhile, which would let the client learn that the leader has a new epoch.
+        # No other request is sent meanwhile, by which the client would learn that the leader has a new epoch.
         log.ends()
     except LogUnreachable:
         return False
     return True
 
 
-def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog, caplog: pytest.LogCaptureFixture
+def test_hung_brokers_are_noticed_and_so_is_their_return_without_any_record(
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic, open_log: OpenLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     clock = SystemClock()
@@ -70,12 +70,12 @@ def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record
         begun = clock.monotonic()
         with pytest.raises(LogUnreachable):
             log.ends()
-        # Not for the minute that the client would take by itself.
+        # Within less than the minute that the client would take by itself.
         assert clock.monotonic() - begun < 40
     eventually(lambda: not is_unreachable(log))
     assert f"topic {topic.name}: the brokers are available again" in caplog.messages
-    # They answer before they know again who leads what.
-    eventually(lambda: tells_its_ends(log))
+    # They answer before they know the leaders of partitions again.
+    eventually(lambda: returns_its_ends(log))
     topic.append(b"after")
     assert values(read_on(log)) == [b"after"]
 
@@ -83,10 +83,10 @@ def test_brokers_that_hang_are_noticed_and_so_is_their_return_without_any_record
 @pytest.mark.parametrize(
     "ask", [KafkaLog.topic_id, KafkaLog.ends, lambda log: log.offset_at(0), lambda log: log.offset_at(10**15)]
 )
-def test_no_answer_is_never_taken_for_one(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog, ask: Callable[[KafkaLog], object]
+def test_a_missing_answer_is_never_taken_for_an_answer(
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic, open_log: OpenLog, ask: Callable[[KafkaLog], object]
 ) -> None:
-    """Scenario 26: an end that nobody told would cut a bucket."""
+    """Scenario 26: an invented end would cut a bucket."""
     topic.append(b"value")
     log = open_log()
     ask(log)
@@ -94,10 +94,10 @@ def test_no_answer_is_never_taken_for_one(
         ask(log)
 
 
-def test_a_request_for_the_ends_that_a_hung_broker_does_not_answer_keeps_nobody_waiting(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog
+def test_an_unanswered_request_for_the_ends_does_not_block_the_caller(
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic, open_log: OpenLog
 ) -> None:
-    """Its answer is None until `kafka.request_timeout` is over, and an error then: never an offset."""
+    """The answer is None until `kafka.request_timeout`, and then an error: never an offset."""
     topic.append(b"value")
     log = open_log(timeout_ms=3_000)
     assert answered(log.request_ends()) == LogEnds(0, 1, 1)
@@ -108,8 +108,8 @@ def test_a_request_for_the_ends_that_a_hung_broker_does_not_answer_keeps_nobody_
             answered(question)
 
 
-def test_leaving_takes_no_time_though_a_broker_hangs_over_a_mirrored_offset(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest, open_log: OpenLog
+def test_closing_is_fast_while_a_broker_hangs_with_a_mirrored_offset(
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic, open_log: OpenLog
 ) -> None:
     clock = SystemClock()
     topic.append(b"value")
@@ -124,14 +124,14 @@ def test_leaving_takes_no_time_though_a_broker_hangs_over_a_mirrored_offset(
         assert clock.monotonic() - begun < 60
 
 
-def test_a_wrong_password_is_final_and_says_where_to_look(open_log: OpenLog) -> None:
+def test_a_wrong_password_is_a_fatal_error_with_a_remedy(open_log: OpenLog) -> None:
     log = open_log(ROOT, "guessed")
     log.seek(0)
     with pytest.raises(KafkaRefused, match=r"kafka\.credentials_file"):
         eventually(lambda: is_unreachable(log) and False)
 
 
-def test_a_missing_right_is_final_and_named(topic: TopicOfATest, open_log: OpenLog) -> None:
+def test_a_missing_permission_is_a_fatal_error_and_named(topic: TemporaryTopic, open_log: OpenLog) -> None:
     topic.append(b"value")
     log = open_log(GUEST)
     right = f"READ, DESCRIBE and DESCRIBE_CONFIGS on the topic {topic.name}"
@@ -143,10 +143,10 @@ def test_a_missing_right_is_final_and_named(topic: TopicOfATest, open_log: OpenL
         eventually(lambda: is_unreachable(log) and False)
 
 
-def test_reading_goes_on_without_the_right_to_the_group(
-    topic: TopicOfATest, open_log: OpenLog, caplog: pytest.LogCaptureFixture
+def test_reading_continues_without_permission_for_the_group(
+    topic: TemporaryTopic, open_log: OpenLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Only the mirrored offset needs it, and that steers nothing."""
+    """Only the mirrored offset requires it, and nothing depends on that."""
     rights = [
         AclBinding(ResourceType.TOPIC, topic.name, ResourcePatternType.LITERAL, f"User:{GUEST}", "*", each,
                    AclPermissionType.ALLOW)
@@ -159,18 +159,18 @@ def test_reading_goes_on_without_the_right_to_the_group(
     log.topic_id()
     log.seek(0)
     assert values(read_on(log)) == [b"value"]
-    # The consumer asks for its group in the background, and is refused.
+    # The consumer requests its group in the background, and is refused.
     eventually(lambda: len(log.poll(1, 0.1)) == 0 and any("roup authorization failed" in m for m in caplog.messages))
     topic.append(b"next")
     assert values(read_on(log)) == [b"next"]
 
 
-def test_a_check_without_the_right_to_it_is_final(guarded_kafka: GuardedKafka, topic: TopicOfATest) -> None:
+def test_a_topic_check_without_permission_is_a_fatal_error(guarded_kafka: GuardedKafka, topic: TemporaryTopic) -> None:
     with pytest.raises(KafkaRefused, match="DESCRIBE_CONFIGS"):
         check_topic(guarded_kafka.client(GUEST), topic.name, 3_600_000)
 
 
-def test_an_offset_that_may_not_be_mirrored_is_logged_and_left(
+def test_an_offset_without_permission_to_mirror_it_is_logged_and_skipped(
     open_log: OpenLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = open_log(GUEST)
@@ -178,8 +178,8 @@ def test_an_offset_that_may_not_be_mirrored_is_logged_and_left(
     eventually(lambda: any("group strandline-outages could not be committed" in line for line in caplog.messages))
 
 
-def test_dead_letters_that_may_not_be_written_are_lost_and_counted(
-    guarded_kafka: GuardedKafka, topic: TopicOfATest
+def test_dead_letters_without_permission_to_write_are_lost_and_counted(
+    guarded_kafka: GuardedKafka, topic: TemporaryTopic
 ) -> None:
     letters = KafkaDeadLetters(guarded_kafka.client(GUEST), topic.name)
     letters.send(shard=0, offset=1, time=2, reason="why", value=b"value")

@@ -1,4 +1,4 @@
-"""Topics as a real Kafka has them."""
+"""Checking and creating topics in a real Kafka."""
 
 import time
 
@@ -17,7 +17,7 @@ from strandline.node.shard.kafka_topics import (
 )
 from strandline.node.shard.log import LogUnreachable, TopicUnfit
 from strandline.node.stack import Stack
-from support.real_kafka import TIMEOUT, TopicOfATest, fresh_topic, nobody, produce
+from support.real_kafka import TIMEOUT, TemporaryTopic, fresh_topic, produce, unused_address
 
 pytestmark = pytest.mark.system
 
@@ -32,7 +32,7 @@ def client(stack: Stack) -> dict[str, str | int | bool]:
 
 
 def alter(client: dict[str, str], topic: str, setting: str) -> None:
-    """What `kafka-configs.sh --alter --add-config` does."""
+    """Like `kafka-configs.sh --alter --add-config`."""
     name, value = setting.split("=")
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
@@ -40,7 +40,7 @@ def alter(client: dict[str, str], topic: str, setting: str) -> None:
     admin.incremental_alter_configs([resource])[resource].result(TIMEOUT)
 
 
-def test_a_topic_of_ours_is_fit_and_has_what_was_asked_for(client: dict[str, str]) -> None:
+def test_a_created_topic_is_suitable_and_has_the_requested_settings(client: dict[str, str]) -> None:
     name = fresh_topic()
     assert create_topic(client, name, partitions=3, replication=1, retention_ms=2 * DAY)
     facts = check_topic(client, name, 5 * MINUTE)
@@ -48,7 +48,7 @@ def test_a_topic_of_ours_is_fit_and_has_what_was_asked_for(client: dict[str, str
     assert facts == TopicFacts(topic_id, partitions=3, retention_ms=2 * DAY, timestamp_type="LogAppendTime")
 
 
-def test_a_topic_that_is_there_is_left_as_it_is(client: dict[str, str]) -> None:
+def test_an_existing_topic_is_unchanged(client: dict[str, str]) -> None:
     name = fresh_topic()
     assert create_topic(client, name, partitions=1, replication=1, retention_ms=None)
     before = check_topic(client, name, HOUR)
@@ -68,16 +68,16 @@ def test_a_missing_topic_is_named(client: dict[str, str]) -> None:
         check_topic(client, name, HOUR)
 
 
-def test_brokers_out_of_reach_are_not_taken_for_a_missing_topic() -> None:
+def test_unreachable_brokers_are_not_taken_for_a_missing_topic() -> None:
     with pytest.raises(LogUnreachable):
-        check_topic({"bootstrap.servers": nobody(), "socket.timeout.ms": 500}, "metrics", HOUR)
+        check_topic({"bootstrap.servers": unused_address(), "socket.timeout.ms": 500}, "metrics", HOUR)
 
 
-def test_producers_times_are_refused_until_they_are_limited_and_then_kafka_keeps_the_limit(
+def test_producer_times_are_refused_until_limited_and_kafka_enforces_the_limit(
     client: dict[str, str],
 ) -> None:
     """Scenario 18: one record from far in the future."""
-    topic = TopicOfATest(client, {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)})
+    topic = TemporaryTopic(client, {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)})
     with pytest.raises(TopicUnfit, match="from the future") as caught:
         check_topic(client, topic.name, 5 * MINUTE)
     setting = f"message.timestamp.after.max.ms={5 * MINUTE}"
@@ -91,9 +91,9 @@ def test_producers_times_are_refused_until_they_are_limited_and_then_kafka_keeps
         topic.append(b"an hour ahead", now + HOUR)
 
 
-def test_the_other_remedy_lets_the_broker_set_the_times(client: dict[str, str]) -> None:
+def test_the_alternative_remedy_lets_the_broker_set_the_times(client: dict[str, str]) -> None:
     """Scenario 18."""
-    topic = TopicOfATest(client, {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)})
+    topic = TemporaryTopic(client, {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)})
     alter(client, topic.name, "message.timestamp.type=LogAppendTime")
     assert check_topic(client, topic.name, 5 * MINUTE).timestamp_type == "LogAppendTime"
     future = time.time_ns() // 1_000_000 + 365 * DAY
@@ -106,14 +106,14 @@ def test_the_other_remedy_lets_the_broker_set_the_times(client: dict[str, str]) 
 
 
 def test_a_compacted_topic_is_refused_until_it_only_deletes(client: dict[str, str]) -> None:
-    topic = TopicOfATest(client, {"cleanup.policy": "compact"})
+    topic = TemporaryTopic(client, {"cleanup.policy": "compact"})
     with pytest.raises(TopicUnfit, match=r"--add-config cleanup\.policy=delete"):
         check_topic(client, topic.name, HOUR)
     alter(client, topic.name, "cleanup.policy=delete")
     assert check_topic(client, topic.name, HOUR).partitions == 1
 
 
-def test_the_dead_letter_topic_is_made_once_and_takes_whatever_its_topic_takes(client: dict[str, str]) -> None:
+def test_the_dead_letter_topic_is_created_once_with_the_record_limit_of_its_topic(client: dict[str, str]) -> None:
     name = fresh_topic()
     create_topic(client, name, partitions=2, replication=1, retention_ms=None)
     alter(client, name, f"max.message.bytes={3 << 20}")
@@ -127,8 +127,10 @@ def test_the_dead_letter_topic_is_made_once_and_takes_whatever_its_topic_takes(c
         produce(largest, dead_topic(name), bytes(4 << 20), 0)
 
 
-def test_unclean_elections_are_warned_of_until_they_are_switched_off(client: dict[str, str]) -> None:
-    topic = TopicOfATest(client, {"message.timestamp.type": "LogAppendTime", "unclean.leader.election.enable": "true"})
+def test_unclean_elections_cause_a_warning_until_they_are_disabled(client: dict[str, str]) -> None:
+    topic = TemporaryTopic(
+        client, {"message.timestamp.type": "LogAppendTime", "unclean.leader.election.enable": "true"}
+    )
     warning = check_topic(client, topic.name, HOUR).warning
     assert f"topic {topic.name} has unclean.leader.election.enable=true" in warning
     alter(client, topic.name, "unclean.leader.election.enable=false")

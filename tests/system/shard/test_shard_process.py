@@ -1,4 +1,4 @@
-"""A shard's process between a real Kafka and a real Cassandra: killed, stopped and started again."""
+"""A shard's process with a real Kafka and a real Cassandra: killed, stopped and restarted."""
 
 import json
 import signal
@@ -32,7 +32,7 @@ SERIES = 30
 
 
 class Deployment:
-    """A topic of its own, a shard's settings, and what was produced: value by (series, time)."""
+    """A separate topic, a shard's settings, and the produced samples: value by (series, time)."""
 
     def __init__(self, stack: Stack, folder: Path) -> None:
         self.name = f"shard-process-{uuid4().hex[:8]}"
@@ -73,7 +73,7 @@ class Deployment:
         return ShardProcess(0, self.settings, self.folder, SystemClock())
 
     def produce(self, scrapes: int) -> None:
-        """So many records, each with a sample of every series."""
+        """Produce this many records, each with a sample of every series."""
         for _ in range(scrapes):
             time = self.began + self.offsets
             samples = {series: float(self.offsets * 1000 + series) for series in range(SERIES)}
@@ -96,7 +96,7 @@ class Deployment:
         return lambda status: status["checkpoint"] >= self.offsets  # type: ignore[index]
 
     def check_stored(self) -> None:
-        """Every sample is stored, once, in segments that are what the manifest says they are."""
+        """Assert that every sample is stored once, in segments that match the manifest."""
         manifest = self.store.manifest(self.shard)
         assert manifest is not None
         check_contiguous(sorted(manifest.cuts, key=lambda cut: cut.bucket), self.shard)
@@ -123,22 +123,22 @@ def stored_something(status: object) -> bool:
     return status["counters"]["stored_samples"] > 0  # type: ignore[index]
 
 
-def test_nothing_is_lost_or_doubled_by_kills_at_any_point(deployment: Deployment) -> None:
+def test_kills_at_any_point_lose_and_duplicate_nothing(deployment: Deployment) -> None:
     for round_ in range(3):
-        # While none runs, so that there is something to store in each round.
+        # While no process runs, so that each round has something to store.
         deployment.produce(20)
         process = deployment.start()
         try:
             process.wait_for("some samples are stored", stored_something)
             deployment.produce(20)
             if round_:
-                process.wait_for("a bucket is closed", lambda one: one["counters"]["cuts"] > 3)
+                process.wait_for("a bucket is closed", lambda status: status["counters"]["cuts"] > 3)
         finally:
             process.kill()
     process = deployment.start()
     try:
         process.wait_for("all is stored", deployment.all_is_stored())
-        status = process.wait_for("it is active", lambda one: one["phase"] == "active")
+        status = process.wait_for("it is active", lambda status: status["phase"] == "active")
         assert status["keys"] == SERIES
         deployment.check_stored()
         assert process.terminate() == ExitCode.OK
@@ -146,7 +146,7 @@ def test_nothing_is_lost_or_doubled_by_kills_at_any_point(deployment: Deployment
         process.kill()
 
 
-def test_a_stop_says_that_the_owner_left_and_the_copy_is_used_again(deployment: Deployment) -> None:
+def test_a_stop_gives_up_ownership_and_the_local_copy_is_used_again(deployment: Deployment) -> None:
     deployment.produce(10)
     process = deployment.start()
     try:
@@ -164,14 +164,14 @@ def test_a_stop_says_that_the_owner_left_and_the_copy_is_used_again(deployment: 
     assert "loading the index from the store" in process.log_text(), "the first start has no copy"
     again = deployment.start()
     try:
-        again.wait_for("it is active", lambda one: one["phase"] == "active")
+        again.wait_for("it is active", lambda status: status["phase"] == "active")
         assert again.status()["keys"] == SERIES
     finally:
         again.kill()
     assert again.log_text().count("loading the index from the store") == 1
 
 
-def test_a_record_that_is_no_request_goes_to_the_dead_letter_topic(deployment: Deployment) -> None:
+def test_an_undecodable_record_is_copied_to_the_dead_letter_topic(deployment: Deployment) -> None:
     deployment.produce(1)
     deployment.put(b"no snappy block at all")
     deployment.produce(1)
@@ -192,11 +192,11 @@ def test_a_record_that_is_no_request_goes_to_the_dead_letter_topic(deployment: D
         process.kill()
 
 
-def test_a_second_start_leaves_the_first_alone_unless_it_is_to_take_the_shard(deployment: Deployment) -> None:
+def test_a_second_start_takes_the_shard_only_by_force(deployment: Deployment) -> None:
     first = deployment.start()
     second = None
     try:
-        first.wait_for("it is active", lambda one: one["phase"] == "active")
+        first.wait_for("it is active", lambda status: status["phase"] == "active")
         other = deployment.folder / "other"
         other.mkdir()
         text = deployment.settings.read_text().replace(str(deployment.folder / "data"), str(other / "data"))
@@ -204,7 +204,7 @@ def test_a_second_start_leaves_the_first_alone_unless_it_is_to_take_the_shard(de
         refused = ShardProcess(0, other / "settings.toml", other, SystemClock())
         assert refused.wait() == ExitCode.FENCED
         second = ShardProcess(0, other / "settings.toml", other, SystemClock(), ("--take",))
-        second.wait_for("it is active", lambda one: one["phase"] == "active")
+        second.wait_for("it is active", lambda status: status["phase"] == "active")
         deployment.produce(3)
         assert first.wait() == ExitCode.FENCED
         assert first.status()["phase"] == "fenced"
@@ -216,10 +216,10 @@ def test_a_second_start_leaves_the_first_alone_unless_it_is_to_take_the_shard(de
             second.kill()
 
 
-def test_the_signal_of_a_terminal_ends_it_too(deployment: Deployment) -> None:
+def test_sigint_ends_the_process_too(deployment: Deployment) -> None:
     process = deployment.start()
     try:
-        process.wait_for("it is active", lambda one: one["phase"] == "active")
+        process.wait_for("it is active", lambda status: status["phase"] == "active")
         process.send(signal.SIGINT)
         assert process.wait() == ExitCode.OK
     finally:

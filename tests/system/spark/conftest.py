@@ -1,4 +1,4 @@
-"""What replays and imports on Spark read and where they write: made once for all tests here."""
+"""The input and output of replays and imports on Spark, created once for all tests of this folder."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,12 +15,23 @@ from strandline.spark.replay import KafkaTopic
 from strandline.store.cassandra.store import open_cassandra_store
 from support.cassandra_store import COPIES, connection_to
 from support.executor_imports import Imports, imports_into
-from support.replayed_topic import LATE_RECORDS, MINUTE, SCRAPES, SERIES, START, TOPIC, Log, Places, produce, read_log
+from support.replayed_topic import (
+    LATE_RECORDS,
+    MINUTE,
+    SCRAPES,
+    SERIES,
+    START,
+    TOPIC,
+    Log,
+    ReplayEnvironment,
+    produce,
+    read_log,
+)
 from support.replays import POISON
 
 
 def is_decided(admin: AdminClient) -> bool:
-    """Whether the second partition has no transaction any more that is still open."""
+    """Whether the second partition has no open transaction any longer."""
     place = TopicPartition(TOPIC, 1)
     ends = [
         admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=level)[place].result(90).offset
@@ -31,8 +42,8 @@ def is_decided(admin: AdminClient) -> bool:
 
 @pytest.fixture(scope="session")
 def log(stack: Stack) -> Log:
-    """Two partitions with scrapes, a record that is none, one without a value, and a transaction that was aborted; and
-    samples that are too old for their records, one of which is marked as checked, and one has no time.
+    """Two partitions with scrapes, an undecodable record, one without a value, and an aborted transaction; and samples
+    that are too old for their records, one of which is marked as checked, and one of which has no time.
     """
     client = {"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}
     admin = AdminClient(client)
@@ -53,9 +64,9 @@ def log(stack: Stack) -> Log:
     produce(aborted, 1, bodies[0], START)
     aborted.flush(90)
     aborted.abort_transaction(90)
-    # The broker writes the marker when it has answered already.
+    # The broker writes the marker after its answer.
     assert wait_until(lambda: is_decided(admin), timeout=120, clock=SystemClock(), poll=0.05)
-    # What comes behind the marker, and brings a sample again with another value.
+    # A record after the marker, with another value for an earlier sample.
     produce(producer, 1, next(scraped_bodies(SERIES, SERIES, START)), START)
     for number, (time, headers) in enumerate(LATE_RECORDS):
         late = next(scraped_bodies(SERIES, SERIES, START + (40 + number) * MINUTE))
@@ -66,21 +77,21 @@ def log(stack: Stack) -> Log:
 
 
 @pytest.fixture(scope="session")
-def places(stack: Stack) -> Iterator[Places]:
+def places(stack: Stack) -> Iterator[ReplayEnvironment]:
     connection = connection_to(stack, "replayed")
     with (
         closing(open_cassandra_store(connection, SystemClock(), copies=COPIES)) as store,
         closing(sampler_of(stack.kafka_bootstrap, TOPIC)) as sampler,
     ):
         topic = KafkaTopic(stack.kafka_bootstrap, TOPIC, {})
-        # It stands still, so that two runs write the same dates.
-        yield Places(connection, store, topic, sampler, ManualClock(SystemClock().now_ms()))
+        # It is stopped, so that two runs write the same dates.
+        yield ReplayEnvironment(connection, store, topic, sampler, ManualClock(SystemClock().now_ms()))
 
 
 @pytest.fixture(scope="session")
 def imports(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imports]:
     """A file that a worker without Spark has imported, as the job `in-process`. The file is the same for every process
-    that runs tests, so imports on a local Spark and on a cluster are compared with each other by this one.
+    that runs tests, so that imports on a local Spark and on a cluster can be compared with it.
     """
     with imports_into(stack.kafka_bootstrap, tmp_path_factory.mktemp("imports")) as opened:
         job = opened.planned("in-process")

@@ -1,5 +1,5 @@
-"""Stored samples out of a real Cassandra: exported by the command, read back by pyarrow and by Spark, and read by
-Spark's data source; and a data frame written into a real Kafka. Every sample is compared.
+"""Samples stored in a real Cassandra: exported by the command and read by pyarrow and Spark, and read by Spark's data
+source; and a data frame written into a real Kafka. Every sample is compared.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,8 @@ def spark() -> Iterator[SparkSession]:
     properties = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
-        # As in a notebook's session: Spark has a daemon for each step of a data source, and each would load ours.
+        # As in a notebook's session: Spark has a daemon for each step of a data source, and each would load our
+        # modules.
         "spark.python.daemon.module": "pyspark.daemon",
         "spark.sql.shuffle.partitions": "2",
         JAVA_OPTIONS: FAST_START,
@@ -69,7 +70,7 @@ def deployment(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Deploy
 
 @pytest.fixture(scope="module")
 def stored(deployment: Deployment) -> StoredSamples:
-    """Two shards, of which the higher one has some series of the lower one, too; and late samples."""
+    """Two shards with late samples; the higher one also has some series of the lower one."""
     found = StoredSamples(deployment.store, SystemClock(), 2, deployment.name, FIRST)
     for bucket in range(FIRST, FIRST + HOURS):
         for shard in (0, 1):
@@ -102,7 +103,7 @@ def source(spark: SparkSession, deployment: Deployment, **options: str) -> DataF
     return reader.options(**options).load()
 
 
-def test_an_exported_day_is_read_back_by_pyarrow_and_by_spark(
+def test_pyarrow_and_spark_read_an_exported_day(
     spark: SparkSession, deployment: Deployment, stored: StoredSamples, tmp_path: Path
 ) -> None:
     to = tmp_path / "out"
@@ -125,7 +126,7 @@ def test_an_exported_day_is_read_back_by_pyarrow_and_by_spark(
             planned_export(dataset, replace(options, end=END + 2 * DAY))
 
 
-def test_the_data_source_reads_what_was_stored_when_it_was_made(
+def test_the_data_source_reads_the_data_at_the_time_of_its_creation(
     spark: SparkSession, deployment: Deployment, stored: StoredSamples
 ) -> None:
     start, end = FIRST * HOUR, END
@@ -133,13 +134,13 @@ def test_the_data_source_reads_what_was_stored_when_it_was_made(
     frame = source(spark, deployment, match='{__name__=~"c.u|memory",host=~"host-.*"}', task_samples="6000", **times)
     expected = sorted(stored.expected(start, end))
     assert sorted(rows_of_frame(frame)) == expected
-    # Another bucket with a sample of these hours: a frame that was made before does not see it.
+    # Another bucket with a sample of these hours, which an existing frame does not include.
     stored.write(0, FIRST + HOURS + 1, [({"__name__": "cpu", "host": "late"}, start + 1, 1.0)])
     late = source(spark, deployment, match='cpu{host="late"}', **times)
     assert frame.union(late).count() == len(expected) + 1
 
 
-def test_the_bench_reads_every_sample_and_takes_the_time(
+def test_the_bench_reads_every_sample_and_measures_the_time(
     spark: SparkSession, deployment: Deployment, stored: StoredSamples
 ) -> None:
     start, end = FIRST * HOUR, END
@@ -150,7 +151,7 @@ def test_the_bench_reads_every_sample_and_takes_the_time(
     assert read.seconds > 0
 
 
-def test_a_data_frame_is_appended_and_each_sample_lands_once(
+def test_each_sample_of_an_appended_data_frame_lands_once(
     spark: SparkSession, deployment: Deployment, stored: StoredSamples, tmp_path: Path
 ) -> None:
     assert stored.model

@@ -1,4 +1,4 @@
-"""Replay jobs and bulk jobs on a Spark cluster: a master, a worker and executors in processes of their own."""
+"""Replay jobs and bulk jobs on a Spark cluster: a master, a worker and executors in separate processes."""
 
 import os
 import signal
@@ -23,36 +23,36 @@ from strandline.spark.java_options import FAST_START, JAVA_OPTIONS
 from strandline.spark.session import spark_session
 from strandline.store.bulk_jobs import BulkJobState, Wanted
 from strandline.store.jobs import JobState
-from support.executor_imports import DeadlyImports, Imports, executors_of
-from support.replay_openers import DeadlyOpener
-from support.replayed_topic import Log, Places, ancestors, by_twin, jobs_of, stored_in
-from support.stack import PATIENCE, eventually
+from support.executor_imports import HangingImports, Imports, executors_of
+from support.replay_openers import HangingOpener
+from support.replayed_topic import Log, ReplayEnvironment, ancestors, jobs_of, run_in_memory, stored_in
+from support.stack import STACK_TIMEOUT, eventually
 
 pytestmark = pytest.mark.system
 
 TESTS = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 EXECUTORS = 2
-# Masters, workers and executors have the driver's class path, so its archive fits them, too.
-QUICK_START_OF_ALL = " ".join((FAST_START, *class_archives.archive_options(class_archives.SPARK)))
+# Masters, workers and executors have the driver's class path, so they can use its archive.
+FAST_START_OPTIONS = " ".join((FAST_START, *class_archives.archive_options(class_archives.SPARK)))
 
 
 @contextmanager
 def part_of_cluster(name: str, log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A master or a worker, as a cluster's start scripts run it."""
+    """A master or a worker, started like the cluster's scripts do."""
     command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     environ = os.environ | {"JAVA_HOME": str(Installation.load().java_home), "SPARK_DAEMON_MEMORY": "256m"}
-    environ |= {"SPARK_DAEMON_JAVA_OPTS": QUICK_START_OF_ALL}
+    environ |= {"SPARK_DAEMON_JAVA_OPTS": FAST_START_OPTIONS}
     with log.open("wb") as said:
         process = subprocess.Popen(tethered(command), stdout=said, stderr=said, env=environ)
     try:
         yield process
     finally:
         process.terminate()
-        process.wait(PATIENCE)
+        process.wait(STACK_TIMEOUT)
 
 
-def listens(port: int) -> bool:
+def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((LOOPBACK, port)) == 0
 
@@ -69,7 +69,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                 "master.Master", folder / "master.log", *place, "--port", str(port), "--webui-port", str(pages[0])
             )
         )
-        assert eventually(lambda: listens(port)), (folder / "master.log").read_text()
+        assert eventually(lambda: is_listening(port)), (folder / "master.log").read_text()
         running.enter_context(
             part_of_cluster(
                 "worker.Worker",
@@ -86,9 +86,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
             JAVA_OPTIONS: FAST_START,
-            "spark.executor.extraJavaOptions": QUICK_START_OF_ALL,
+            "spark.executor.extraJavaOptions": FAST_START_OPTIONS,
             "spark.executorEnv.PYTHONPATH": str(TESTS),
-            # Whatever takes longer than the quickest is run twice.
+            # Tasks that take longer than the fastest one are run twice.
             "spark.speculation": "true",
             "spark.speculation.interval": "20ms",
             "spark.speculation.multiplier": "1.01",
@@ -101,25 +101,25 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def executors(spark: SparkSession) -> int:
-    """How many there are beside the driver."""
+    """The number of executors."""
     java = spark.sparkContext._jsc
     assert java is not None
     return len(java.sc().statusTracker().getExecutorInfos()) - 1
 
 
-def test_executors_in_their_own_processes_leave_the_same_bytes_as_the_twin_in_memory(
-    spark: SparkSession, log: Log, places: Places
+def test_executors_in_their_own_processes_produce_the_same_bytes_as_the_in_memory_runner(
+    spark: SparkSession, log: Log, places: ReplayEnvironment
 ) -> None:
     assert eventually(lambda: executors(spark) == EXECUTORS)
     jobs = jobs_of(log, "cluster")
     results = dict(places.runner(spark).run(jobs, lambda _: None))
-    twins_store, twins_results = by_twin(log, places, jobs)
+    twins_store, twins_results = run_in_memory(log, places, jobs)
     assert results == twins_results
     assert stored_in(places.store, jobs) == stored_in(twins_store, jobs)
 
 
 def kill_executor(marker: Path) -> list[int]:
-    """Kill the executor of the Python process that writes its number into a file: its own number."""
+    """Kill the executor of the Python process that writes its pid into a file. Returns the executor's pid."""
     assert eventually(marker.exists)
     killed = []
     for process in ancestors(int(marker.read_text())):
@@ -130,8 +130,8 @@ def kill_executor(marker: Path) -> list[int]:
     return killed
 
 
-def test_the_tasks_of_a_killed_executor_are_run_by_others(
-    spark: SparkSession, log: Log, places: Places, tmp_path: Path
+def test_other_executors_run_the_tasks_of_a_killed_executor(
+    spark: SparkSession, log: Log, places: ReplayEnvironment, tmp_path: Path
 ) -> None:
     jobs = jobs_of(log, "executor killed")
     marker, killed = tmp_path / "worker", []
@@ -141,13 +141,13 @@ def test_the_tasks_of_a_killed_executor_are_run_by_others(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    places.runner(spark, DeadlyOpener(CassandraOpener(places.connection), marker)).run(jobs, lambda _: None)
-    killer.join(PATIENCE)
+    places.runner(spark, HangingOpener(CassandraOpener(places.connection), marker)).run(jobs, lambda _: None)
+    killer.join(STACK_TIMEOUT)
     assert killed
-    assert stored_in(places.store, jobs) == stored_in(by_twin(log, places, jobs)[0], jobs)
+    assert stored_in(places.store, jobs) == stored_in(run_in_memory(log, places, jobs)[0], jobs)
 
 
-def test_an_import_on_a_cluster_leaves_the_same_parts_report_and_records_as_in_process(
+def test_an_import_on_a_cluster_produces_the_same_parts_report_and_records_as_in_process(
     spark: SparkSession, imports: Imports
 ) -> None:
     job = imports.planned("cluster")
@@ -158,25 +158,25 @@ def test_an_import_on_a_cluster_leaves_the_same_parts_report_and_records_as_in_p
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
-def test_a_part_whose_executor_is_killed_within_a_transaction_lands_once(
+def test_a_part_whose_executor_is_killed_during_a_transaction_lands_once(
     spark: SparkSession, imports: Imports, tmp_path: Path
 ) -> None:
     job, marker, killed = imports.planned("killed"), tmp_path / "worker", list[int]()
     killer = threading.Thread(target=lambda: killed.extend(kill_executor(marker)))
     killer.start()
-    opener = DeadlyImports(imports.topic.client, imports.topic.name, marker)
+    opener = HangingImports(imports.topic.client, imports.topic.name, marker)
     with executors_of(spark.sparkContext, opener) as runner:
         imports.worker(runner).run_until_done(job.job)
-    killer.join(PATIENCE)
+    killer.join(STACK_TIMEOUT)
     assert len(killed) == 1
     assert imports.board.job("killed").state is BulkJobState.DONE
     assert imports.landed("killed") == imports.landed("in-process")
     assert [part.outcome for part in imports.rows("killed")] == [part.outcome for part in imports.rows("in-process")]
-    # The part was begun again under another lease. No other one was touched, but for one that waited for the executor.
+    # The part was begun again under another lease. No other part was affected, except one that waited for the executor.
     assert 1 <= sum(part.epoch - 1 for part in imports.rows("killed")) <= 2
 
 
-def test_a_cancellation_holds_within_seconds_though_a_task_hangs_and_nothing_lands_afterwards(
+def test_a_cancellation_completes_within_seconds_despite_a_hung_task_and_nothing_lands_afterwards(
     spark: SparkSession, imports: Imports, tmp_path: Path
 ) -> None:
     job, marker = imports.planned("cancelled"), tmp_path / "worker"
@@ -187,23 +187,23 @@ def test_a_cancellation_holds_within_seconds_though_a_task_hangs_and_nothing_lan
         assert eventually(marker.exists)
         began = clock.monotonic()
         imports.board.change(
-            imports.board.job(job.job), lambda one: request_stop(one, Wanted.CANCELLED, clock.now_ms())
+            imports.board.job(job.job), lambda job: request_stop(job, Wanted.CANCELLED, clock.now_ms())
         )
         assert eventually(lambda: imports.board.job(job.job).state is BulkJobState.CANCELLED)
         took.append(clock.monotonic() - began)
 
     operator = threading.Thread(target=cancel)
     operator.start()
-    opener = DeadlyImports(imports.topic.client, imports.topic.name, marker)
+    opener = HangingImports(imports.topic.client, imports.topic.name, marker)
     with executors_of(spark.sparkContext, opener) as runner:
         imports.worker(runner).run_until_done(job.job)
-    operator.join(PATIENCE)
+    operator.join(STACK_TIMEOUT)
     (seconds,) = took
-    # As long as the last grant, and then the fencing of some parts.
+    # The duration of the last grant, plus the fencing of some parts.
     assert seconds < 30
     assert JobState.LEASED not in {part.state for part in imports.rows(job.job)}
     landed = imports.landed(job.job)
-    # Spark ends the process that hangs. What it left open was aborted when its part was fenced.
+    # Spark ends the hung process. Its open transaction was aborted when its part was fenced.
     assert eventually(lambda: not spark.sparkContext.statusTracker().getActiveJobsIds())
     assert imports.landed(job.job) == landed
     assert sum(imports.samples(job.job).values()) < sum(imports.samples("in-process").values())

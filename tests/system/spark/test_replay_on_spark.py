@@ -1,5 +1,5 @@
-"""A local Spark between a real Kafka and a real Cassandra: its Kafka source, our kernels in its workers, replays beside
-the twin in memory, and an import beside one without Spark. They stand in one file so that one JVM does for all.
+"""A local Spark with a real Kafka and a real Cassandra: its Kafka source, our kernels in its workers, replays compared
+with the in-memory runner, and an import compared with one without Spark. All in one file, so that they share one JVM.
 """
 
 import os
@@ -38,21 +38,21 @@ from support.capture import captured_bodies
 from support.executor_imports import Imports, executors_of
 from support.kafka_part import make_topic
 from support.remote_write import WriteRequest
-from support.replay_openers import DeadlyOpener
+from support.replay_openers import HangingOpener
 from support.replayed_topic import (
     BUCKET,
     SCRAPES,
     SERIES,
     START,
     Log,
-    Places,
+    ReplayEnvironment,
     ancestors,
-    by_twin,
     jobs_of,
+    run_in_memory,
     stored_in,
 )
 from support.replays import HOUR, POISON, leased_job
-from support.stack import PATIENCE, eventually
+from support.stack import STACK_TIMEOUT, eventually
 
 pytestmark = pytest.mark.system
 
@@ -67,7 +67,7 @@ def spark() -> Iterator[SparkSession]:
     properties = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
-        # Not by our own environment: the JVM may be that of an earlier session of this process.
+        # Not from the environment: the JVM may be that of an earlier session of this process.
         "spark.executorEnv.PYTHONPATH": str(TESTS),
         JAVA_OPTIONS: FAST_START,
     }
@@ -77,7 +77,7 @@ def spark() -> Iterator[SparkSession]:
 
 @dataclass(frozen=True)
 class Replayed:
-    """Jobs that were run once, their results, and what was fractions meanwhile."""
+    """Jobs that were run once, their results, and the reported progress."""
 
     jobs: Sequence[Job]
     results: dict[Job, JobResult]
@@ -85,19 +85,21 @@ class Replayed:
 
 
 @pytest.fixture(scope="module")
-def replayed(spark: SparkSession, log: Log, places: Places) -> Replayed:
+def replayed(spark: SparkSession, log: Log, places: ReplayEnvironment) -> Replayed:
     jobs = jobs_of(log, "plan")
     fractions: list[float] = []
     return Replayed(jobs, dict(places.runner(spark).run(jobs, fractions.append)), fractions)
 
 
-def test_spark_leaves_the_same_bytes_as_the_twin_in_memory(log: Log, places: Places, replayed: Replayed) -> None:
-    twins_store, twins_results = by_twin(log, places, replayed.jobs)
+def test_spark_produces_the_same_bytes_as_the_in_memory_runner(
+    log: Log, places: ReplayEnvironment, replayed: Replayed
+) -> None:
+    twins_store, twins_results = run_in_memory(log, places, replayed.jobs)
     assert replayed.results == twins_results
     found = stored_in(places.store, replayed.jobs)
     assert found == stored_in(twins_store, replayed.jobs)
     assert len(found[replayed.jobs[0].shard, BUCKET, SUMMARY]) > 1
-    assert sum(group.samples for one in replayed.results.values() for group in one.groups) > SERIES * SCRAPES
+    assert sum(group.samples for result in replayed.results.values() for group in result.groups) > SERIES * SCRAPES
 
 
 def test_spark_keeps_late_samples_that_were_checked_or_whose_record_has_no_time(replayed: Replayed) -> None:
@@ -106,16 +108,16 @@ def test_spark_keeps_late_samples_that_were_checked_or_whose_record_has_no_time(
     assert [replayed.results[job].counts.too_old for job in (first, empty, last)] == [0, 0, 2 * SERIES_A_RECORD]
 
 
-def test_progress_is_told_from_none_to_all(replayed: Replayed) -> None:
+def test_progress_is_reported_from_0_to_1(replayed: Replayed) -> None:
     assert list(replayed.fractions) == sorted(replayed.fractions)
     assert all(0 <= fraction <= 1 for fraction in replayed.fractions)
 
 
-def test_the_node_finds_what_a_job_left(places: Places, replayed: Replayed) -> None:
+def test_the_node_reads_the_results_of_a_job(places: ReplayEnvironment, replayed: Replayed) -> None:
     first, empty, _ = replayed.jobs[:3]
     result = read_result(places.store, first)
     assert result == replayed.results[first]
-    assert [(one.offset, one.time, one.value) for one in read_faults(places.store, first)] == [
+    assert [(fault.offset, fault.time, fault.value) for fault in read_faults(places.store, first)] == [
         (31, START + 7, POISON),
         (32, START + 8, b""),
     ]
@@ -123,17 +125,17 @@ def test_the_node_finds_what_a_job_left(places: Places, replayed: Replayed) -> N
     assert len(summary) == len(keys(np.arange(len(summary)))) == SERIES
     nothing = read_result(places.store, empty)
     assert nothing is not None
-    assert (nothing.counts.records, [one.group for one in nothing.groups]) == (0, [1])
+    assert (nothing.counts.records, [group.group for group in nothing.groups]) == (0, [1])
 
 
-def test_running_jobs_twice_changes_nothing(spark: SparkSession, places: Places, replayed: Replayed) -> None:
+def test_running_jobs_twice_changes_nothing(spark: SparkSession, places: ReplayEnvironment, replayed: Replayed) -> None:
     once = stored_in(places.store, replayed.jobs)
     places.runner(spark).run(replayed.jobs, lambda _: None)
     assert stored_in(places.store, replayed.jobs) == once
 
 
-def test_a_task_whose_python_process_is_killed_is_run_again(
-    spark: SparkSession, log: Log, places: Places, tmp_path: Path
+def test_a_task_whose_python_process_is_killed_runs_again(
+    spark: SparkSession, log: Log, places: ReplayEnvironment, tmp_path: Path
 ) -> None:
     jobs = jobs_of(log, "killed")
     marker = tmp_path / "worker"
@@ -148,16 +150,16 @@ def test_a_task_whose_python_process_is_killed_is_run_again(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    opener = DeadlyOpener(CassandraOpener(places.connection), marker)
+    opener = HangingOpener(CassandraOpener(places.connection), marker)
     places.runner(spark, opener).run(jobs, lambda _: None)
-    killer.join(PATIENCE)
+    killer.join(STACK_TIMEOUT)
     assert len(killed) == 1
-    assert stored_in(places.store, jobs) == stored_in(by_twin(log, places, jobs)[0], jobs)
+    assert stored_in(places.store, jobs) == stored_in(run_in_memory(log, places, jobs)[0], jobs)
 
 
 @pytest.mark.parametrize("is_begun", [False, True])
-def test_what_hears_of_progress_may_end_the_run(
-    spark: SparkSession, log: Log, places: Places, tmp_path: Path, *, is_begun: bool
+def test_an_exception_in_the_progress_callback_ends_the_run(
+    spark: SparkSession, log: Log, places: ReplayEnvironment, tmp_path: Path, *, is_begun: bool
 ) -> None:
     class LostError(Exception):
         pass
@@ -169,12 +171,12 @@ def test_what_hears_of_progress_may_end_the_run(
     jobs = jobs_of(log, f"ended-{is_begun}")
     marker = tmp_path / "worker"
     with pytest.raises(LostError):
-        places.runner(spark, DeadlyOpener(CassandraOpener(places.connection), marker)).run(jobs, lose)
+        places.runner(spark, HangingOpener(CassandraOpener(places.connection), marker)).run(jobs, lose)
     assert read_result(places.store, jobs[0]) is None
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
-def test_an_import_on_a_local_spark_leaves_the_same_parts_report_and_records_as_in_process(
+def test_an_import_on_a_local_spark_produces_the_same_parts_report_and_records_as_in_process(
     spark: SparkSession, imports: Imports
 ) -> None:
     job = imports.planned("local")
@@ -183,14 +185,14 @@ def test_an_import_on_a_local_spark_leaves_the_same_parts_report_and_records_as_
     imports.check_same("local", "in-process")
 
 
-def test_each_unit_is_written_by_a_task_of_its_own(spark: SparkSession) -> None:
+def test_each_unit_is_written_by_a_separate_task(spark: SparkSession) -> None:
     numbers = spark.createDataFrame([(number,) for number in shuffle_slots(7)], "slot int").repartition(7, "slot")
     rows = numbers.selectExpr("slot", "spark_partition_id() AS task").collect()
     assert [row.slot for row in sorted(rows, key=lambda row: row.task)] == shuffle_slots(7)
     assert sorted(row.task for row in rows) == list(range(7))
 
 
-def test_a_worker_has_what_its_tasks_need_before_the_first_one(spark: SparkSession) -> None:
+def test_a_worker_loads_modules_before_its_first_task(spark: SparkSession) -> None:
     def modules(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys  # noqa: PLC0415 - of the worker
 
@@ -200,7 +202,9 @@ def test_a_worker_has_what_its_tasks_need_before_the_first_one(spark: SparkSessi
     assert {"strandline.spark.tasks", "strandline.spark.part_task", "strandline.jobs.importing.opener"} <= loaded
 
 
-def test_records_that_kafka_no_longer_has_fail_the_run(spark: SparkSession, places: Places, stack: Stack) -> None:
+def test_records_that_kafka_no_longer_has_fail_the_run(
+    spark: SparkSession, places: ReplayEnvironment, stack: Stack
+) -> None:
     name = "partly-deleted"
     client = {"bootstrap.servers": stack.kafka_bootstrap, "log_level": 0}
     admin = AdminClient(client)
@@ -221,7 +225,7 @@ def test_records_that_kafka_no_longer_has_fail_the_run(spark: SparkSession, plac
 
 @pytest.fixture(scope="module")
 def produced(stack: Stack) -> dict[tuple[int, int], bytes]:
-    """Real remote-write bodies in Kafka: what lies at each (partition, offset)."""
+    """Real remote-write bodies in Kafka, by (partition, offset)."""
     client = {"bootstrap.servers": stack.kafka_bootstrap}
     make_topic(client, TRAFFIC)
     placed: dict[tuple[int, int], bytes] = {}
@@ -243,15 +247,15 @@ def options(stack: Stack) -> dict[str, str]:
     return source_options(stack.kafka_bootstrap, TRAFFIC, RANGES, max_records_per_task=6, client={})
 
 
-def test_spark_reads_exactly_the_offsets_that_it_was_given(
+def test_spark_reads_exactly_the_requested_offsets(
     spark: SparkSession, produced: dict[tuple[int, int], bytes], options: dict[str, str]
 ) -> None:
     rows = read_ranges(spark, options).collect()
     read = {(row.partition, row.offset): bytes(row.value) for row in rows}
     wanted = {
-        (one.partition, offset): produced[one.partition, offset]
-        for one in RANGES
-        for offset in range(one.start, one.end)
+        (each.partition, offset): produced[each.partition, offset]
+        for each in RANGES
+        for offset in range(each.start, each.end)
     }
     assert len(rows) == len(read) == 34
     assert read == wanted
@@ -264,13 +268,15 @@ def test_sparks_workers_decode_records_with_the_wire_kernels(
         row.partition: (row.records, row.samples, row.faults)
         for row in tally_records(read_ranges(spark, options), Limits()).collect()
     }
-    for one in RANGES:
+    for each in RANGES:
         samples = sum(
             len(series.samples)
-            for offset in range(one.start, one.end)
-            for series in WriteRequest.FromString(decompress(produced[one.partition, offset], limit=1 << 25)).timeseries
+            for offset in range(each.start, each.end)
+            for series in WriteRequest.FromString(
+                decompress(produced[each.partition, offset], limit=1 << 25)
+            ).timeseries
         )
-        assert tallied[one.partition] == (one.end - one.start, samples, 0)
+        assert tallied[each.partition] == (each.end - each.start, samples, 0)
 
 
 @pytest.mark.usefixtures("spark")

@@ -1,4 +1,4 @@
-"""The two servers as applications meet them."""
+"""The two servers from an application's point of view."""
 
 import uuid
 from collections.abc import Iterator
@@ -46,11 +46,11 @@ def test_servers_listen_on_loopback_only(stack: Stack) -> None:
         assert listening_addresses(server.process.pid) == {"0100007F"}
 
 
-def test_topic_that_nobody_made_is_not_there(stack: Stack) -> None:
+def test_topics_are_not_created_automatically(stack: Stack) -> None:
     name = f"typo-{uuid.uuid4()}"
     producer = Producer({"bootstrap.servers": stack.kafka_bootstrap})
 
-    # A producer's question is the one that would make the topic.
+    # A producer's metadata request would create the topic.
     error = producer.list_topics(name, 90).topics[name].error
 
     assert error is not None

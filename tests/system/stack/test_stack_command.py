@@ -30,7 +30,7 @@ pytestmark = pytest.mark.system
 
 
 class Operator:
-    """Somebody at a shell."""
+    """An operator at a shell."""
 
     def __init__(self, folder: StateFolder) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Operator:
         return ended.returncode, json.loads(ended.stdout)
 
     def processes(self) -> list[ProcessIdentity]:
-        """The keeper and the servers, by the stack's own account."""
+        """The keeper and the servers, according to the state file."""
         record = self.folder.read()
         if record is None:
             return []
@@ -61,13 +61,13 @@ class Operator:
 
 @pytest.fixture
 def operator(tmp_path: Path) -> Iterator[Operator]:
-    """An operator who leaves nothing running."""
+    """An operator, whose stack is stopped at the end."""
     folder = StateFolder(tmp_path / "state")
     yield Operator(folder)
     control.stop(folder, clock=SystemClock())
 
 
-def put(addresses: dict[str, Any], name: str) -> None:
+def write_data(addresses: dict[str, Any], name: str) -> None:
     """A topic with a record and a table with a row."""
     admin = AdminClient({"bootstrap.servers": addresses["kafka"]})
     admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])[name].result(90)
@@ -82,8 +82,8 @@ def put(addresses: dict[str, Any], name: str) -> None:
         session.execute("INSERT INTO kept.rows (id, body) VALUES (1, 'a row')")
 
 
-def found(addresses: dict[str, Any], name: str) -> tuple[bytes | None, str]:
-    """What is left of it."""
+def read_data(addresses: dict[str, Any], name: str) -> tuple[bytes | None, str]:
+    """The remaining data."""
     consumer = Consumer({"bootstrap.servers": addresses["kafka"], "group.id": name})
     consumer.assign([TopicPartition(name, 0, 0)])
     message = consumer.poll(90)
@@ -96,7 +96,7 @@ def found(addresses: dict[str, Any], name: str) -> tuple[bytes | None, str]:
 
 
 def assert_quiet(folder: StateFolder) -> None:
-    """The servers have logged little, and no error: nothing has happened to them."""
+    """Assert that the servers have logged little and no errors."""
     for server in ("kafka", "cassandra"):
         log = folder.log(server).read_text(encoding="utf-8")
         assert log
@@ -104,7 +104,7 @@ def assert_quiet(folder: StateFolder) -> None:
         assert not re.search(r"\b(ERROR|FATAL)\b", log)
 
 
-def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operator: Operator) -> None:
+def test_data_and_addresses_survive_a_stop_and_a_kill_and_no_process_does(operator: Operator) -> None:
     name = f"kept-{uuid.uuid4()}"
 
     code, first = operator.run("up")
@@ -113,19 +113,19 @@ def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operat
     assert (code, status["healthy"]) == (ExitCode.OK, True)
     assert [server["healthy"] for server in status["servers"]] == [True, True]
     assert operator.run("up") == (ExitCode.OK, {**first, "started": False})
-    put(first, name)
-    assert found(first, name) == (b"a record", "a row")
+    write_data(first, name)
+    assert read_data(first, name) == (b"a record", "a row")
     assert_quiet(operator.folder)
     running = operator.processes()
     assert len(running) == 3
-    assert f"{FOLDER}/kafka.jsa" in Path(f"/proc/{running[1].pid}/maps").read_text(), "the archive of set-up fits"
+    assert f"{FOLDER}/kafka.jsa" in Path(f"/proc/{running[1].pid}/maps").read_text(), "the archive of set-up is used"
 
     assert operator.run("down")[0] == ExitCode.OK
     assert all(gone(process) for process in running)
     assert operator.run("status")[0] == ExitCode.FAILED
 
     assert operator.run("up") == (ExitCode.OK, first)
-    assert found(first, name) == (b"a record", "a row")
+    assert read_data(first, name) == (b"a record", "a row")
     running = operator.processes()
     os.kill(running[0].pid, signal.SIGKILL)
     assert eventually(lambda: all(gone(process) for process in running))
@@ -133,7 +133,7 @@ def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operat
     assert (code, status["failure"]) == (ExitCode.FAILED, "its keeper was killed")
 
     assert operator.run("up") == (ExitCode.OK, first)
-    assert found(first, name) == (b"a record", "a row")
+    assert read_data(first, name) == (b"a record", "a row")
     running = operator.processes()
     os.kill(running[1].pid, signal.SIGKILL)
     assert eventually(lambda: all(gone(process) for process in running))
@@ -147,7 +147,7 @@ def test_data_and_addresses_outlast_a_stop_and_a_kill_but_no_process_does(operat
     assert not operator.folder.root.exists()
 
 
-def test_killing_the_command_while_it_starts_leaves_no_process(operator: Operator) -> None:
+def test_a_kill_of_the_command_during_its_start_leaves_no_process(operator: Operator) -> None:
     with subprocess.Popen(operator.command("up"), env=operator.environment, stderr=subprocess.DEVNULL) as up:
         assert eventually(lambda: len(operator.processes()) == 3)
         running = operator.processes()
@@ -159,14 +159,14 @@ def test_killing_the_command_while_it_starts_leaves_no_process(operator: Operato
     assert eventually(lambda: not operator.folder.is_held())
 
 
-def test_port_in_use_is_named_with_its_setting_and_its_holder(operator: Operator) -> None:
+def test_a_port_in_use_is_reported_with_its_setting_and_process(operator: Operator) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
-        code, told = operator.run("up", STRANDLINE_STACK__KAFKA_PORT=str(port))
+        code, document = operator.run("up", STRANDLINE_STACK__KAFKA_PORT=str(port))
 
     assert code == ExitCode.FAILED
-    assert told["error"]["type"] == "PortInUse"
-    assert f"port {port} of 127.0.0.1 (stack.kafka_port) is in use by" in told["error"]["message"]
-    assert f"(pid {os.getpid()})" in told["error"]["message"]
+    assert document["error"]["type"] == "PortInUse"
+    assert f"port {port} of 127.0.0.1 (stack.kafka_port) is in use by" in document["error"]["message"]
+    assert f"(pid {os.getpid()})" in document["error"]["message"]
     assert len(operator.processes()) == 1

@@ -33,13 +33,13 @@ def store(lossy: tuple[CassandraStore, LossySession]) -> CassandraStore:
 
 @pytest.fixture
 def session(lossy: tuple[CassandraStore, LossySession]) -> LossySession:
-    """What `store` sends its requests through."""
+    """The session through which `store` sends its requests."""
     return lossy[1]
 
 
 @pytest.fixture
 def other_store(connection: CassandraConnection) -> Iterator[CassandraStore]:
-    """A second store onto the same data, that loses nothing."""
+    """A second store on the same data, without losses."""
     with closing(open_cassandra_store(connection, SystemClock(), copies=COPIES)) as store:
         yield store
 

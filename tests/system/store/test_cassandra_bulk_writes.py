@@ -1,4 +1,4 @@
-"""Many rows at once: all are there, however the servers answer meanwhile."""
+"""Many rows at once: all are written, regardless of lost answers and refusals in between."""
 
 from contextlib import closing
 
@@ -28,7 +28,7 @@ def segments() -> list[Segment]:
     return [Segment(series_key(number), 0, bytes([number % 256]) * 65_536) for number in range(200)]
 
 
-def test_rows_whose_answers_were_lost_are_all_there(
+def test_all_rows_are_written_despite_lost_answers(
     store: CassandraStore, session: LossySession, where: SegmentsOf, segments: list[Segment], lasting: Lifetime
 ) -> None:
     late = WriteTimeout("too late", write_type=WriteType.SIMPLE)
@@ -38,7 +38,7 @@ def test_rows_whose_answers_were_lost_are_all_there(
     assert session.count(INSERT) == 204
 
 
-def test_a_row_that_the_servers_refuse_ends_the_write_at_once(
+def test_a_row_that_the_servers_refuse_ends_the_write_immediately(
     store: CassandraStore, session: LossySession, where: SegmentsOf, segments: list[Segment], lasting: Lifetime
 ) -> None:
     session.lose(INSERT, Lost(applied=False), Lost(applied=False, error=InvalidRequest("too large")))
@@ -49,7 +49,7 @@ def test_a_row_that_the_servers_refuse_ends_the_write_at_once(
     assert session.count(INSERT) < 200
 
 
-def test_reads_whose_answers_were_lost_are_asked_for_again(
+def test_reads_whose_answers_were_lost_are_repeated(
     store: CassandraStore, session: LossySession, where: SegmentsOf, segments: list[Segment], lasting: Lifetime
 ) -> None:
     store.write_segments(where, segments, lasting)
@@ -59,8 +59,8 @@ def test_reads_whose_answers_were_lost_are_asked_for_again(
     assert list(store.segments(where, first=series_key(10), last=series_key(20))) == segments[9:21]
 
 
-def test_rows_of_a_megabyte_are_never_refused_for_a_socket_that_is_full(session: LossySession, shard: ShardId) -> None:
-    """The driver's own connections refuse then, and lose one of their request numbers each time."""
+def test_rows_of_a_megabyte_are_never_refused_because_of_a_full_socket(session: LossySession, shard: ShardId) -> None:
+    """Otherwise, the driver's connections refuse requests, and lose one of their request numbers each time."""
     insert = session.prepare(
         "INSERT INTO store_tests.index_buckets (dataset, shard, bucket, attempt, seq, data) VALUES (?, 0, 0, 'a', ?, ?)"
         " USING TTL 600"
@@ -71,10 +71,12 @@ def test_rows_of_a_megabyte_are_never_refused_for_a_socket_that_is_full(session:
     assert [pool["in_flights"] for pool in session.get_pool_state().values()] == [[0]]
 
 
-def test_rows_are_written_with_the_same_life_whatever_the_client_s_clock_says(
+def test_rows_have_the_same_lifetime_regardless_of_the_client_s_clock(
     connection: CassandraConnection, shard: ShardId
 ) -> None:
-    """One wrong reading of a clock skips nothing, and a life is a length: it depends on no clock of a client's."""
+    """A single wrong clock reading skips nothing, and a lifetime is a duration that does not depend on a client's
+    clock.
+    """
     life = Lifetime.from_present(PRESENT, LASTING)
     store, session = open_lossy(connection, clock=ManualClock(PRESENT + 100 * LASTING))
     with closing(store):
@@ -91,5 +93,5 @@ def test_rows_are_written_with_the_same_life_whatever_the_client_s_clock_says(
             place,
         ).all()
     assert len(rows) == len(blobs) == 2
-    # Up to a hundredth longer, a group's row two; and some seconds may have passed since.
+    # Up to 1 % longer, for group rows 2 %; and some seconds may have passed since.
     assert all(LASTING / 1_000 - 120 < row[0] < 1.03 * LASTING / 1_000 for row in (*rows, *blobs))

@@ -1,4 +1,4 @@
-"""A Cassandra that was away: it is used again within seconds of its return."""
+"""A Cassandra that was unavailable is used again within seconds of its return."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +18,7 @@ from support.store_contract import taken
 
 pytestmark = pytest.mark.system
 
-# Enough to see that attempts go on. How their pauses are bounded is tested beside the policy.
+# Long enough for several attempts. The tests of the policy cover the limits of the pauses.
 FAILED_ATTEMPTS = 2
 
 

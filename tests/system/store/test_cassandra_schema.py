@@ -1,4 +1,4 @@
-"""Tables are made where they are missing, by any number of nodes at once, and used only if their version is known."""
+"""Missing tables are created, by any number of nodes at once, and used only if their version is known."""
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def fresh(stack: Stack) -> CassandraConnection:
-    """A keyspace that is not there yet."""
+    """A keyspace that does not exist yet."""
     return connection_to(stack, f"schema_{uuid.uuid4().hex}")
 
 
@@ -36,7 +36,7 @@ def connected(connection: CassandraConnection) -> Session:
     return session
 
 
-def test_a_keyspace_is_only_made_by_who_says_how_often_to_copy(fresh: CassandraConnection) -> None:
+def test_a_keyspace_is_only_created_with_a_replication_factor(fresh: CassandraConnection) -> None:
     with pytest.raises(CassandraRefused, match=f"no keyspace '{fresh.keyspace}'"):
         open_cassandra_store(fresh, SystemClock())
     opened(fresh).close()
@@ -44,7 +44,7 @@ def test_a_keyspace_is_only_made_by_who_says_how_often_to_copy(fresh: CassandraC
         assert store.state(fresh_shard()) is None
 
 
-def test_many_nodes_that_start_at_once_make_the_tables_once(fresh: CassandraConnection) -> None:
+def test_many_nodes_that_start_at_once_create_the_tables_once(fresh: CassandraConnection) -> None:
     with ThreadPoolExecutor(4) as threads:
         stores = list(threads.map(opened, [fresh] * 4))
     try:
@@ -71,7 +71,7 @@ def test_a_later_start_changes_no_table(fresh: CassandraConnection) -> None:
     assert session.count("CREATE TABLE") == session.count("ALTER TABLE") == 0
 
 
-def test_a_table_that_is_missing_is_made_again(fresh: CassandraConnection) -> None:
+def test_a_missing_table_is_recreated(fresh: CassandraConnection) -> None:
     opened(fresh).close()
     session = connected(fresh)
     session.execute("DROP TABLE jobs")
@@ -81,14 +81,14 @@ def test_a_table_that_is_missing_is_made_again(fresh: CassandraConnection) -> No
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "message"),
     [
         (VERSION + 1, f"need at least schema version {VERSION + 1}, and this Strandline has version {VERSION}"),
         (0, "have schema version 0, which no released Strandline"),
     ],
 )
-def test_tables_of_another_version_are_refused_and_left_alone(
-    fresh: CassandraConnection, version: int, told: str
+def test_tables_of_an_unknown_version_are_refused_and_not_changed(
+    fresh: CassandraConnection, version: int, message: str
 ) -> None:
     opened(fresh).close()
     session = connected(fresh)
@@ -98,7 +98,7 @@ def test_tables_of_another_version_are_refused_and_left_alone(
             (version, MIN_VERSION),
         )
         session.execute("DROP TABLE jobs")
-        with pytest.raises(StoreRefused, match=told):
+        with pytest.raises(StoreRefused, match=message):
             opened(fresh)
         session.cluster.refresh_keyspace_metadata(fresh.keyspace)
         assert set(session.cluster.metadata.keyspaces[fresh.keyspace].tables) == set(definitions()) - {"jobs"}
@@ -106,7 +106,7 @@ def test_tables_of_another_version_are_refused_and_left_alone(
         session.cluster.shutdown()
 
 
-def test_the_file_of_tables_is_what_cqlsh_would_take(fresh: CassandraConnection) -> None:
+def test_cqlsh_accepts_the_file_of_tables(fresh: CassandraConnection) -> None:
     session = connect(fresh, require_keyspace=False)
     try:
         replication = {"class": "SimpleStrategy", "replication_factor": 1}
@@ -120,7 +120,7 @@ def test_the_file_of_tables_is_what_cqlsh_would_take(fresh: CassandraConnection)
         taken(store, fresh_shard())
 
 
-def test_a_lost_answer_to_the_making_of_tables_is_overcome(fresh: CassandraConnection) -> None:
+def test_a_lost_answer_to_the_creation_of_tables_is_tolerated(fresh: CassandraConnection) -> None:
     opened(fresh).close()
     session = connected(fresh)
     session.execute("DROP TABLE schema_version")

@@ -1,4 +1,4 @@
-"""A manifest is read without holes, however many pages it has and whatever is committed meanwhile."""
+"""A manifest is read without holes, regardless of its number of pages and of concurrent commits."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ import pytest
 from strandline.store.cassandra.statements import MANIFEST
 from strandline.store.cassandra.store import CassandraStore
 from strandline.store.rows import Lifetime, ManifestRows, Ownership, ShardId
-from support.cassandra_store import LossySession, nothing
+from support.cassandra_store import LossySession, do_nothing
 from support.store_contract import LASTING, PRESENT, cut, group_row, manifest_write, taken
 
 pytestmark = pytest.mark.system
@@ -24,14 +24,14 @@ def owner(other_store: CassandraStore, shard: ShardId) -> Ownership:
 
 
 def commit(store: CassandraStore, owner: Ownership, buckets: range, number: int) -> None:
-    """Rows that all say the same number as the next part id."""
+    """Rows that all have the same number as the next part id."""
     lasting = Lifetime.from_present(PRESENT, LASTING)
     cuts = tuple(cut(bucket, lasting, end=number) for bucket in buckets)
     store.commit(owner, manifest_write(cuts=cuts, next_part_id=number))
 
 
 def numbers(rows: ManifestRows | None) -> set[int]:
-    """The number that each row, and the state, is from."""
+    """The number in each row and in the state."""
     assert rows is not None
     return {row.end for row in rows.cuts} | {rows.state.next_part_id}
 
@@ -41,7 +41,7 @@ def test_pages_between_which_something_was_committed_are_read_again(
 ) -> None:
     all_buckets = range(MANIFEST.page + 500)
     commit(other_store, owner, all_buckets, 1)
-    session.meanwhile(PAGE, nothing, lambda: commit(other_store, owner, all_buckets, 2))
+    session.run_before(PAGE, do_nothing, lambda: commit(other_store, owner, all_buckets, 2))
     rows = store.manifest(owner.shard)
     assert numbers(rows) == {2}
     assert rows is not None
@@ -49,36 +49,36 @@ def test_pages_between_which_something_was_committed_are_read_again(
     assert session.count(PAGE) == 4
 
 
-def test_a_touch_between_pages_disturbs_nobody(
+def test_a_heartbeat_between_pages_does_not_repeat_the_read(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership
 ) -> None:
     commit(other_store, owner, range(MANIFEST.page + 500), 1)
-    session.meanwhile(PAGE, nothing, lambda: other_store.touch(owner, 77_000, 1))
+    session.run_before(PAGE, do_nothing, lambda: other_store.touch(owner, 77_000, 1))
     assert numbers(store.manifest(owner.shard)) == {1}
     assert session.count(PAGE) == 2
 
 
 @pytest.mark.parametrize("reads_before", [0, 1])
-def test_a_state_that_no_row_brought_along_belongs_to_the_rows(
+def test_a_state_that_was_read_separately_matches_the_rows(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, reads_before: int
 ) -> None:
-    """Rows are committed before the state is read, or between that and the second look at the rows."""
+    """Rows are committed before the state is read, or between that and the second read of the rows."""
     if reads_before:
-        session.meanwhile(PAGE, nothing, lambda: commit(other_store, owner, range(5), 3))
+        session.run_before(PAGE, do_nothing, lambda: commit(other_store, owner, range(5), 3))
     else:
-        session.meanwhile(STATE, lambda: commit(other_store, owner, range(5), 3))
+        session.run_before(STATE, lambda: commit(other_store, owner, range(5), 3))
     rows = store.manifest(owner.shard)
     assert numbers(rows) == {3}
     assert rows is not None
     assert len(rows.cuts) == 5
 
 
-def test_a_shard_without_rows_is_read_beside_an_owner_that_commits_elsewhere(
+def test_a_range_without_rows_is_read_while_the_owner_commits_other_buckets(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership
 ) -> None:
     commit(other_store, owner, range(5), 1)
     again = [lambda number=number: commit(other_store, owner, range(5), number) for number in range(2, 12)]
-    session.meanwhile(PAGE, *again)
+    session.run_before(PAGE, *again)
     rows = store.manifest(owner.shard, first=100)
     assert rows is not None
     assert not rows.cuts
@@ -89,12 +89,12 @@ GROUPS, BUCKETS = 4, 60
 
 
 def small_pages(store: CassandraStore) -> None:
-    """Let a manifest of some hundred rows have dozens of pages."""
+    """Split a manifest of some hundred rows into dozens of pages."""
     store._requests._prepared[MANIFEST].fetch_size = 7
 
 
 class Committer:
-    """An owner that stores group after group, each in the order of buckets, one row a commit."""
+    """An owner that stores group after group, each in the order of buckets, one row per commit."""
 
     def __init__(self, store: CassandraStore, owner: Ownership) -> None:
         self.store, self.owner = store, owner
@@ -102,7 +102,7 @@ class Committer:
         self.begun: list[tuple[int, int]] = []
         self.stored = 0
         self.store.commit(owner, manifest_write(cuts=[cut(bucket, self.life) for bucket in range(BUCKETS)]))
-        # One group is far behind, so that rows are added to old buckets and to new ones in turn.
+        # One group is far behind, so that rows are added to old and new buckets alternately.
         self.waiting = [
             (bucket, group)
             for turn in range(2 * BUCKETS)
@@ -118,7 +118,7 @@ class Committer:
         self.stored += 1
 
     def check(self, rows: ManifestRows | None, *, stored_before: int) -> None:
-        """All that was stored before the read is there, nothing that was not, and no group has a hole."""
+        """Assert that a read has everything committed before it, nothing uncommitted, and no hole in any group."""
         assert rows is not None
         there = [(row.bucket, row.group) for row in rows.groups]
         assert set(self.begun[:stored_before]) <= set(there) <= set(self.begun)
@@ -128,25 +128,25 @@ class Committer:
             assert of_group == list(range(len(of_group))), f"group {group} has a hole"
 
 
-def test_a_read_of_many_pages_ends_though_a_row_is_committed_before_each(
+def test_a_read_of_many_pages_ends_even_if_a_row_is_committed_before_each(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership
 ) -> None:
     small_pages(store)
     committer = Committer(other_store, owner)
     for _ in range(80):
         committer.next()
-    session.meanwhile(PAGE, *[committer.next] * 100)
+    session.run_before(PAGE, *[committer.next] * 100)
     rows = store.manifest(owner.shard)
-    assert session.count(PAGE) >= 20, "it has few pages"
+    assert session.count(PAGE) >= 20, "the manifest has too few pages for this test"
     committer.check(rows, stored_before=80)
     assert committer.stored == 80 + session.count(PAGE)
 
 
-def test_manifests_are_read_beside_a_thread_that_commits_all_the_time(
+def test_manifests_are_read_while_a_thread_commits_continuously(
     store: CassandraStore, other_store: CassandraStore, owner: Ownership
 ) -> None:
     small_pages(store)
-    committer, enough, went_on = Committer(other_store, owner), threading.Event(), 0
+    committer, enough, commits_meanwhile = Committer(other_store, owner), threading.Event(), 0
 
     def commit_on() -> None:
         while committer.waiting and not enough.is_set():
@@ -158,16 +158,16 @@ def test_manifests_are_read_beside_a_thread_that_commits_all_the_time(
             while committer.waiting:
                 before = committer.stored
                 rows = store.manifest(owner.shard)
-                went_on += committer.stored > before
+                commits_meanwhile += committer.stored > before
                 committer.check(rows, stored_before=before)
         finally:
             enough.set()
             writing.result()
-    assert went_on, "nothing was committed while a manifest was read"
+    assert commits_meanwhile, "nothing was committed while a manifest was read"
 
 
 @pytest.mark.parametrize("what", ["another owner", "a rewind", "a loss", "another topic"])
-def test_what_changes_rows_that_are_there_is_seen_whole_or_not_at_all(
+def test_a_commit_that_changes_rows_is_read_completely_or_not_at_all(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, what: str
 ) -> None:
     small_pages(store)
@@ -190,8 +190,8 @@ def test_what_changes_rows_that_are_there_is_seen_whole_or_not_at_all(
         else:
             other_store.commit(owner, writes[what])
 
-    session.meanwhile(PAGE, nothing, nothing, nothing, change)
+    session.run_before(PAGE, do_nothing, do_nothing, do_nothing, change)
     rows = store.manifest(owner.shard)
     pages = session.count(PAGE)
-    assert rows == store.manifest(owner.shard), "it is of neither moment"
-    assert pages == 2 * (session.count(PAGE) - pages), "it was not read again"
+    assert rows == store.manifest(owner.shard), "it matches neither state"
+    assert pages == 2 * (session.count(PAGE) - pages), "the manifest was not read again"

@@ -1,4 +1,4 @@
-"""What only Cassandra itself can show about its tables: lives, tombstones, time stamps, sizes."""
+"""Properties of the tables that only Cassandra itself can show: lifetimes, tombstones, timestamps, sizes."""
 
 import re
 from contextlib import closing
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.system
 YEAR = 365 * 86_400_000
 
 
-def test_no_column_that_says_who_the_owner_is_ever_expires(
+def test_the_columns_of_the_owner_never_expire(
     store: CassandraStore, session: LossySession, shard: ShardId, lasting: Lifetime
 ) -> None:
     def lives() -> list[int | None]:
@@ -56,7 +56,7 @@ def test_no_column_that_says_who_the_owner_is_ever_expires(
             assert lives() == [None] * 6
 
 
-def test_rows_written_again_and_again_leave_no_tombstones_to_read_over(
+def test_repeatedly_written_rows_leave_no_tombstones_for_reads(
     store: CassandraStore, session: LossySession, shard: ShardId, lasting: Lifetime
 ) -> None:
     owner = taken(store, shard)
@@ -72,11 +72,11 @@ def test_rows_written_again_and_again_leave_no_tombstones_to_read_over(
         trace=True,
     )
     events = [event.description for event in traced.get_query_trace().events]
-    # The static row counts as one.
+    # The static row counts as a row.
     assert [re.findall(r"\d+", event) for event in events if "tombstone cells" in event] == [["4", "0"]]
 
 
-def test_a_lease_sticks_though_the_clock_of_who_made_the_job_is_an_hour_ahead(
+def test_a_lease_is_applied_even_if_the_job_s_creator_has_a_clock_an_hour_ahead(
     connection: CassandraConnection, other_store: CassandraStore, shard: ShardId, lasting: Lifetime
 ) -> None:
     session = connect(connection)
@@ -91,7 +91,7 @@ def test_a_lease_sticks_though_the_clock_of_who_made_the_job_is_an_hour_ahead(
         assert store.jobs(shard) == []
 
 
-def test_no_write_carries_a_time_of_its_own(connection: CassandraConnection, shard: ShardId, lasting: Lifetime) -> None:
+def test_no_write_has_an_explicit_timestamp(connection: CassandraConnection, shard: ShardId, lasting: Lifetime) -> None:
     session = connect(connection)
     session.cluster.timestamp_generator = lambda: (SystemClock().now_ms() + 3_600_000) * 1_000
     where = SegmentsOf(shard, 5, 0, "attempt-1")
@@ -105,9 +105,7 @@ def test_no_write_carries_a_time_of_its_own(connection: CassandraConnection, sha
     assert abs(written / 1_000 - SystemClock().now_ms()) < 600_000
 
 
-def test_what_would_live_longer_than_cassandra_can_count_is_refused_with_a_remedy(
-    store: CassandraStore, shard: ShardId
-) -> None:
+def test_a_lifetime_beyond_cassandra_s_maximum_is_refused_with_a_remedy(store: CassandraStore, shard: ShardId) -> None:
     far = Lifetime.from_present(PRESENT, 21 * YEAR)
     with pytest.raises(StoreRefused, match="shorter"):
         store.write_segments(SegmentsOf(shard, 5, 0, "a"), [Segment(b"x", 0, b"x")], far)
@@ -126,10 +124,12 @@ def test_a_value_that_a_column_can_not_hold_is_refused(
         store.state(ShardId("half a pair: \ud800", 0))
 
 
-def test_a_row_takes_no_more_in_a_batch_than_it_is_taken_to(
+def test_the_size_of_a_row_in_a_batch_does_not_exceed_its_estimate(
     store: CassandraStore, shard: ShardId, lasting: Lifetime
 ) -> None:
-    """Batches are bounded by an estimate: it is above what is sent, with 16 bytes a value for what servers add."""
+    """Batches are limited by an estimate, which must exceed the sent bytes plus 16 bytes per value for what servers
+    add.
+    """
     index = IndexBucketRows(2**31 - 1, bytes(16), "o" * 60)
     named = replace(group_row(5, 0, lasting, attempt="a" * 60), written_by="h" * 255, index=index)
     hours = replace(named, late=tuple(LateSamples(hour, 2**62) for hour in range(MAX_COUNTS)))
@@ -145,20 +145,20 @@ def test_a_row_takes_no_more_in_a_batch_than_it_is_taken_to(
         assert sum(len(value) + 4 + 16 for value in sent) <= row_bytes(row)
 
 
-def test_an_index_bucket_is_read_a_few_rows_at_a_time(
+def test_an_index_bucket_is_read_in_small_pages(
     store: CassandraStore, session: LossySession, shard: ShardId, lasting: Lifetime
 ) -> None:
     where = IndexBucketOf(shard, 5, "attempt-1")
     store.write_index_bucket(where, (bytes([number]) * 1_000_000 for number in range(10)), lasting)
     rows = store.index_bucket(where)
     next(rows)
-    # The page that is being read, and the next one.
+    # The current page, and the next one.
     assert session.count("SELECT seq") == 2
     assert len(list(rows)) == 9
     assert session.count("SELECT seq") == 3
 
 
-def test_a_store_that_is_closed_says_so(other_store: CassandraStore, shard: ShardId, lasting: Lifetime) -> None:
+def test_a_closed_store_raises_an_error(other_store: CassandraStore, shard: ShardId, lasting: Lifetime) -> None:
     other_store.close()
     for call in (
         lambda: other_store.state(shard),

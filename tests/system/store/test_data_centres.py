@@ -1,4 +1,4 @@
-"""A dataset belongs to one data centre: nodes that are connected to two would each have owners of their own."""
+"""A dataset belongs to one data centre: nodes connected to different ones would each have their own owners."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ def data_centre(session: LossySession, shape: DatasetShape) -> str | None:
 
 
 def move(session: LossySession, shape: DatasetShape, where: str | None) -> None:
-    """As an operator does it."""
+    """Like an operator."""
     found = session.execute(
         "UPDATE store_tests.datasets SET data_centre = %s WHERE dataset = %s IF data_centre = 'datacenter1'",
         (where, shape.dataset),
@@ -43,14 +43,14 @@ def test_a_dataset_belongs_to_the_data_centre_of_its_first_start(
     assert other_store.dataset(shape.dataset) == shape
 
 
-def test_a_dataset_that_a_node_of_version_2_made_gets_its_data_centre_by_the_next_start(
+def test_the_next_start_sets_the_data_centre_of_a_dataset_of_version_2(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, shape: DatasetShape
 ) -> None:
     store.create_dataset(shape)
     move(session, shape, None)
     assert store.dataset(shape.dataset) == shape
-    assert data_centre(session, shape) is None, "looking writes nothing"
-    assert race(lambda one: one.create_dataset(shape), [store, other_store]) == [shape, shape]
+    assert data_centre(session, shape) is None, "reading writes nothing"
+    assert race(lambda store: store.create_dataset(shape), [store, other_store]) == [shape, shape]
     assert data_centre(session, shape) == "datacenter1"
 
 
@@ -66,7 +66,7 @@ def test_a_dataset_that_a_node_of_version_2_made_gets_its_data_centre_by_the_nex
     ],
     ids=["create", "look", "take", "add a job", "replace a job", "remove a job"],
 )
-def test_what_is_connected_to_another_data_centre_is_refused_and_both_are_named(
+def test_a_store_in_another_data_centre_is_refused_and_both_are_named(
     lossy: tuple[CassandraStore, LossySession],
     other_store: CassandraStore,
     shape: DatasetShape,
@@ -82,8 +82,8 @@ def test_what_is_connected_to_another_data_centre_is_refused_and_both_are_named(
     assert (store.state(shard), store.jobs(shard)) == (None, [])
 
 
-def test_only_whose_a_dataset_is_gets_decided_by_all_data_centres(store: CassandraStore) -> None:
-    """All else must work while another data centre is away."""
+def test_only_the_data_centre_of_a_dataset_is_decided_by_all_data_centres(store: CassandraStore) -> None:
+    """Everything else must work while another data centre is unavailable."""
     levels = {
         statement.cql: store._requests._prepared[statement].serial_consistency_level
         for statement in ALL
@@ -95,13 +95,13 @@ def test_only_whose_a_dataset_is_gets_decided_by_all_data_centres(store: Cassand
     assert {level for cql, level in levels.items() if cql not in everywhere} == {None}, "the session's, LOCAL_SERIAL"
 
 
-def test_a_dataset_that_is_known_is_not_asked_for_again(
+def test_a_known_dataset_is_not_read_again(
     store: CassandraStore, session: LossySession, shape: DatasetShape, lasting: Lifetime
 ) -> None:
     store.create_dataset(shape)
-    asked = session.count("SELECT dataset")
+    reads = session.count("SELECT dataset")
     shard = ShardId(shape.dataset, 0)
     taken(store, shard)
     for bucket in range(5):
         store.add_job(job(shard, bucket, lasting))
-    assert session.count("SELECT dataset") == asked
+    assert session.count("SELECT dataset") == reads

@@ -1,4 +1,4 @@
-"""What came of a commit whose answer was lost is found out, also when the shard was taken meanwhile."""
+"""The outcome of a commit whose answer was lost is determined, even if the shard was taken meanwhile."""
 
 import pytest
 
@@ -15,7 +15,7 @@ COMMIT = 'UPDATE "store_tests".manifest SET epoch'
 
 @pytest.fixture
 def owner(other_store: CassandraStore, shard: ShardId) -> Ownership:
-    """The right to write `shard`."""
+    """Ownership of `shard`."""
     return taken(other_store, shard)
 
 
@@ -49,7 +49,7 @@ def test_a_commit_that_was_not_applied_is_sent_again(
     assert committed(store, owner.shard) == write
 
 
-def test_rows_that_were_there_before_do_not_make_a_lost_commit_look_applied(
+def test_existing_rows_do_not_make_a_lost_commit_look_applied(
     store: CassandraStore, session: LossySession, owner: Ownership, write: ManifestWrite
 ) -> None:
     store.commit(owner, manifest_write(cuts=write.cuts, groups=write.groups[:15], next_part_id=9, topic_id="topic-2"))
@@ -69,7 +69,7 @@ def test_values_without_rows_are_found_or_sent_again_as_well(
     assert (state.next_part_id, state.topic_id) == (changed.next_part_id or 0, changed.topic_id or "topic-1")
 
 
-def test_a_commit_beside_a_lower_next_part_id_is_not_held_up_by_lost_answers(
+def test_a_commit_with_a_lower_next_part_id_is_not_blocked_by_lost_answers(
     store: CassandraStore, session: LossySession, owner: Ownership, lasting: Lifetime
 ) -> None:
     store.commit(owner, manifest_write(next_part_id=50))
@@ -78,7 +78,7 @@ def test_a_commit_beside_a_lower_next_part_id_is_not_held_up_by_lost_answers(
     assert committed(store, owner.shard) == manifest_write((cut(5, lasting),), (), 50, "topic-1")
 
 
-def test_a_commit_that_was_applied_before_another_took_the_shard_is_found(
+def test_a_commit_that_was_applied_before_another_owner_took_the_shard_is_found(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, write: ManifestWrite
 ) -> None:
     session.lose(COMMIT, Lost(applied=True, then=lambda: taken(other_store, owner.shard)))
@@ -88,7 +88,7 @@ def test_a_commit_that_was_applied_before_another_took_the_shard_is_found(
         store.commit(owner, write)
 
 
-def test_a_commit_that_was_not_applied_before_another_took_the_shard_is_fenced(
+def test_a_commit_that_was_not_applied_before_another_owner_took_the_shard_is_fenced(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, write: ManifestWrite
 ) -> None:
     session.lose(COMMIT, Lost(applied=False, then=lambda: taken(other_store, owner.shard)))
@@ -107,7 +107,7 @@ def test_the_same_rows_of_a_former_owner_do_not_make_a_lost_commit_look_applied(
         store.commit(second, write)
 
 
-def test_a_commit_over_which_the_next_owner_wrote_can_not_be_told(
+def test_the_outcome_of_a_commit_that_the_next_owner_overwrote_is_unknown(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, lasting: Lifetime
 ) -> None:
     write = manifest_write(cuts=(cut(5, lasting),))
@@ -122,7 +122,7 @@ def test_a_commit_over_which_the_next_owner_wrote_can_not_be_told(
         assert committed(store, owner.shard).cuts == over.cuts
 
 
-def test_values_without_rows_can_not_be_told_after_another_took_the_shard(
+def test_the_outcome_of_values_without_rows_is_unknown_after_another_owner_took_the_shard(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership
 ) -> None:
     session.lose(COMMIT, Lost(applied=False, then=lambda: taken(other_store, owner.shard)))
@@ -135,7 +135,7 @@ def test_values_without_rows_can_not_be_told_after_another_took_the_shard(
 def test_a_commit_that_is_applied_while_its_sender_looks_for_it_is_found(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, owner: Ownership, write: ManifestWrite
 ) -> None:
-    """A server may still be at it when the client has stopped waiting."""
+    """A server may still apply it when the client has stopped waiting."""
     session.lose(COMMIT, Lost(applied=False))
     session.lose("SELECT epoch", Lost(applied=True, then=lambda: other_store.commit(owner, write)))
     store.commit(owner, write)

@@ -1,4 +1,4 @@
-"""Whether a job or a part was put, leased, given up or removed is known also when the answer was lost."""
+"""Whether a job or a part was added, leased, released or removed is determined even if the answer was lost."""
 
 from typing import Any
 
@@ -20,25 +20,25 @@ def kind(request: pytest.FixtureRequest) -> Kind[Any]:
 
 
 def change(kind: Kind[Any]) -> str:
-    """How a request begins that puts a row or changes it."""
+    """The beginning of a request that adds a row or changes it."""
     return f'UPDATE "store_tests".{kind.table} '
 
 
 def remove(kind: Kind[Any]) -> str:
-    """How a request begins that removes a row."""
+    """The beginning of a request that removes a row."""
     return REMOVE + kind.table + " "
 
 
 @pytest.fixture
 def pending(other_store: CassandraStore, kind: Kind[Any]) -> Any:
-    """One that waits for a worker."""
+    """A row that waits for a worker."""
     pending = kind.fresh()
     assert kind.add(other_store, pending)
     return pending
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_one_whose_adding_was_lost_is_there(
+def test_a_row_whose_answer_to_adding_was_lost_exists(
     store: CassandraStore, session: LossySession, kind: Kind[Any], applied: bool
 ) -> None:
     one = kind.fresh()
@@ -48,7 +48,7 @@ def test_one_whose_adding_was_lost_is_there(
     assert kind.read(store, one) == [one]
 
 
-def test_one_whose_place_was_taken_meanwhile_is_not_there(
+def test_a_row_whose_key_was_taken_meanwhile_is_not_added(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, kind: Kind[Any]
 ) -> None:
     one = kind.fresh()
@@ -68,7 +68,7 @@ def test_a_lease_whose_answer_was_lost_is_found_or_taken_again(
     assert kind.read(store, pending) == [kind.changed(pending, "a")]
 
 
-def test_a_lease_that_another_got_meanwhile_is_not_ours(
+def test_a_lease_that_another_worker_took_meanwhile_is_not_ours(
     store: CassandraStore,
     session: LossySession,
     other_store: CassandraStore,
@@ -81,7 +81,7 @@ def test_a_lease_that_another_got_meanwhile_is_not_ours(
     assert kind.read(store, pending) == [theirs]
 
 
-def test_another_s_lease_is_not_ours_even_if_it_says_the_very_same(
+def test_another_worker_s_lease_is_not_ours_even_with_the_same_values(
     store: CassandraStore,
     session: LossySession,
     other_store: CassandraStore,
@@ -93,7 +93,7 @@ def test_another_s_lease_is_not_ours_even_if_it_says_the_very_same(
     assert not kind.replace(store, pending, same)
 
 
-def test_one_that_vanished_meanwhile_is_not_leased(
+def test_a_row_that_was_removed_meanwhile_is_not_leased(
     store: CassandraStore,
     session: LossySession,
     other_store: CassandraStore,
@@ -106,7 +106,7 @@ def test_one_that_vanished_meanwhile_is_not_leased(
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_one_whose_removal_was_lost_is_gone(
+def test_a_row_whose_answer_to_removal_was_lost_is_gone(
     store: CassandraStore, session: LossySession, kind: Kind[Any], pending: Any, applied: bool
 ) -> None:
     session.lose(remove(kind), Lost(applied))
@@ -115,7 +115,7 @@ def test_one_whose_removal_was_lost_is_gone(
     assert kind.read(store, pending) == []
 
 
-def test_one_that_was_leased_meanwhile_is_not_removed(
+def test_a_row_that_was_leased_meanwhile_is_not_removed(
     store: CassandraStore,
     session: LossySession,
     other_store: CassandraStore,
@@ -134,7 +134,7 @@ CHANGE_PART, REMOVE_PART = change(BulkParts()), remove(BulkParts())
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_parts_whose_batch_was_lost_are_all_there_and_then_all_gone(
+def test_parts_whose_answers_to_batches_were_lost_all_exist_and_then_are_all_gone(
     store: CassandraStore, session: LossySession, applied: bool
 ) -> None:
     dataset = fresh_dataset()
@@ -149,24 +149,24 @@ def test_parts_whose_batch_was_lost_are_all_there_and_then_all_gone(
     assert store.bulk_parts(dataset, "job-1") == []
 
 
-def test_parts_of_which_another_plan_put_one_meanwhile_are_not_all_there(
+def test_parts_are_not_all_added_if_another_plan_added_one_meanwhile(
     store: CassandraStore, session: LossySession, other_store: CassandraStore
 ) -> None:
     dataset = fresh_dataset()
     parts = [bulk_part(dataset, number) for number in range(10)]
     other = bulk_part(dataset, 4, source="another")
-    session.meanwhile(CHANGE_PART, lambda: other_store.add_bulk_parts([other]))
+    session.run_before(CHANGE_PART, lambda: other_store.add_bulk_parts([other]))
     assert not store.add_bulk_parts(parts)
     assert store.bulk_parts(dataset, "job-1") == [other]
 
 
-def test_a_part_that_was_leased_while_it_was_removed_with_others_stays(
+def test_a_part_that_was_leased_during_the_removal_of_several_is_kept(
     store: CassandraStore, session: LossySession, other_store: CassandraStore
 ) -> None:
     dataset = fresh_dataset()
     parts = [bulk_part(dataset, number) for number in range(10)]
     store.add_bulk_parts(parts)
     leased = BulkParts().changed(parts[4], "b")
-    session.meanwhile(REMOVE_PART, lambda: other_store.replace_bulk_part(parts[4], leased))
+    session.run_before(REMOVE_PART, lambda: other_store.replace_bulk_part(parts[4], leased))
     assert not store.remove_bulk_parts(parts)
     assert store.bulk_parts(dataset, "job-1") == [leased]

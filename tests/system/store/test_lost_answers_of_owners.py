@@ -1,4 +1,6 @@
-"""A compare-and-set may have been applied though its answer was lost: who owns a shard must be known all the same."""
+"""A compare-and-set may have been applied even if its answer was lost: the owner of a shard must be determined all the
+same.
+"""
 
 from contextlib import closing
 
@@ -20,7 +22,7 @@ from support.store_contract import cut, manifest_write, state_of, taken
 pytestmark = pytest.mark.system
 
 UPDATE = 'UPDATE "store_tests".manifest'
-SERVERS_SAY_UNKNOWN = 0x1700
+CAS_RESULT_UNKNOWN = 0x1700
 
 ERRORS = [
     WriteTimeout("contention", write_type=WriteType.CAS),
@@ -31,7 +33,7 @@ ERRORS = [
     OperationTimedOut(),
     ConnectionShutdown("the connection broke"),
     NoHostAvailable("all tried", {"127.0.0.1": ConnectionShutdown("the connection broke")}),
-    ErrorMessage(SERVERS_SAY_UNKNOWN, "CAS operation result is unknown", None),
+    ErrorMessage(CAS_RESULT_UNKNOWN, "CAS operation result is unknown", None),
 ]
 
 
@@ -49,10 +51,10 @@ def test_a_take_whose_answer_was_lost_is_found_or_done_again(
     assert (state_of(store, shard).epoch, state_of(store, shard).owner) == (2, "owner-b")
 
 
-def test_whose_take_was_lost_is_no_owner_by_the_epoch_that_another_wrote(
+def test_a_lost_take_is_not_confirmed_by_the_same_epoch_of_another_owner(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, shard: ShardId, lasting: Lifetime
 ) -> None:
-    """A's take times out and was not applied; B takes; A then reads the very epoch that it wanted to write."""
+    """A's take times out and was not applied; B takes; A then reads the same epoch that it wanted to write."""
     for _ in range(2):
         after = store.state(shard)
         epoch = 1 if after is None else after.epoch + 1
@@ -63,7 +65,7 @@ def test_whose_take_was_lost_is_no_owner_by_the_epoch_that_another_wrote(
             store.commit(Ownership(shard, epoch, "owner-a"), manifest_write(cuts=(cut(1, lasting),)))
 
 
-def test_a_take_that_was_applied_and_lost_to_another_since_is_no_take(
+def test_a_take_that_was_applied_and_then_overtaken_has_failed(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, shard: ShardId
 ) -> None:
     session.lose(UPDATE, Lost(applied=True, then=lambda: taken(other_store, shard)))
@@ -72,7 +74,7 @@ def test_a_take_that_was_applied_and_lost_to_another_since_is_no_take(
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_a_touch_whose_answer_was_lost_is_done(
+def test_a_heartbeat_whose_answer_was_lost_succeeds(
     store: CassandraStore, session: LossySession, shard: ShardId, applied: bool
 ) -> None:
     owner = taken(store, shard)
@@ -82,7 +84,7 @@ def test_a_touch_whose_answer_was_lost_is_done(
         assert state_of(store, shard).seen_at == seen_at
 
 
-def test_a_touch_that_was_lost_to_another_owner_says_so(
+def test_a_heartbeat_after_a_take_over_raises_fenced(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, shard: ShardId
 ) -> None:
     owner = taken(store, shard)
@@ -93,7 +95,7 @@ def test_a_touch_that_was_lost_to_another_owner_says_so(
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_a_dataset_whose_making_was_lost_is_made_once(
+def test_a_dataset_whose_answer_to_creation_was_lost_is_created_once(
     store: CassandraStore, session: LossySession, other_store: CassandraStore, shard: ShardId, applied: bool
 ) -> None:
     shape = DatasetShape(shard.dataset, 3_600_000, 16, "xxh3-128", 8)
@@ -102,7 +104,7 @@ def test_a_dataset_whose_making_was_lost_is_made_once(
     assert other_store.dataset(shard.dataset) == shape
 
 
-def test_who_never_gets_an_answer_is_told_so_with_what_and_where(
+def test_a_missing_answer_is_reported_with_the_request_and_the_address(
     connection: CassandraConnection, shard: ShardId
 ) -> None:
     clock = ManualClock()

@@ -1,4 +1,4 @@
-"""A start on tables of an older schema version: they are migrated beside its nodes, and everything is found."""
+"""A start on tables of an older schema version migrates them while older nodes run, and finds everything."""
 
 import uuid
 from collections.abc import Iterator
@@ -34,17 +34,17 @@ def connection(stack: Stack, version: int) -> CassandraConnection:
 
 @pytest.fixture(scope="module")
 def session(connection: CassandraConnection, version: int) -> Iterator[Session]:
-    """In a keyspace with the tables and rows of a version, as several nodes that start at once have migrated it."""
+    """A session in a keyspace with the tables and rows of a version, migrated by several nodes that start at once."""
     session = connect(connection, require_keyspace=False)
     try:
         older_stores.load_cassandra(session, connection.keyspace, version)
-        # What runs meanwhile: these were prepared before anything was added.
+        # Statements of nodes that run meanwhile: prepared before anything was added.
         prepared = [session.prepare(statement) for statement in older_stores.statements(version)]
         with ThreadPoolExecutor(3) as threads:
             for store in threads.map(lambda _: open_cassandra_store(connection, SystemClock()), range(3)):
                 store.close()
         assert len(prepared) > 20
-        read_state = next(one for one in prepared if one.query_string.startswith("SELECT DISTINCT"))
+        read_state = next(statement for statement in prepared if statement.query_string.startswith("SELECT DISTINCT"))
         assert session.execute(read_state, ("metrics", 0)).one().epoch == 2
         yield session
     finally:
@@ -53,7 +53,7 @@ def session(connection: CassandraConnection, version: int) -> Iterator[Session]:
 
 @pytest.fixture
 def world(session: Session, connection: CassandraConnection, tmp_path: Path) -> Iterator[World]:
-    """The tables, and the log that they were made from."""
+    """The tables, and the log from which they were written."""
     assert session is not None
     with closing(World(tmp_path)) as world:
         world.sqlite.close()
@@ -63,15 +63,15 @@ def world(session: Session, connection: CassandraConnection, tmp_path: Path) -> 
         yield world
 
 
-def test_everything_is_read_and_a_shard_goes_on_where_the_older_one_ended(world: World, version: int) -> None:
+def test_everything_is_read_and_a_shard_continues_where_the_older_one_ended(world: World, version: int) -> None:
     history.check_read(world, version)
-    history.check_goes_on(world)
+    history.check_continues(world)
     history.check_bulk_jobs(world.sqlite)
 
 
 def test_an_older_node_may_restart_meanwhile(session: Session, version: int) -> None:
-    """One of version 2 takes its own version and no other, one of version 3 those from 2 on up to its own; both prepare
-    their statements, and leave a written version alone that is above theirs.
+    """A node of version 2 accepts only its own version, a node of version 3 those from 2 up to its own. Both prepare
+    their statements, and do not change a higher stored version.
     """
     found = session.execute("SELECT version, written_version FROM schema_version WHERE product = 'strandline'").one()
     assert tuple(found) == (2, VERSION)
@@ -80,7 +80,7 @@ def test_an_older_node_may_restart_meanwhile(session: Session, version: int) -> 
 
 
 def columns(session: Session, keyspace: str) -> dict[str, set[str]]:
-    """By table, as the server has them."""
+    """Columns by table, according to the server."""
     found: dict[str, set[str]] = {}
     chosen = "SELECT table_name, column_name FROM system_schema.columns WHERE keyspace_name = %s"
     for table, column in session.execute(chosen, (keyspace,)):
@@ -93,13 +93,13 @@ def test_each_table_and_column_was_added_once_and_a_later_start_adds_none(
 ) -> None:
     before = columns(session, connection.keyspace)
     assert set(before) == set(definitions())
-    assert all(one.column in before[one.table] for one in additions())
+    assert all(addition.column in before[addition.table] for addition in additions())
     open_cassandra_store(connection, SystemClock()).close()
     assert columns(session, connection.keyspace) == before
 
 
-def test_jobs_are_there_for_a_node_of_version_2(session: Session, connection: CassandraConnection) -> None:
-    """It leaves out a job whose date has passed, and makes a time-to-live of the date, of at most 20 years."""
+def test_a_node_of_version_2_reads_the_jobs(session: Session, connection: CassandraConnection) -> None:
+    """It ignores a job whose date has passed, and converts the date to a time-to-live of at most 20 years."""
     with closing(open_cassandra_store(connection, SystemClock())) as store:
         shard = history.SHARD
         job = history.a_job(shard, bucket=3_000)

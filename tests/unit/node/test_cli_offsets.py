@@ -17,19 +17,18 @@ from strandline.node.settings import Settings, load
 from strandline.node.settings.shard_sections import ShardSettings, StoreSettings
 from strandline.node.shard.ownership import OWNER_TIMEOUT_S, take_shard
 from strandline.recovery.offset_policy import Accepted
+from support.fake_machine import FakeProcess, running_process
 from support.offsets_commands import Commands, MemoryTopic, commands_over
 from support.shard_world import (
     GRACE,
     HOUR,
     METRICS,
     START,
-    FakeProcess,
     StoreCall,
     World,
     group_fails,
     other_group,
     produce_everywhere,
-    running_process,
 )
 
 pytestmark = pytest.mark.unit
@@ -356,7 +355,7 @@ def test_an_invalid_command_line_sends_no_request(commands: Commands, arguments:
     code, _, err = commands.text("offsets", "rewind", *arguments)
     assert code == ExitCode.USAGE
     assert message in err
-    assert commands.asked == 0
+    assert commands.openings == 0
 
 
 def test_the_help_explains_the_exit_codes(commands: Commands) -> None:

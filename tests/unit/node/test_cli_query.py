@@ -73,7 +73,7 @@ def test_series_are_listed_as_selectors(node: FakeNode, capsys: pytest.CaptureFi
     assert shown.out == 'up{job="a\\x1b]0;x\\a"}\nup{job="b"}\n'
     assert shown.err == "note: careful\n"
     parameters = [("match[]", "up"), ("match[]", '{job="b"}'), ("start", "1763287200"), ("end", "1763290800")]
-    assert node.asked == [("GET", "/api/v1/series", [*parameters, ("limit", "1001")])]
+    assert node.requests == [("GET", "/api/v1/series", [*parameters, ("limit", "1001")])]
 
 
 def test_json_has_the_data_and_the_warnings(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,14 +92,14 @@ def test_a_truncated_list_has_a_note_apart_from_its_lines(node: FakeNode, capsys
     assert shown.err == "note: there are more names than these 2; --limit 0 lists all that the node returns\n"
     assert cli.main(["labels", "up", "--limit", "0"]) == ExitCode.OK
     assert capsys.readouterr().out == "a\nb\nc\n"
-    assert node.asked[1] == ("GET", "/api/v1/labels", [("match[]", "up")])
+    assert node.requests[1] == ("GET", "/api/v1/labels", [("match[]", "up")])
 
 
 def test_values_are_those_of_a_label(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/label/job/values", ["a", ""])
     assert cli.main(["values", "job", "up", "--end", "2025-11-16"]) == ExitCode.OK
     assert capsys.readouterr().out == 'a\n""\n'
-    assert node.asked == [
+    assert node.requests == [
         ("GET", "/api/v1/label/job/values", [("match[]", "up"), ("end", "1763251200"), ("limit", "1001")])
     ]
 
@@ -116,7 +116,7 @@ def test_a_query_is_evaluated_now_by_default(node: FakeNode, capsys: pytest.Capt
     assert json.loads(capsys.readouterr().out)["data"] == [
         {"metric": {"__name__": "up", "job": "a"}, "values": [[NOW / 1000, "1"]]}
     ]
-    times = [dict(parameters)["time"] for _, _, parameters in node.asked]
+    times = [dict(parameters)["time"] for _, _, parameters in node.requests]
     assert times == ["1763290800", "1763287200"]
 
 
@@ -136,7 +136,7 @@ def test_a_range_has_a_step_that_suits_it(node: FakeNode, capsys: pytest.Capture
         ["up", "2025-11-16T11:00:00Z", "3"],
     ]
     assert cli.main(["query", "up", "--start", "-1h", "--end=-30m", "--step", "15"]) == ExitCode.OK
-    asked = [dict(parameters) for _, _, parameters in node.asked]
+    asked = [dict(parameters) for _, _, parameters in node.requests]
     assert [(one["start"], one["end"], one["step"]) for one in asked] == [
         ("1763287200", "1763290800", "60"),
         ("1763287200", "1763289000", "15"),
@@ -189,7 +189,7 @@ def test_a_scalar_and_a_string_are_values_without_labels(
 def test_a_plot_is_of_a_range(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["query", "up", "--output", "plot"]) == ExitCode.USAGE
     assert "--output plot needs a range: give --start" in capsys.readouterr().err
-    assert node.asked == []
+    assert node.requests == []
 
 
 def test_an_error_in_the_query_is_shown_at_its_place(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +205,7 @@ def test_an_error_in_the_query_is_shown_at_its_place(node: FakeNode, capsys: pyt
 def test_a_range_since_yesterday_has_a_step_that_misses_no_sample(node: FakeNode) -> None:
     node.data("/api/v1/query_range", MATRIX)
     assert cli.main(["query", "up", "--start", "yesterday"]) == ExitCode.OK
-    [(_, _, parameters)] = node.asked
+    [(_, _, parameters)] = node.requests
     assert dict(parameters)["step"] == "300"
 
 
@@ -254,7 +254,7 @@ def test_an_invalid_command_line_sends_no_request(
 ) -> None:
     assert cli.main(arguments) == ExitCode.USAGE
     assert message in capsys.readouterr().err
-    assert node.asked == []
+    assert node.requests == []
 
 
 def test_the_token_of_the_settings_goes_to_the_node_of_the_settings_only(

@@ -97,10 +97,10 @@ def test_names_of_metrics_come_from_the_node(
     node.data("/api/v1/label/__name__/values", ["node_cpu", "node_load1"])
     for command in ("query", "series", "labels"):
         assert offered(monkeypatch, capsys, command, "--url", node.url, "node_l") == ["node_load1"]
-    assert node.asked[0][2] == [("match[]", '{__name__=~"node_l.*"}'), ("limit", "201")]
-    node.asked.clear()
+    assert node.requests[0][2] == [("match[]", '{__name__=~"node_l.*"}'), ("limit", "201")]
+    node.requests.clear()
     assert offered(monkeypatch, capsys, "query", "--url", node.url, "'up{'") == []
-    assert node.asked == [], "inside of braces nothing is known"
+    assert node.requests == [], "inside of braces nothing is known"
 
 
 def test_without_a_node_nothing_is_offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from strandline.node.settings import load
 from strandline.recovery.offset_policy import Accepted
 from strandline.store.protocol import StoreUnavailable
 from support.offsets_commands import Commands, MemoryTopic, commands_over
-from support.shard_world import HOUR, START, StoreCall, World, group_fails, other_group, produce_everywhere, quietly
+from support.shard_world import HOUR, START, StoreCall, World, group_fails, no_fault, other_group, produce_everywhere
 
 pytestmark = pytest.mark.unit
 
@@ -74,7 +74,7 @@ def test_an_hour_that_is_not_ready_has_its_own_exit_code_and_lists_partitions_be
     stuck = other_group(world)
     world.store.before = group_fails(stuck)
     world.pass_hours(1)
-    world.store.before = quietly
+    world.store.before = no_fault
     code, told = commands.json("ready", HOURS[2])
     assert (code, told["ready"]) == (ExitCode.NOT_READY, False)
     assert code == 6
@@ -233,7 +233,7 @@ def test_an_invalid_command_line_sends_no_request(commands: Commands, arguments:
     code, _, err = commands.text("ready", *arguments)
     assert code == ExitCode.USAGE
     assert message in err
-    assert commands.asked == 0
+    assert commands.openings == 0
 
 
 def test_the_help_explains_the_exit_codes(commands: Commands) -> None:

@@ -26,7 +26,7 @@ from strandline.recovery.job_order import JobOrder
 from strandline.recovery.offset_policy import DataLost, FirstStart, LogMismatch, Resume, StartAt, StartFresh
 from strandline.store.rows import IndexBucketRows, ShardId
 from support.manifest_rows import SHARD, row
-from support.shard_world import HOUR, POLICY, World, group_fails, other_group, produce_everywhere, quietly
+from support.shard_world import HOUR, POLICY, World, group_fails, no_fault, other_group, produce_everywhere
 from support.verifying import Damage
 
 pytestmark = pytest.mark.unit
@@ -108,7 +108,7 @@ def test_groups_that_were_not_stored_are_planned_below_the_index_s_checkpoint_to
     assert {job.groups for job in plan.jobs} == {frozenset({other_group(world)})}
     assert not any(job.wants_keys for job in plan.jobs)
     assert plan.empty
-    world.store.before = quietly
+    world.store.before = no_fault
 
 
 def test_the_first_start_of_a_partition_is_planned_from_its_first_record(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from strandline.node import tether
 from strandline.node.stack.process import ProcessIdentity
-from support.stack import PATIENCE, eventually, gone
+from support.stack import STACK_TIMEOUT, eventually, gone
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +34,7 @@ def test_program_ends_with_its_parent(how: signal.Signals) -> None:
         assert child is not None
 
         parent.send_signal(how)
-        parent.wait(PATIENCE)
+        parent.wait(STACK_TIMEOUT)
 
         assert eventually(lambda: gone(child))
 
@@ -43,18 +43,18 @@ def test_program_keeps_the_process_id_that_the_parent_knows() -> None:
     command = tether.tethered([sys.executable, "-c", "import os; print(os.getpid())"])
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        told, _ = child.communicate(timeout=PATIENCE)
+        told, _ = child.communicate(timeout=STACK_TIMEOUT)
 
     assert int(told) == child.pid
 
 
 def test_program_is_not_started_for_a_parent_that_is_already_gone() -> None:
     with subprocess.Popen([sys.executable, "-c", "pass"]) as gone_parent:
-        gone_parent.wait(PATIENCE)
+        gone_parent.wait(STACK_TIMEOUT)
     command = tether.tethered([sys.executable, "-c", "print('started')"])
     command[command.index(str(os.getpid()))] = str(gone_parent.pid)
 
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=STACK_TIMEOUT, check=False)
 
     assert (ended.returncode, ended.stdout) == (tether.CANNOT_TETHER, "")
     assert f"the parent {gone_parent.pid} has ended" in ended.stderr
@@ -63,7 +63,7 @@ def test_program_is_not_started_for_a_parent_that_is_already_gone() -> None:
 def test_program_that_is_not_there_is_named() -> None:
     command = tether.tethered(["/no/such/program"])
 
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=STACK_TIMEOUT, check=False)
 
     assert ended.returncode == tether.CANNOT_TETHER
     assert "/no/such/program can't be run: No such file or directory" in ended.stderr
@@ -77,6 +77,6 @@ def test_a_pid_descriptor_tells_the_end_at_once() -> None:
             poll.register(descriptor, select.POLLIN)
             assert not poll.poll(0)
             child.kill()
-            assert poll.poll(PATIENCE * 1000)
+            assert poll.poll(STACK_TIMEOUT * 1000)
         finally:
             os.close(descriptor)

@@ -13,7 +13,7 @@ from strandline.recovery.lease_keeper import LeaseKeeper
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ShardId
-from support.worker_bench import SHARDS, BadRecord, Bench, OnProgress, Runs, fails_with, job
+from support.worker_bench import SHARDS, BadRecord, Bench, FakeRunner, OnProgress, failing_runner, job
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +27,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def test_a_worker_reads_all_jobs_the_most_urgent_first_and_then_leaves(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(0, 3), job(1, 1))
-    runs = Runs()
+    runs = FakeRunner()
     bench.worker(runs, wave_records=20).run_until_done()
     assert runs.runs == [[(0, 1), (1, 1)], [(0, 2), (0, 3)]]
     assert {*bench.states(0).values(), *bench.states(1).values()} == {JobState.DONE}
@@ -36,7 +36,7 @@ def test_a_worker_reads_all_jobs_the_most_urgent_first_and_then_leaves(bench: Be
 def test_a_runner_is_given_leased_jobs_under_their_new_epochs(bench: Bench) -> None:
     bench.plan(job(0, 1), replace(job(0, 2), epoch=4))
     given: list[Job] = []
-    bench.worker(Runs(lambda jobs, _: given.extend(jobs))).step()
+    bench.worker(FakeRunner(lambda jobs, _: given.extend(jobs))).step()
     assert [(one.state, one.worker, one.epoch) for one in given] == [
         (JobState.LEASED, "w", 1),
         (JobState.LEASED, "w", 5),
@@ -44,7 +44,7 @@ def test_a_runner_is_given_leased_jobs_under_their_new_epochs(bench: Bench) -> N
 
 
 def test_a_worker_without_work_does_nothing(bench: Bench) -> None:
-    runs = Runs()
+    runs = FakeRunner()
     assert not bench.worker(runs).step()
     bench.worker(runs).run_until_done()
     assert runs.runs == []
@@ -52,8 +52,8 @@ def test_a_worker_without_work_does_nothing(bench: Bench) -> None:
 
 def test_progress_is_reported_with_its_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
-    bench.worker(Runs(lambda _, on_progress: on_progress(0.5))).step()
-    assert bench.told_of() == [([1, 2], 0.5), ([1, 2], 1.0)]
+    bench.worker(FakeRunner(lambda _, on_progress: on_progress(0.5))).step()
+    assert bench.progress_reports() == [([1, 2], 0.5), ([1, 2], 1.0)]
 
 
 def test_only_jobs_that_are_marked_as_done_are_reported_as_done(bench: Bench) -> None:
@@ -63,19 +63,19 @@ def test_only_jobs_that_are_marked_as_done_are_reported_as_done(bench: Bench) ->
         on_progress(1.0)
         assert bench.store.remove_job(bench.job(1))
 
-    bench.worker(Runs(meanwhile)).step()
-    assert bench.told_of() == [([2], 1.0)]
+    bench.worker(FakeRunner(meanwhile)).step()
+    assert bench.progress_reports() == [([2], 1.0)]
 
 
 def test_failed_jobs_are_not_reported_as_done(bench: Bench) -> None:
     bench.plan(job(0, 1))
-    bench.worker(fails_with(BadRecord("no"), 1)).step()
-    assert bench.told == []
+    bench.worker(failing_runner(BadRecord("no"), 1)).step()
+    assert bench.progress == []
 
 
 def test_a_wave_has_at_most_max_jobs(bench: Bench) -> None:
     bench.plan(*(job(0, bucket) for bucket in range(5)))
-    runs = Runs()
+    runs = FakeRunner()
     bench.worker(runs, wave_jobs=2).run_until_done()
     assert list(map(len, runs.runs)) == [2, 2, 1]
 
@@ -87,7 +87,7 @@ def test_a_job_whose_lease_was_lost_meanwhile_is_not_marked_as_done(bench: Bench
         there = bench.job(1)
         assert bench.store.replace_job(there, replace(there, epoch=there.epoch + 1, worker="v"))
 
-    bench.worker(Runs(meanwhile)).step()
+    bench.worker(FakeRunner(meanwhile)).step()
     assert bench.states() == {1: JobState.LEASED, 2: JobState.DONE}
     assert bench.job(1).worker == "v"
 
@@ -112,7 +112,7 @@ def test_a_run_ends_early_once_all_of_its_leases_are_lost(bench: Bench) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LeaseKeeper, "renew_if_due", renew_now)
-        bench.worker(Runs(meanwhile)).step()
+        bench.worker(FakeRunner(meanwhile)).step()
     assert reached == []
     assert bench.states() == {}
 
@@ -138,7 +138,7 @@ def test_leases_are_renewed_while_a_run_lasts(bench: Bench) -> None:
         assert seen.wait(timeout=60)
         assert all(one.leased_until == first_end + 20_000 for one in bench.store.jobs(SHARDS[0]))
 
-    bench.worker(Runs(meanwhile), store=Watched()).step()
+    bench.worker(FakeRunner(meanwhile), store=Watched()).step()
     assert bench.states() == {1: JobState.DONE, 2: JobState.DONE}
 
 
@@ -204,7 +204,7 @@ def test_a_worker_that_is_to_stop_gives_back_what_it_has_not_done(bench: Bench) 
         on_progress(0.5)
         pytest.fail("the run went on")
 
-    bench.worker(Runs(meanwhile)).run_until_done(stopping.is_set)
+    bench.worker(FakeRunner(meanwhile)).run_until_done(stopping.is_set)
     assert bench.states() == {1: JobState.PENDING, 2: JobState.PENDING}
     assert (bench.job(1).failures, bench.job(1).worker) == (0, "")
 
@@ -216,7 +216,7 @@ def test_a_worker_that_is_interrupted_gives_back_what_it_has(bench: Bench) -> No
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bench.worker(Runs(meanwhile)).step()
+        bench.worker(FakeRunner(meanwhile)).step()
     assert bench.states() == {1: JobState.PENDING}
 
 
@@ -224,7 +224,7 @@ def test_jobs_that_others_have_are_waited_for_and_taken_once_their_leases_run_ou
     bench.plan(job(0, 1), job(0, 2))
     assert bench.board.lease(bench.job(1), "lost") is not None
     begun = bench.clock.monotonic()
-    runs = Runs()
+    runs = FakeRunner()
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 2)], [(0, 1)]]
     assert bench.clock.monotonic() - begun >= 120
@@ -242,7 +242,7 @@ def test_an_idle_worker_ends_after_its_idle_time(bench: Bench) -> None:
             bench.plan(job(1, 7))
         return False
 
-    runs = Runs()
+    runs = FakeRunner()
     bench.worker(runs).run_until_done(stop, idle_s=30.0)
     assert runs.runs == [[(0, 1)], [(1, 7)]]
     assert bench.clock.monotonic() >= 30.0
@@ -250,12 +250,12 @@ def test_an_idle_worker_ends_after_its_idle_time(bench: Bench) -> None:
 
 def test_two_workers_share_the_jobs(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(0, 3))
-    second = Runs()
+    second = FakeRunner()
 
     def meanwhile(_jobs: Sequence[Job], _on_progress: OnProgress) -> None:
         bench.worker(second, "v", wave_records=100).step()
 
-    first = Runs(meanwhile)
+    first = FakeRunner(meanwhile)
     bench.worker(first, wave_records=10).step()
     assert (first.runs, second.runs) == ([[(0, 1)]], [[(0, 2), (0, 3)]])
     assert set(bench.states().values()) == {JobState.DONE}

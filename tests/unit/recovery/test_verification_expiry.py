@@ -13,7 +13,7 @@ from strandline.recovery.verification.expiry_horizon import ExpiryHorizon
 from strandline.recovery.verification.findings import FindingKind
 from support.missed_hours import hours_without_a_shard, recover
 from support.shard_world import HOUR, START, StoreCall, World, produce_everywhere
-from support.verifying import Damage, assert_sound, found_in, sound_world, verified
+from support.verifying import Damage, assert_sound, assert_world_sound, findings_of, verified
 
 pytestmark = pytest.mark.unit
 
@@ -57,10 +57,10 @@ def test_cuts_that_leave_together_in_any_order_are_no_gap(world: World) -> None:
     damage.execute("UPDATE flush_groups SET data_expires = ? WHERE bucket <= ?", date, FIRST + 1)
     damage.execute("DELETE FROM cuts WHERE bucket = ?", FIRST)
     damage.execute("DELETE FROM segments WHERE bucket = ?", FIRST)
-    sound_world(world)
+    assert_world_sound(world)
     for table in ("cuts", "flush_groups"):
         damage.execute(f"UPDATE {table} SET expires = ? WHERE bucket <= ?", date + 1, FIRST + 1)  # noqa: S608
-    assert FindingKind.CUTS_TORN in {one.kind for one in found_in(world)}, "its time has not come"
+    assert FindingKind.CUTS_TORN in {one.kind for one in findings_of(world)}, "its time has not come"
 
 
 @pytest.fixture

@@ -11,7 +11,16 @@ from strandline.index.part_columns import LIVE
 from strandline.recovery.verification.findings import FindingKind, NoteKind
 from strandline.recovery.verification.shard import Scope
 from support.shard_world import HOUR, METRICS, World, other_group, produce_everywhere
-from support.verifying import Contents, Damage, copy_of, found_in, remarks, sound_world, the_only_finding, verified
+from support.verifying import (
+    Contents,
+    Damage,
+    assert_world_sound,
+    copy_of,
+    findings_of,
+    note_kinds,
+    only_finding,
+    verified,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -39,7 +48,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             hour_of(made, "always")
         hour_of(made, "always", "returns")
         made.crash()
-        sound_world(made)
+        assert_world_sound(made)
         yield made
 
 
@@ -63,12 +72,12 @@ def test_an_index_bucket_that_is_written_as_it_was_is_sound(world: World, damage
     for row in world.manifest().groups:
         if row.index is not None:
             rewritten(damage, row.bucket, lambda _: None)
-    sound_world(world)
+    assert_world_sound(world)
 
 
 def test_a_row_of_an_index_bucket_is_missing(world: World, damage: Damage) -> None:
     damage.execute("DELETE FROM index_buckets WHERE bucket = ? AND seq = 1", FIRST + 1)
-    found = the_only_finding(world, FindingKind.INDEX_DAMAGED)
+    found = only_finding(world, FindingKind.INDEX_DAMAGED)
     assert found.bucket == FIRST + 1
     assert "has 2 rows, but 3 were written" in found.what
 
@@ -76,14 +85,14 @@ def test_a_row_of_an_index_bucket_is_missing(world: World, damage: Damage) -> No
 def test_a_byte_of_an_index_bucket_is_another(world: World, damage: Damage) -> None:
     other = "CAST(substr(data, 1, 40) || x'00' || substr(data, 42) AS BLOB)"
     damage.execute(f"UPDATE index_buckets SET data = {other} WHERE bucket = ? AND seq = 1", FIRST + 1)  # noqa: S608
-    found = the_only_finding(world, FindingKind.INDEX_DAMAGED)
+    found = only_finding(world, FindingKind.INDEX_DAMAGED)
     assert f"row 1 of index bucket {FIRST + 1} is damaged" in found.what
 
 
 def test_another_checksum_of_an_index_bucket(world: World, damage: Damage) -> None:
     row = damage.index_row(FIRST + 3)
     damage.row(row.bucket, row.group, index_checksum=bytes(16))
-    found = the_only_finding(world, FindingKind.INDEX_DAMAGED)
+    found = only_finding(world, FindingKind.INDEX_DAMAGED)
     assert "not those that its manifest row references" in found.what
 
 
@@ -95,7 +104,7 @@ def test_checks_that_need_a_damaged_index_bucket_are_skipped_with_a_note(world: 
     options = world.options
     found = verified(world.sqlite, options.shard, options.groups, options.policy, clock=world.clock)
     assert [one.kind for one in found.findings] == [FindingKind.INDEX_DAMAGED, FindingKind.SEGMENT_CHECKSUM]
-    assert remarks(found) == {NoteKind.NOT_COMPARED}
+    assert note_kinds(found) == {NoteKind.NOT_COMPARED}
 
 
 def test_a_key_with_another_hash_than_its_labels_have(world: World, damage: Damage) -> None:
@@ -104,7 +113,7 @@ def test_a_key_with_another_hash_than_its_labels_have(world: World, damage: Dama
         record.key_hash = (record.key_hash[0] ^ 1, record.key_hash[1])
 
     rewritten(damage, FIRST + 1, change)
-    found = the_only_finding(world, FindingKind.KEY_HASH)
+    found = only_finding(world, FindingKind.KEY_HASH)
     assert 'metric_1{name="sometimes"}' in found.what
     assert ": 1, the first is that of" in found.what
 
@@ -128,7 +137,7 @@ def test_a_part_key_that_is_no_label_set(world: World, damage: Damage, part_key:
         contents.records[contents.id_of(SOMETIMES)].part_key = part_key
 
     rewritten(damage, FIRST + 1, change)
-    assert the_only_finding(world, FindingKind.KEY_MALFORMED).bucket == FIRST + 1
+    assert only_finding(world, FindingKind.KEY_MALFORMED).bucket == FIRST + 1
 
 
 def test_a_record_that_ends_before_it_starts(world: World, damage: Damage) -> None:
@@ -137,7 +146,7 @@ def test_a_record_that_ends_before_it_starts(world: World, damage: Damage) -> No
         record.start = record.end + 1
 
     rewritten(damage, FIRST + 2, change)
-    found = found_in(world, Scope(samples=False))
+    found = findings_of(world, Scope(samples=False))
     assert [one.kind for one in found] == [FindingKind.RECORD_TIMES]
     assert 'metric_1{name="sometimes"}' in found[0].what
 
@@ -151,7 +160,7 @@ def test_an_id_with_two_keys(world: World, damage: Damage) -> None:
 
     damage_id = Contents(damage.index_bucket(FIRST)).id_of(RETURNS)
     rewritten(damage, FIRST + 1, change)
-    found = the_only_finding(world, FindingKind.ID_WITH_TWO_KEYS)
+    found = only_finding(world, FindingKind.ID_WITH_TWO_KEYS)
     assert f"part id {damage_id} is that of two keys" in found.what
     assert 'name="sometimes"' in found.what
     assert 'name="returns"' in found.what
@@ -171,7 +180,7 @@ def test_a_key_that_gets_a_second_id_while_it_lives(world: World, damage: Damage
     )
     rewritten(damage, rolled_over, change)
     damage.execute("UPDATE shards SET next_part_id = ?", new + 1)
-    found = the_only_finding(world, FindingKind.KEY_WITH_TWO_IDS)
+    found = only_finding(world, FindingKind.KEY_WITH_TWO_IDS)
     assert 'metric_1{name="always"}' in found.what
     assert f"part id {new}" in found.what
     assert f"was part id {first} before" in found.what
@@ -188,9 +197,9 @@ def test_a_key_that_resumed_before_it_was_purged_and_got_a_second_id(world: Worl
     def change(contents: Contents) -> None:
         contents.records[contents.id_of(RETURNS)].end += 3 * HOUR
 
-    sound_world(world)
+    assert_world_sound(world)
     rewritten(damage, bucket, change)
-    assert 'metric_1{name="returns"}' in the_only_finding(world, FindingKind.KEY_WITH_TWO_IDS).what
+    assert 'metric_1{name="returns"}' in only_finding(world, FindingKind.KEY_WITH_TWO_IDS).what
 
 
 def test_an_old_id_that_is_written_again_beside_the_new_one(world: World, damage: Damage) -> None:
@@ -203,7 +212,7 @@ def test_an_old_id_that_is_written_again_beside_the_new_one(world: World, damage
         contents.records[old] = ended
 
     rewritten(damage, FIRST + 8, change)
-    assert f"was part id {old} before" in the_only_finding(world, FindingKind.KEY_WITH_TWO_IDS).what
+    assert f"was part id {old} before" in only_finding(world, FindingKind.KEY_WITH_TWO_IDS).what
 
 
 def test_an_active_id_without_a_record(world: World, damage: Damage) -> None:
@@ -214,7 +223,7 @@ def test_an_active_id_without_a_record(world: World, damage: Damage) -> None:
 
     damage.execute("UPDATE shards SET next_part_id = ?", unused + 1)
     rewritten(damage, FIRST + 4, change)
-    found = the_only_finding(world, FindingKind.ACTIVE_UNKNOWN)
+    found = only_finding(world, FindingKind.ACTIVE_UNKNOWN)
     assert found.bucket == FIRST + 4
     assert f": 1, the first is {unused}" in found.what
 
@@ -225,7 +234,7 @@ def test_an_active_id_is_dropped(world: World, damage: Damage) -> None:
 
     always = Contents(damage.index_bucket(FIRST)).id_of(ALWAYS)
     rewritten(damage, FIRST + 3, change)
-    found = the_only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE)
+    found = only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE)
     assert found.bucket == FIRST + 3
     assert 'metric_1{name="always"}' in found.what
 
@@ -235,7 +244,7 @@ def test_an_active_id_is_dropped_in_the_bucket_in_which_the_key_began(
     world: World, damage: Damage, bucket: int
 ) -> None:
     rewritten(damage, bucket, lambda contents: contents.active.__delitem__(contents.id_of(RETURNS)))
-    assert 'metric_1{name="returns"}' in the_only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE).what
+    assert 'metric_1{name="returns"}' in only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE).what
 
 
 def test_an_active_id_is_dropped_if_its_record_in_the_same_bucket_has_ended(world: World, damage: Damage) -> None:
@@ -244,7 +253,7 @@ def test_an_active_id_is_dropped_if_its_record_in_the_same_bucket_has_ended(worl
         contents.records[returns].end = contents.active.pop(returns)
 
     rewritten(damage, FIRST, change)
-    assert 'metric_1{name="returns"}' in the_only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE).what
+    assert 'metric_1{name="returns"}' in only_finding(world, FindingKind.SAMPLES_NOT_ACTIVE).what
 
 
 @pytest.mark.parametrize("samples", [True, False])
@@ -255,7 +264,7 @@ def test_an_active_id_without_a_sample(world: World, damage: Damage, *, samples:
         contents.active[sometimes] = LIVE
 
     rewritten(damage, FIRST + 4, change)
-    found = the_only_finding(world, FindingKind.ACTIVE_WITHOUT_SAMPLES, Scope(samples=samples))
+    found = only_finding(world, FindingKind.ACTIVE_WITHOUT_SAMPLES, Scope(samples=samples))
     assert found.bucket == FIRST + 4
     assert ": 1, the first is" in found.what
     assert 'metric_1{name="sometimes"}' in found.what
@@ -268,9 +277,9 @@ def test_a_greatest_time_that_is_before_a_sample(world: World, damage: Damage) -
         contents.active[always] -= 1
 
     rewritten(damage, FIRST + 4, change)
-    found = the_only_finding(world, FindingKind.ACTIVE_TIMES)
+    found = only_finding(world, FindingKind.ACTIVE_TIMES)
     assert "a later sample than their recorded end" in found.what
-    assert found_in(world, Scope(samples=False)) == ()
+    assert findings_of(world, Scope(samples=False)) == ()
 
 
 def test_a_start_that_is_after_a_sample(world: World, damage: Damage) -> None:
@@ -278,14 +287,14 @@ def test_a_start_that_is_after_a_sample(world: World, damage: Damage) -> None:
         contents.records[contents.id_of(SOMETIMES)].start += 1
 
     rewritten(damage, FIRST + 1, change)
-    sound_world(world)  # Newer records count: that of its end tells the start again.
+    assert_world_sound(world)  # Newer records count: that of its end tells the start again.
 
     def change_both(contents: Contents) -> None:
         change(contents)
         contents.records[contents.id_of(SOMETIMES)].end += 1
 
     rewritten(damage, FIRST + 2, change_both)
-    found = the_only_finding(world, FindingKind.ACTIVE_TIMES)
+    found = only_finding(world, FindingKind.ACTIVE_TIMES)
     assert found.bucket == FIRST + 1
     assert "an earlier sample than their recorded start" in found.what
 
@@ -293,7 +302,7 @@ def test_a_start_that_is_after_a_sample(world: World, damage: Damage) -> None:
 def test_a_record_that_was_lost_completely_leaves_its_active_ids(world: World, damage: Damage) -> None:
     for bucket in (FIRST + 1, FIRST + 2):
         rewritten(damage, bucket, lambda contents: contents.records.pop(contents.id_of(SOMETIMES)))
-    found = found_in(world)
+    found = findings_of(world)
     assert [(one.kind, one.bucket) for one in found] == [(FindingKind.ACTIVE_UNKNOWN, FIRST + 1)]
 
 

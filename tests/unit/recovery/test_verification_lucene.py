@@ -25,7 +25,16 @@ from strandline.recovery.verification.documents import ExpectedDocuments, differ
 from strandline.recovery.verification.findings import FindingKind, NoteKind
 from strandline.recovery.verification.shard import Scope
 from support.shard_world import METRICS, StoreCall, World, produce_everywhere
-from support.verifying import Damage, copy_of, found_in, remarks, scratch, sound_world, the_only_finding, verified
+from support.verifying import (
+    Damage,
+    assert_world_sound,
+    copy_of,
+    findings_of,
+    note_kinds,
+    only_finding,
+    scratch_scope,
+    verified,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -126,19 +135,19 @@ def scope(world: World) -> Scope:
 
 
 def test_index_buckets_lucene_and_bitmaps_agree(world: World, tmp_path: Path) -> None:
-    counts = sound_world(world, scratch(tmp_path)).counts
+    counts = assert_world_sound(world, scratch_scope(tmp_path)).counts
     assert (counts.keys, counts.documents) == (2 * len(METRICS), 2 * len(METRICS))
 
 
 def test_keys_that_a_start_purges_have_no_document(world: World, tmp_path: Path) -> None:
     retention = 2 * world.options.policy.flush_interval
     world.options = replace(world.options, policy=replace(world.options.policy, retention=retention))
-    assert sound_world(world, scratch(tmp_path)).counts.documents == 2 * len(METRICS)
+    assert assert_world_sound(world, scratch_scope(tmp_path)).counts.documents == 2 * len(METRICS)
     newest = world.manifest().groups[0].bucket
     damage = Damage(world)
     # As if those that returned had not: their first id ended hours ago.
     damage.execute("DELETE FROM flush_groups WHERE bucket = ?", newest)
-    assert sound_world(world, Scope(scratch=tmp_path / "scratch" / "2")).counts.documents == len(METRICS)
+    assert assert_world_sound(world, Scope(scratch=tmp_path / "scratch" / "2")).counts.documents == len(METRICS)
 
 
 def test_a_load_that_loses_a_key_is_found(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,26 +156,26 @@ def test_a_load_that_loses_a_key_is_found(world: World, tmp_path: Path, monkeypa
             super().add(batch.take(np.flatnonzero(batch.part_ids != 20)))
 
     monkeypatch.setattr(engine, "LuceneDocuments", Forgetful)
-    found = the_only_finding(world, FindingKind.LUCENE_DIFFERS, scratch(tmp_path))
+    found = only_finding(world, FindingKind.LUCENE_DIFFERS, scratch_scope(tmp_path))
     assert found.what.endswith(": part ids that are not in Lucene: 1, the first is 20")
 
 
 def test_a_copy_that_is_right(world: World, scope: Scope) -> None:
-    assert remarks(sound_world(world, scope)) == set()
+    assert note_kinds(assert_world_sound(world, scope)) == set()
 
 
 def test_a_copy_that_is_not_there_is_a_note(world: World, scope: Scope) -> None:
     assert scope.copy is not None
     shutil.rmtree(scope.copy)
-    assert remarks(sound_world(world, scope)) == {NoteKind.COPY_UNUSED}
+    assert note_kinds(assert_world_sound(world, scope)) == {NoteKind.COPY_UNUSED}
 
 
 def test_a_damaged_copy_is_a_note(world: World, scope: Scope) -> None:
     assert scope.copy is not None
     (columns,) = scope.copy.glob("columns-*")
     columns.write_bytes(columns.read_bytes()[:-1] + b"x")
-    found = sound_world(world, scope)
-    assert remarks(found) == {NoteKind.COPY_UNUSED}
+    found = assert_world_sound(world, scope)
+    assert note_kinds(found) == {NoteKind.COPY_UNUSED}
     assert "are damaged" in found.notes[0].what
 
 
@@ -177,21 +186,21 @@ def test_a_copy_of_a_bucket_that_was_written_again_is_a_note(world: World, scope
     assert row.index is not None
     damage.execute("UPDATE index_buckets SET attempt = 'another' WHERE attempt = ?", row.index.attempt)
     damage.row(row.bucket, row.group, index_attempt="another")
-    assert remarks(sound_world(world, scope)) == {NoteKind.COPY_UNUSED}
+    assert note_kinds(assert_world_sound(world, scope)) == {NoteKind.COPY_UNUSED}
 
 
 def test_a_copy_of_a_bucket_that_was_rewound_is_a_note(world: World, scope: Scope) -> None:
     assert scope.copy is not None
     bucket = saved_identity(scope.copy).bucket
     Damage(world).execute("UPDATE flush_groups SET superseded = 1 WHERE bucket >= ?", bucket)
-    assert remarks(sound_world(world, scope)) == {NoteKind.COPY_UNUSED, NoteKind.SUPERSEDED}
+    assert note_kinds(assert_world_sound(world, scope)) == {NoteKind.COPY_UNUSED, NoteKind.SUPERSEDED}
 
 
 def test_a_copy_is_not_to_blame_for_records_that_have_expired(world: World, scope: Scope) -> None:
     """Keys that a shard has lost by being down for too long: its bitmaps have them, and the copy may too."""
     assert scope.copy is not None
     world.pass_time(until_only_the_copied_bucket_is_left(world, scope))
-    assert {one.kind for one in found_in(world, scope)} == {FindingKind.ACTIVE_UNKNOWN}
+    assert {one.kind for one in findings_of(world, scope)} == {FindingKind.ACTIVE_UNKNOWN}
 
 
 def test_a_copy_is_not_to_blame_for_records_that_expire_while_they_are_read(world: World, scope: Scope) -> None:
@@ -232,7 +241,7 @@ def test_a_copy_that_lacks_a_live_key(world: World, scope: Scope) -> None:
 
     assert scope.copy is not None
     identity = saved_again(scope.copy, change)
-    found = the_only_finding(world, FindingKind.COPY_DIFFERS, scope)
+    found = only_finding(world, FindingKind.COPY_DIFFERS, scope)
     assert found.bucket == identity.bucket
     assert "missing and were live" in found.what
     assert found.what.endswith(": 1, the first is part id 20")
@@ -272,7 +281,7 @@ def test_a_copy_whose_documents_are_others_than_its_columns(world: World, scope:
 
     assert scope.copy is not None
     saved_again(scope.copy, change)
-    assert "a different key hash" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what
+    assert "a different key hash" in only_finding(world, FindingKind.COPY_DIFFERS, scope).what
 
 
 def test_a_copy_that_counts_others_as_active(world: World, scope: Scope) -> None:
@@ -283,4 +292,4 @@ def test_a_copy_that_counts_others_as_active(world: World, scope: Scope) -> None
 
     assert scope.copy is not None
     saved_again(scope.copy, change)
-    assert "active keys of bucket" in the_only_finding(world, FindingKind.COPY_DIFFERS, scope).what
+    assert "active keys of bucket" in only_finding(world, FindingKind.COPY_DIFFERS, scope).what

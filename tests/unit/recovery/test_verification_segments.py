@@ -15,7 +15,7 @@ from strandline.store.rows import GroupRow, Lifetime, SegmentsOf
 from strandline.store.segment_codec import decode_segment, encode_run, runs_checksum
 from strandline.store.series_run import SeriesRun
 from support.shard_world import HOUR, METRICS, World, other_group
-from support.verifying import Damage, copy_of, found_in, sound_world, the_only_finding
+from support.verifying import Damage, assert_world_sound, copy_of, findings_of, only_finding
 
 pytestmark = pytest.mark.unit
 
@@ -75,7 +75,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         made = Stored(world, Damage(world), FIRST + 2, other_group(world))
         made.split(target_bytes=300)
         assert made.row.segments > 3
-        sound_world(world)
+        assert_world_sound(world)
         yield world
 
 
@@ -91,7 +91,7 @@ def test_a_segment_is_missing(stored: Stored) -> None:
     stored.damage.execute(
         "DELETE FROM segments WHERE bucket = ? AND first = ? AND seq = ?", stored.bucket, segment.first, segment.seq
     )
-    found = the_only_finding(stored.world, FindingKind.SEGMENT_MISSING)
+    found = only_finding(stored.world, FindingKind.SEGMENT_MISSING)
     assert (found.bucket, found.group) == (stored.bucket, stored.group)
     assert f"{there - 1} segments of group {stored.group} exist under attempt {stored.row.attempt}" in found.what
     assert f"states {there}" in found.what
@@ -99,7 +99,7 @@ def test_a_segment_is_missing(stored: Stored) -> None:
 
 def test_all_segments_are_missing(stored: Stored) -> None:
     stored.damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", stored.bucket, stored.group)
-    assert "0 segments" in the_only_finding(stored.world, FindingKind.SEGMENT_MISSING).what
+    assert "0 segments" in only_finding(stored.world, FindingKind.SEGMENT_MISSING).what
 
 
 @pytest.mark.parametrize("samples", [True, False])
@@ -115,14 +115,14 @@ def test_a_byte_of_a_segment_is_another(stored: Stored, where: int, *, samples: 
         segment.first,
         segment.seq,
     )
-    found = the_only_finding(stored.world, FindingKind.SEGMENT_DAMAGED, Scope(samples=samples))
+    found = only_finding(stored.world, FindingKind.SEGMENT_DAMAGED, Scope(samples=samples))
     assert (found.bucket, found.group) == (stored.bucket, stored.group)
     assert segment.first.hex() in found.what
 
 
 def test_another_checksum(stored: Stored) -> None:
     stored.damage.row(stored.bucket, stored.group, checksum=bytes(16))
-    assert bytes(16).hex() in the_only_finding(stored.world, FindingKind.SEGMENT_CHECKSUM).what
+    assert bytes(16).hex() in only_finding(stored.world, FindingKind.SEGMENT_CHECKSUM).what
 
 
 @pytest.mark.parametrize("samples", [True, False])
@@ -130,7 +130,7 @@ def test_another_checksum(stored: Stored) -> None:
 def test_another_sum(stored: Stored, column: str, *, samples: bool) -> None:
     said = getattr(stored.row, column)
     stored.damage.row(stored.bucket, stored.group, **{column: said + 1})
-    found = the_only_finding(stored.world, FindingKind.SEGMENT_SUMS, Scope(samples=samples))
+    found = only_finding(stored.world, FindingKind.SEGMENT_SUMS, Scope(samples=samples))
     assert f"have {said} " in found.what
     assert found.what.endswith(f"its row states {said + 1}")
 
@@ -138,11 +138,11 @@ def test_another_sum(stored: Stored, column: str, *, samples: bool) -> None:
 def test_another_number_of_late_samples(stored: Stored) -> None:
     (late,) = stored.row.late
     stored.damage.late(stored.bucket, stored.group, (late.hour, late.samples - 1))
-    found = the_only_finding(stored.world, FindingKind.LATE_SAMPLES)
+    found = only_finding(stored.world, FindingKind.LATE_SAMPLES)
     assert f"{late.hour}: {late.samples}, but its row states {late.hour}: {late.samples - 1}" in found.what
     stored.damage.late(stored.bucket, stored.group)
-    assert the_only_finding(stored.world, FindingKind.LATE_SAMPLES).what.endswith("its row states none")
-    assert found_in(stored.world, Scope(samples=False)) == ()
+    assert only_finding(stored.world, FindingKind.LATE_SAMPLES).what.endswith("its row states none")
+    assert findings_of(stored.world, Scope(samples=False)) == ()
 
 
 def test_a_segment_under_the_name_of_another_series(stored: Stored) -> None:
@@ -155,7 +155,7 @@ def test_a_segment_under_the_name_of_another_series(stored: Stored) -> None:
         segment.first,
         segment.seq,
     )
-    found = the_only_finding(stored.world, FindingKind.SEGMENT_ORDER)
+    found = only_finding(stored.world, FindingKind.SEGMENT_ORDER)
     assert segment.first.hex() in found.what
 
 
@@ -167,7 +167,7 @@ def test_a_segment_with_another_number(stored: Stored) -> None:
         segment.first,
         segment.seq,
     )
-    assert "should" in the_only_finding(stored.world, FindingKind.SEGMENT_ORDER).what
+    assert "should" in only_finding(stored.world, FindingKind.SEGMENT_ORDER).what
 
 
 def runs_of(stored: Stored) -> list[SeriesRun]:
@@ -188,7 +188,7 @@ def test_a_series_that_is_there_twice_with_the_same_times(stored: Stored) -> Non
     )
     (again,) = encode_run(last)
     stored.put([segments[0], again, *segments[1:]])
-    found = found_in(stored.world)
+    found = findings_of(stored.world)
     assert [one.kind for one in found] == [FindingKind.SEGMENT_ORDER]
     assert "at a time that is not after the previous segment" in found[0].what
 
@@ -212,7 +212,7 @@ def test_series_that_are_not_in_order_from_one_segment_to_the_next(stored: Store
     assert len(run) > 4
     pieces = ((0, 2), (1,), tuple(range(3, len(run))))
     stored.put([segment for piece in pieces for segment in encode_run(picked(run, *piece))])
-    found = the_only_finding(stored.world, FindingKind.SEGMENT_ORDER)
+    found = only_finding(stored.world, FindingKind.SEGMENT_ORDER)
     assert "starts with a series that sorts before" in found.what
 
 
@@ -220,11 +220,11 @@ def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> 
     run = merge_runs(runs_of(stored))
     stored.put(encode_run(run, target_bytes=40))
     assert any(one.seq for one in stored.damage.segments_of(stored.row)), "series go on in another segment"
-    sound_world(stored.world)
+    assert_world_sound(stored.world)
     stored.damage.rewrite_index(
         stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, HOUR))
     )
-    wrong = [one for one in found_in(stored.world) if one.group == stored.group]
+    wrong = [one for one in findings_of(stored.world) if one.group == stored.group]
     assert [one.kind for one in wrong] == [FindingKind.ACTIVE_TIMES]
     assert f": {len(run)}, the first is" in wrong[0].what
     (first_part, *_) = runs_of(stored)
@@ -232,7 +232,7 @@ def test_the_times_of_a_series_are_those_of_all_its_segments(stored: Stored) -> 
     stored.damage.rewrite_index(
         stored.bucket, lambda contents: contents.active.update(dict.fromkeys(contents.active, low))
     )
-    wrong = [one for one in found_in(stored.world) if one.group == stored.group]
+    wrong = [one for one in findings_of(stored.world) if one.group == stored.group]
     assert [one.kind for one in wrong] == [FindingKind.ACTIVE_TIMES], "later segments bring later times"
 
 
@@ -244,7 +244,7 @@ def test_series_of_several_segments_count_once_if_their_keys_are_lost(stored: St
     first.put(encode_run(whole, target_bytes=40))
     assert any(one.seq for one in stored.damage.segments_of(first.row)), "series go on in another segment"
     stored.damage.execute("DELETE FROM index_buckets WHERE bucket = ?", FIRST)
-    found = the_only_finding(stored.world, FindingKind.INDEX_DAMAGED, Scope(samples=samples))
+    found = only_finding(stored.world, FindingKind.INDEX_DAMAGED, Scope(samples=samples))
     rows = stored.world.rows(FIRST).values()
     series, all_samples = sum(row.series for row in rows), sum(row.samples for row in rows)
     assert series == len(METRICS) * 3
@@ -264,7 +264,7 @@ def test_a_series_of_another_group(stored: Stored) -> None:
     )
     stored.put([*stored.damage.segments_of(row), *encode_run(run)])
     stored.damage.row(stored.bucket, stored.group, series=row.series + 1, samples=row.samples + 1)
-    found = the_only_finding(stored.world, FindingKind.WRONG_GROUP)
+    found = only_finding(stored.world, FindingKind.WRONG_GROUP)
     assert found.what.startswith("1 series in the segments of group")
 
 
@@ -274,19 +274,19 @@ def test_segments_that_no_row_references_are_ignored(stored: Stored) -> None:
     stored.world.sqlite.write_segments(
         where, segments[:1], Lifetime.until(stored.row.data_expires, stored.world.clock.now_ms())
     )
-    sound_world(stored.world)
+    assert_world_sound(stored.world)
 
 
 def test_one_more_segment_than_the_row_names(stored: Stored) -> None:
     stored.damage.row(stored.bucket, stored.group, segments=stored.row.segments - 1)
-    assert "but its row states" in the_only_finding(stored.world, FindingKind.SEGMENT_ORDER).what
+    assert "but its row states" in only_finding(stored.world, FindingKind.SEGMENT_ORDER).what
 
 
 def test_a_finding_never_stops_the_rest(stored: Stored) -> None:
     stored.damage.row(FIRST, stored.group, checksum=bytes(16))
     stored.damage.row(stored.bucket, stored.group, samples=1)
     stored.damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", FIRST + 3, stored.group)
-    found = found_in(stored.world)
+    found = findings_of(stored.world)
     assert [(one.kind, one.bucket) for one in found] == [
         (FindingKind.SEGMENT_CHECKSUM, FIRST),
         (FindingKind.SEGMENT_SUMS, stored.bucket),

@@ -15,7 +15,7 @@ from strandline.recovery.rewinding import ToBucket
 from strandline.recovery.verification.findings import NoteKind
 from strandline.recovery.verification.layout import ShardLayout
 from strandline.recovery.verification.shard import Scope, verify_shard
-from support.rewound_worlds import rewound, stopped
+from support.rewound_worlds import rewind_world, stop_shard
 from support.shard_world import (
     HOUR,
     METRICS,
@@ -24,11 +24,11 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
-from support.verifying import Damage, assert_sound, remarks, sound_world, with_policy
+from support.verifying import Damage, assert_sound, assert_world_sound, note_kinds, with_policy
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ def live(world: World, hours: int, name: str = "a") -> None:
 
 
 def test_a_shard_that_was_started_and_has_read_nothing_is_sound(world: World) -> None:
-    found = sound_world(world)
+    found = assert_world_sound(world)
     assert found.counts.buckets == found.counts.samples == 0
 
 
@@ -56,7 +56,7 @@ def test_all_that_is_stored_is_counted(world: World) -> None:
     world.crash()
     world.start()
     live(world, 1, "b")
-    counts = sound_world(world).counts
+    counts = assert_world_sound(world).counts
     rows = world.manifest().groups
     assert (counts.buckets, counts.groups) == (4, 16)
     assert counts.samples == sum(row.samples for row in rows) == 4 * len(METRICS)
@@ -84,7 +84,7 @@ def test_keys_that_end_roll_over_are_purged_and_return_are_sound(world: World) -
     live(world, 1, "short")
     live(world, 7, "long")
     live(world, 1, "short")
-    found = sound_world(world)
+    found = assert_world_sound(world)
     buckets = [Damage(world).index_bucket(row.bucket) for row in world.manifest().groups if row.index is not None]
     ids = {part_id for stored in buckets for one in stored.records for part_id in one.keys.part_ids.tolist()}
     assert found.counts.keys == 2 * len(METRICS)
@@ -92,7 +92,7 @@ def test_keys_that_end_roll_over_are_purged_and_return_are_sound(world: World) -
     world.crash()
     world.start()
     world.settle()
-    sound_world(world)
+    assert_world_sound(world)
 
 
 def test_a_shard_whose_oldest_rows_and_data_have_expired_is_sound(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_shard_whose_oldest_rows_and_data_have_expired_is_sound(tmp_path: Path
         world.start()
         for hour in range(16):
             live(world, 1, f"of {hour // 4}")
-            sound_world(world)
+            assert_world_sound(world)
         assert (
             any(row.data_expires <= world.clock.now_ms() for row in world.manifest().groups)
             or len(world.manifest().cuts) < 17
@@ -112,38 +112,38 @@ def test_a_stuck_group_hides_nothing_of_the_others(world: World) -> None:
     live(world, 1)
     world.store.before = group_fails(stuck)
     live(world, 2)
-    found = sound_world(world)
+    found = assert_world_sound(world)
     assert found.counts.groups == 4 + 3 + 3
     world.crash()
     world.start()
     world.settle()
-    assert sound_world(world).counts.groups == 12
+    assert assert_world_sound(world).counts.groups == 12
 
 
 def test_a_rewind_is_sound_before_it_is_replayed_in_the_middle_of_it_and_afterwards(world: World) -> None:
     live(world, 2)
     live(world, 3, "b")
-    stopped(world)
-    rewound(world, ToBucket(world.manifest().cuts[0].bucket - 2))
-    found = sound_world(world)
-    assert remarks(found) == {NoteKind.SUPERSEDED}
+    stop_shard(world)
+    rewind_world(world, ToBucket(world.manifest().cuts[0].bucket - 2))
+    found = assert_world_sound(world)
+    assert note_kinds(found) == {NoteKind.SUPERSEDED}
     assert found.counts.buckets == 2
     world.start()
     world.read_all()
     for _ in range(60):
         world.running.flusher.step()
-        sound_world(world)
+        assert_world_sound(world)
     world.settle()
-    assert remarks(sound_world(world)) == set()
+    assert note_kinds(assert_world_sound(world)) == set()
 
 
 def test_half_a_rewind_is_sound(world: World) -> None:
     live(world, 4)
-    stopped(world)
-    rewound(world, ToBucket(world.manifest().cuts[0].bucket))
+    stop_shard(world)
+    rewind_world(world, ToBucket(world.manifest().cuts[0].bucket))
     world.start()
     live(world, 1)
-    sound_world(world)
+    assert_world_sound(world)
 
 
 def test_a_purged_key_that_returned_within_what_was_rewound_is_sound(world: World) -> None:
@@ -155,12 +155,12 @@ def test_a_purged_key_that_returned_within_what_was_rewound_is_sound(world: Worl
         *((metric, "returns", now, 1.0) for metric in METRICS), *((metric, "always", now, 1.0) for metric in METRICS)
     )
     world.pass_hours(1)
-    stopped(world)
-    rewound(world, ToBucket(world.manifest().cuts[0].bucket - 5))
-    sound_world(world)
+    stop_shard(world)
+    rewind_world(world, ToBucket(world.manifest().cuts[0].bucket - 5))
+    assert_world_sound(world)
     world.start()
     world.settle()
-    sound_world(world)
+    assert_world_sound(world)
 
 
 def test_a_recreated_topic_leaves_both_sides_of_the_reset_consistent(world: World) -> None:
@@ -172,7 +172,7 @@ def test_a_recreated_topic_leaves_both_sides_of_the_reset_consistent(world: Worl
     produce_everywhere(world, "new")
     world.start(accepted=Accepted(another_topic=True))
     live(world, 2, "new")
-    assert sound_world(world).counts.buckets == 2 + 1 + 1, "the reset has taken the place of one"
+    assert assert_world_sound(world).counts.buckets == 2 + 1 + 1, "the reset has taken the place of one"
 
 
 @pytest.mark.parametrize("is_designated", [False, True])
@@ -189,7 +189,7 @@ def test_an_accepted_loss_is_a_note(world: World, *, is_designated: bool) -> Non
     world.log.delete_before(3)
     world.start(accepted=Accepted(loss_to=3))
     world.settle()
-    assert remarks(sound_world(world)) >= {NoteKind.LOSS_ACCEPTED, NoteKind.NOT_COMPARED} - (
+    assert note_kinds(assert_world_sound(world)) >= {NoteKind.LOSS_ACCEPTED, NoteKind.NOT_COMPARED} - (
         {NoteKind.NOT_COMPARED} if is_designated else set()
     )
 
@@ -208,8 +208,8 @@ def test_samples_of_a_lossy_bucket_missing_from_the_index_are_a_note(world: Worl
     world.log.delete_before(4)
     world.start(accepted=Accepted(loss_to=4))
     world.settle()
-    found = sound_world(world)
-    assert remarks(found) == {NoteKind.LOSS_ACCEPTED, NoteKind.NOT_COMPARED}
+    found = assert_world_sound(world)
+    assert note_kinds(found) == {NoteKind.LOSS_ACCEPTED, NoteKind.NOT_COMPARED}
     assert all(
         "the records were lost before" in note.what for note in found.notes if note.kind is NoteKind.NOT_COMPARED
     )
@@ -227,7 +227,7 @@ def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> 
         world.crash()
         world.start()
         world.settle()
-        found = sound_world(world)
+        found = assert_world_sound(world)
         refused = [note for note in found.notes if note.kind is NoteKind.REFUSED_SERIES]
         assert [note.group for note in refused] == [stuck]
         # Below the limit they get ids, but the earlier segments still have series without a key.
@@ -236,7 +236,7 @@ def test_samples_of_series_that_the_limit_refused_are_a_note(tmp_path: Path) -> 
         world.start()
         produce_everywhere(world, "refused")
         live(world, 1)
-        found = sound_world(world)
+        found = assert_world_sound(world)
         assert [note.group for note in found.notes if note.kind is NoteKind.REFUSED_SERIES] == [stuck]
 
 
@@ -251,11 +251,11 @@ def test_another_retention_changes_nothing_about_what_is_stored(world: World, re
         live(world, 4, "now and then")
         live(world, 3, f"under {retention} h")
         live(world, 1, "now and then")
-        sound_world(world)
+        assert_world_sound(world)
     world.crash()
     for retention in retentions:
         with_policy(world, retention=retention * HOUR)
-        sound_world(world)
+        assert_world_sound(world)
 
 
 def test_data_that_expires_while_it_is_read_is_not_missed(world: World) -> None:
@@ -283,14 +283,14 @@ def test_samples_that_are_not_decompressed_are_counted_all_the_same(world: World
     world.produce(("metric_1", "a", world.clock.now_ms() - 3 * HOUR, 1.0))
     world.pass_time(MINUTE)
     live(world, 1)
-    assert sound_world(world, Scope(samples=False)).counts == sound_world(world).counts
+    assert assert_world_sound(world, Scope(samples=False)).counts == assert_world_sound(world).counts
 
 
 def test_a_key_that_ended_and_resumed_before_it_was_purged_keeps_its_id(world: World) -> None:
     live(world, 1, "pauses")
     live(world, POLICY.kept_buckets - 2, "always")
     live(world, 2, "pauses")
-    assert sound_world(world).counts.keys == 2 * len(METRICS)
+    assert assert_world_sound(world).counts.keys == 2 * len(METRICS)
 
 
 def test_what_workers_of_a_replay_have_written_is_sound_at_every_step(world: World) -> None:
@@ -305,12 +305,12 @@ def test_what_workers_of_a_replay_have_written_is_sound_at_every_step(world: Wor
     world.replay_by(ReplayMode.SPARK)
     world.start()
     for _ in range(12):
-        sound_world(world)
+        assert_world_sound(world)
         world.work(waves=1)
         world.pass_time(1_000)
         world.settle()
     assert world.is_active()
-    found = sound_world(world)
+    found = assert_world_sound(world)
     assert found.counts.groups == 6 * world.options.groups
     rows = [row for row in world.manifest().groups if row.index is not None]
     assert any(row.index is not None and row.index.attempt != row.attempt for row in rows), "jobs have written segments"
@@ -321,13 +321,13 @@ def test_a_row_that_outlives_its_cut_is_sound(tmp_path: Path) -> None:
         world.start()
         world.store.before = group_fails(other_group(world))
         live(world, 4)
-        world.store.before = quietly
+        world.store.before = no_fault
         world.pass_time(MINUTE)
         world.settle()
         outlived = False
         for _ in range(11):
             live(world, 1)
-            sound_world(world)
+            assert_world_sound(world)
             manifest = world.manifest()
             outlived |= min(row.bucket for row in manifest.groups) < min(cut.bucket for cut in manifest.cuts)
         assert outlived
@@ -347,21 +347,21 @@ def test_a_row_that_outlives_the_cut_of_a_bucket_which_a_loss_closed_early_is_so
         assert cut.expires < row.expires
         world.crash()
         world.pass_time(cut.expires - world.clock.now_ms())
-        sound_world(world)
+        assert_world_sound(world)
 
 
 def test_half_a_rewind_under_other_limits_is_not_compared_with_the_index_bucket_from_before(world: World) -> None:
     live(world, 1)
     world.produce(*((metric, "late", world.clock.now_ms() - 3 * HOUR, 1.0) for metric in METRICS))
     world.pass_hours(1)
-    stopped(world)
-    rewound(world, ToBucket(world.manifest().cuts[0].bucket))
+    stop_shard(world)
+    rewind_world(world, ToBucket(world.manifest().cuts[0].bucket))
     world.options = replace(world.options, sample_limits=SampleLimits(HOUR, None))
     world.start()
     world.store.before = group_fails(designated_group(world.options.shard, world.options.groups))
     world.settle()
-    found = sound_world(world)
-    assert remarks(found) == {NoteKind.SUPERSEDED}
+    found = assert_world_sound(world)
+    assert note_kinds(found) == {NoteKind.SUPERSEDED}
     assert found.counts.groups == 4 + 3
 
 
@@ -379,5 +379,5 @@ def test_an_active_key_whose_records_have_expired_before_is_a_note(tmp_path: Pat
         for _ in range(15):
             world.produce(("m", "goes on", world.clock.now_ms(), 1.0))
             world.pass_hours(1)
-            kinds |= remarks(sound_world(world))
+            kinds |= note_kinds(assert_world_sound(world))
         assert kinds == {NoteKind.ACTIVE_EXPIRED, NoteKind.REFUSED_SERIES}

@@ -17,7 +17,7 @@ from strandline.recovery.replay_worker import STALL_S
 from strandline.store.jobs import Job, JobState
 from strandline.store.protocol import StoreUnavailable
 from strandline.store.rows import ShardId
-from support.worker_bench import SHARDS, BadRecord, Bench, OnProgress, Runs, fails_with, job
+from support.worker_bench import SHARDS, BadRecord, Bench, FakeRunner, OnProgress, failing_runner, job
 
 pytestmark = pytest.mark.unit
 
@@ -31,7 +31,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def test_if_a_wave_fails_its_jobs_are_read_one_by_one_and_only_the_bad_one_has_failed(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(0, 3))
-    runs = fails_with(BadRecord("offset 25"), 2)
+    runs = failing_runner(BadRecord("offset 25"), 2)
     worker = bench.worker(runs)
     worker.step()
     assert set(bench.states().values()) == {JobState.PENDING}
@@ -60,7 +60,7 @@ def test_no_attempt_is_run_twice(bench: Bench) -> None:
         if len(jobs) > 1 or jobs[0].failures < 2:
             raise ReplayFailed("a task was lost")
 
-    bench.worker(Runs(meanwhile)).run_until_done()
+    bench.worker(FakeRunner(meanwhile)).run_until_done()
     assert len(set(attempts)) == len(attempts) == 3 * (1 + 3)
     done = [one for shard in SHARDS for one in bench.store.jobs(shard)]
     assert [(one.state, one.failures) for one in done] == [(JobState.DONE, 2)] * 3
@@ -69,8 +69,8 @@ def test_no_attempt_is_run_twice(bench: Bench) -> None:
 
 def test_a_suspect_of_another_worker_is_read_alone_too(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
-    bench.worker(fails_with(BadRecord("no"), 1, 2)).step()
-    runs = Runs()
+    bench.worker(failing_runner(BadRecord("no"), 1, 2)).step()
+    runs = FakeRunner()
     bench.worker(runs, "v").run_until_done()
     assert runs.runs == [[(0, 1)], [(0, 2)]]
 
@@ -88,7 +88,7 @@ def test_after_a_lost_worker_one_job_is_read_alone_and_then_all_others_in_one_wa
     buckets = range(1, 25)
     bench.plan(*(job(0, bucket) for bucket in buckets))
     lose_worker(bench, buckets, "lost")
-    runs = Runs()
+    runs = FakeRunner()
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1)], [(0, bucket) for bucket in buckets[1:]]]
     assert set(bench.states().values()) == {JobState.DONE}
@@ -98,7 +98,7 @@ def test_a_job_that_was_lost_with_two_workers_is_read_alone(bench: Bench) -> Non
     bench.plan(job(0, 1), job(0, 2), job(0, 3), job(0, 4))
     for name in ("lost", "also lost"):
         lose_worker(bench, (2, 3), name)
-    runs = Runs()
+    runs = FakeRunner()
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1)], [(0, 2)], [(0, 3)], [(0, 4)]]
 
@@ -106,7 +106,7 @@ def test_a_job_that_was_lost_with_two_workers_is_read_alone(bench: Bench) -> Non
 def test_where_a_second_loss_would_be_final_jobs_are_read_alone_after_the_first(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2), job(0, 3))
     lose_worker(bench, (1, 2, 3), "lost")
-    runs = Runs()
+    runs = FakeRunner()
     bench.worker(runs, policy=LeasePolicy(failures_allowed=1)).run_until_done()
     assert runs.runs == [[(0, 1)], [(0, 2)], [(0, 3)]]
 
@@ -114,7 +114,7 @@ def test_where_a_second_loss_would_be_final_jobs_are_read_alone_after_the_first(
 def test_a_bad_job_among_many_is_found_by_halving_and_only_it_has_failed(bench: Bench) -> None:
     buckets = range(1, 17)
     bench.plan(*(job(0, bucket) for bucket in buckets))
-    runs = fails_with(BadRecord("offset 135"), 13)
+    runs = failing_runner(BadRecord("offset 135"), 13)
     bench.worker(runs).run_until_done(lambda: bench.job(13).failures > 0)
     sizes = [len(run) for run in runs.runs]
     # After each wave that failed: one alone, half as many as in that wave, all that are left.
@@ -126,7 +126,7 @@ def test_a_bad_job_among_many_is_found_by_halving_and_only_it_has_failed(bench: 
 def test_a_wave_of_jobs_lost_to_another_worker_begins_with_one_alone_again(bench: Bench) -> None:
     bench.plan(*(job(0, bucket) for bucket in range(1, 9)))
     lose_worker(bench, (1, 2, 3, 4), "lost")
-    runs = Runs()
+    runs = FakeRunner()
     worker = bench.worker(runs, wave_jobs=4)
     worker.step()
     worker.step()
@@ -151,7 +151,7 @@ def test_a_suspect_that_another_worker_has_had_meanwhile_stays_one(bench: Bench)
         if errors:
             raise errors.pop()
 
-    runs = Runs(meanwhile)
+    runs = FakeRunner(meanwhile)
     worker = bench.worker(runs)
     worker.step()
     for bucket in (1, 2):
@@ -170,7 +170,7 @@ def test_a_suspect_stays_one_until_it_was_read(bench: Bench) -> None:
         if errors:
             raise errors.pop()
 
-    runs = Runs(meanwhile)
+    runs = FakeRunner(meanwhile)
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)], [(0, 1)], [(0, 1)], [(0, 2)]]
     assert [one.failures for one in bench.store.jobs(SHARDS[0])] == [0, 0]
@@ -185,14 +185,14 @@ def test_a_wave_whose_leases_were_all_lost_leaves_no_suspects(bench: Bench) -> N
             is_lost.clear()
             raise LeaseLost("taken")
 
-    runs = Runs(meanwhile)
+    runs = FakeRunner(meanwhile)
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)]] * 2
 
 
 def test_a_runner_that_has_lost_its_session_ends_the_worker_and_only_a_job_alone_has_failed(bench: Bench) -> None:
     bench.plan(job(0, 1), job(0, 2))
-    lost = fails_with(SessionLost("the JVM is gone"), 1, 2)
+    lost = failing_runner(SessionLost("the JVM is gone"), 1, 2)
     with pytest.raises(SessionLost):
         bench.worker(lost).run_until_done()
     assert [(one.state, one.failures) for one in bench.store.jobs(SHARDS[0])] == [(JobState.PENDING, 0)] * 2
@@ -219,7 +219,7 @@ def test_a_lost_session_ends_the_worker_also_if_the_store_is_away(bench: Bench) 
             return bench.store.replace_job(before, after)
 
     with pytest.raises(SessionLost):
-        bench.worker(fails_with(SessionLost("the JVM is gone"), 1), store=Away()).run_until_done()
+        bench.worker(failing_runner(SessionLost("the JVM is gone"), 1), store=Away()).run_until_done()
 
 
 def test_a_shard_that_cannot_be_read_keeps_no_other_from_being_read(bench: Bench) -> None:
@@ -229,7 +229,7 @@ def test_a_shard_that_cannot_be_read_keeps_no_other_from_being_read(bench: Bench
         if any(one.shard == SHARDS[0] for one in jobs):
             raise StoreUnavailable("partition 0 has no leader")
 
-    runs = Runs(meanwhile)
+    runs = FakeRunner(meanwhile)
     begun = bench.clock.monotonic()
     bench.worker(runs).run_until_done(lambda: bench.clock.monotonic() - begun > 600)
     both, first, second = [(0, 1), (1, 1), (0, 2), (1, 2)], [(0, 1), (0, 2)], [(1, 1), (1, 2)]
@@ -250,7 +250,7 @@ def test_shards_that_could_be_read_are_read_together_again(bench: Bench) -> None
             is_away.clear()
             raise StoreUnavailable("the store is away")
 
-    runs = Runs(meanwhile)
+    runs = FakeRunner(meanwhile)
     worker = bench.worker(runs)
     worker.run_until_done()
     assert runs.runs == [[(0, 1), (1, 1)], [(0, 1)], [(1, 1)]]
@@ -268,7 +268,7 @@ def test_a_run_that_stands_still_is_given_up_and_a_job_alone_has_failed(bench: B
             on_progress(0.25)
         pytest.fail("the run went on")
 
-    worker = bench.worker(Runs(hangs), stall_s=600.0)
+    worker = bench.worker(FakeRunner(hangs), stall_s=600.0)
     begun = bench.clock.monotonic()
     worker.step()
     assert bench.clock.monotonic() - begun == 610
@@ -287,7 +287,7 @@ def test_a_run_that_gets_on_slowly_is_not_given_up(bench: Bench) -> None:
             on_progress(part / 100)
             on_progress(part / 100)
 
-    bench.worker(Runs(slow)).step()
+    bench.worker(FakeRunner(slow)).step()
     assert bench.states() == {1: JobState.DONE}
 
 
@@ -296,7 +296,7 @@ def test_past_the_failures_allowed_a_plan_stops_and_the_worker_leaves_its_shard_
     bench: Bench, error: Exception
 ) -> None:
     bench.plan(job(0, 1), job(0, 9), job(1, 20))
-    runs = fails_with(error, 1)
+    runs = failing_runner(error, 1)
     begun = bench.clock.monotonic()
     bench.worker(runs, wave_records=10).run_until_done()
     # Bucket 9 comes before bucket 20 of the other shard, and is not tried. The other shard need not wait.
@@ -316,7 +316,7 @@ def test_what_may_pass_is_no_failure_and_is_tried_again_after_a_pause(bench: Ben
             is_away.pop()
             raise StoreUnavailable("the store is away")
 
-    runs = Runs(meanwhile)
+    runs = FakeRunner(meanwhile)
     begun = bench.clock.monotonic()
     bench.worker(runs).run_until_done()
     assert runs.runs == [[(0, 1), (0, 2)]] * 7
@@ -327,7 +327,7 @@ def test_what_may_pass_is_no_failure_and_is_tried_again_after_a_pause(bench: Ben
 
 def test_what_keeps_jobs_from_being_read_can_be_seen(bench: Bench) -> None:
     bench.plan(job(0, 1))
-    bench.worker(fails_with(StoreUnavailable("the store is away"), 1)).step()
+    bench.worker(failing_runner(StoreUnavailable("the store is away"), 1)).step()
     assert bench.job(1).state is JobState.PENDING
     assert bench.job(1).reason == "offsets [10, 20): StoreUnavailable: the store is away"
 
@@ -354,5 +354,5 @@ def test_leases_of_a_run_without_progress_are_not_renewed(bench: Bench, monkeypa
         assert renewed_after(2 * 600 - 10)
         assert not renewed_after(30)
 
-    bench.worker(Runs(meanwhile), stall_s=600.0).step()
+    bench.worker(FakeRunner(meanwhile), stall_s=600.0).step()
     assert bench.states() == {1: JobState.DONE}, "nobody has taken it, so it counts"

@@ -11,7 +11,7 @@ from pyarrow.fs import LocalFileSystem
 from strandline.jobs.formats.byte_ranges import UnreadableSource
 from strandline.jobs.formats.prometheus_blocks import DamagedBlock, SeriesRange, find_blocks, plan_ranges, read_range
 from strandline.jobs.sample_block import SampleBlock
-from support.prometheus_blocks import ULID, Chunk, Places, Series, write_block
+from support.prometheus_blocks import ULID, Chunk, Series, TableOfContents, write_block
 from support.sample_blocks import Labels, TimedBits, samples_of
 
 pytestmark = pytest.mark.unit
@@ -31,7 +31,9 @@ class Damaged:
     """A block, one file of which is changed at a time."""
 
     def __init__(self, folder: Path, version: int) -> None:
-        self.places: Places = write_block(folder, SERIES, version=version, chunks_a_file=4, deleted=[(0, -9, -5)])
+        self.places: TableOfContents = write_block(
+            folder, SERIES, version=version, chunks_a_file=4, deleted=[(0, -9, -5)]
+        )
         self.folder = folder
         self.block = folder / ULID
 

@@ -161,7 +161,7 @@ def test_the_node_reports_the_number_of_series_and_estimates_their_samples(
         node.data("/api/v1/strandline/cardinality", {"series": 1234, "samples": 24_680}, "about")
         asked = ["promql", "explain", "sum(up)", "--time", "1000", "--url", node.url]
         assert cli.main(asked) == ExitCode.OK
-        [(_, _, parameters)] = node.asked
+        [(_, _, parameters)] = node.requests
         shown = capsys.readouterr()
         assert cli.main([*asked, "--output", "json"]) == ExitCode.OK
         told = json.loads(capsys.readouterr().out)

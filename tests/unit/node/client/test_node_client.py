@@ -39,13 +39,13 @@ def test_one_more_series_than_the_limit_is_requested(node: FakeNode, client: Nod
     found = client.series(("up", '{a="ü&"}'), TimeBounds(1_500, 2_000_000), 10)
     assert (found.items, found.more, found.warnings) == (({"__name__": "up"},), False, ("a shard is away",))
     parameters = [("match[]", "up"), ("match[]", '{a="ü&"}'), ("start", "1.500"), ("end", "2000"), ("limit", "11")]
-    assert node.asked == [("GET", "/api/v1/series", parameters)]
+    assert node.requests == [("GET", "/api/v1/series", parameters)]
 
 
 def test_without_limit_or_times_none_is_sent(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/labels", ["a"])
     assert client.label_names((), TimeBounds(), 0).items == ("a",)
-    assert node.asked == [("GET", "/api/v1/labels", [])]
+    assert node.requests == [("GET", "/api/v1/labels", [])]
 
 
 def test_the_name_of_a_label_may_be_anything(node: FakeNode, client: NodeClient) -> None:
@@ -59,7 +59,7 @@ def test_queries_ask_for_a_moment_or_for_steps(node: FakeNode, client: NodeClien
     assert client.query("up", -1500, 0).items == (SampledSeries({}, (Point(1000, "2"),)),)
     assert client.query_range("up", Steps(0, 60_000, 15_000), 5).items == (SampledSeries({}, (Point(1000, "2"),)),)
     ranged = [("query", "up"), ("start", "0"), ("end", "60"), ("step", "15"), ("limit", "6")]
-    assert node.asked == [
+    assert node.requests == [
         ("GET", "/api/v1/query", [("query", "up"), ("time", "-1.500")]),
         ("GET", "/api/v1/query_range", ranged),
     ]
@@ -71,7 +71,7 @@ def test_a_long_question_goes_as_a_form_but_for_values_which_have_none(node: Fak
     long = f'{{a="{"x" * 3000}"}}'
     client.series((long,), TimeBounds(), 0)
     client.label_values("a", (long,), TimeBounds(), 0)
-    assert [(method, parameters) for method, _, parameters in node.asked] == [
+    assert [(method, parameters) for method, _, parameters in node.requests] == [
         ("POST", [("match[]", long)]),
         ("GET", [("match[]", long)]),
     ]
@@ -190,12 +190,12 @@ class TestTls:
         with pytest.raises(NodeUntrusted, match="can't be verified") as told:
             self.ask(secure, TlsVerification())
         assert "--ca-file" in told.value.remedy
-        assert secure.asked == []
+        assert secure.requests == []
 
     def test_a_certificate_for_another_host_is_not_enough(self, secure: FakeNode, certificates: Certificates) -> None:
         with pytest.raises(NodeUntrusted, match=r"[Hh]ostname mismatch"):
             self.ask(secure, TlsVerification(certificates.ca), "localhost")
-        assert secure.asked == []
+        assert secure.requests == []
 
     def test_the_node_s_own_certificate_is_accepted_for_any_host(
         self, secure: FakeNode, certificates: Certificates
@@ -209,7 +209,7 @@ class TestTls:
         for other in (certificates.client_certificate, certificates.ca):
             with pytest.raises(NodeUntrusted, match=r"is not the one in http\.tls_certificate_file"):
                 self.ask(secure, TlsVerification.pinned_to(other.read_text()))
-        assert secure.asked == []
+        assert secure.requests == []
 
     def test_a_node_without_tls_has_another_error_than_an_untrusted_one(self, node: FakeNode) -> None:
         with pytest.raises(NodeUntrusted, match="the TLS handshake with") as told:

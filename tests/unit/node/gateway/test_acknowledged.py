@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strandline.node.gateway.options import GatewayOptions
 from strandline.wire.encoding import Series
-from support.gateways import Answer, GatewayOfATest, body_of, decoded, serving, up
+from support.gateways import Answer, InProcessGateway, body_of, decoded, serving, up
 from support.http_servers import in_loop
 from support.splitting import partition_of
 
@@ -43,7 +43,7 @@ def series_of(number: int, sent: Sent) -> list[Series]:
     return [up(each, time=number + 1) for each in range(sent.series)]
 
 
-async def exchange(gateway: GatewayOfATest, number: int, sent: Sent) -> Answer | None:
+async def exchange(gateway: InProcessGateway, number: int, sent: Sent) -> Answer | None:
     body = body_of(*series_of(number, sent), *([BAD] if sent.bad else []))
     asking = asyncio.create_task(gateway.write(body))
     if sent.fate == "client-gone":
@@ -55,7 +55,7 @@ async def exchange(gateway: GatewayOfATest, number: int, sent: Sent) -> Answer |
         return None
 
 
-def settle(gateway: GatewayOfATest, requests: list[Sent], *, late: bool) -> None:
+def settle(gateway: InProcessGateway, requests: list[Sent], *, late: bool) -> None:
     """Settle the held batches, the newest first, since Kafka may answer in any order."""
     for batch in reversed(list(gateway.producer.held)):
         ((_, _, samples), *_) = decoded({0: [batch.records[0].value]})
@@ -84,7 +84,7 @@ async def history(requests: list[Sent], room: int) -> None:
                 await asyncio.sleep(0.002)
 
 
-def check(gateway: GatewayOfATest, requests: list[Sent], answers: list[Answer | None]) -> None:
+def check(gateway: InProcessGateway, requests: list[Sent], answers: list[Answer | None]) -> None:
     written = gateway.written()
     for number, (sent, answer) in enumerate(zip(requests, answers, strict=True)):
         if answer is None:

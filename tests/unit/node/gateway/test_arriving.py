@@ -9,7 +9,7 @@ import pytest
 from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.gateway import RECORD_OVERHEAD
 from strandline.node.gateway.options import GatewayOptions
-from support.gateways import HEADERS, GatewayOfATest, body_of, eventually_in_loop, serving, up
+from support.gateways import HEADERS, InProcessGateway, body_of, eventually_in_loop, serving, up
 from support.http_servers import in_loop
 
 pytestmark = pytest.mark.unit
@@ -18,11 +18,11 @@ LARGE = 16 << 20
 
 
 def run(
-    test: Callable[[GatewayOfATest], Awaitable[None]],
+    test: Callable[[InProcessGateway], Awaitable[None]],
     options: GatewayOptions | None = None,
     http: Mapping[str, object] | None = None,
-) -> GatewayOfATest:
-    async def whole() -> GatewayOfATest:
+) -> InProcessGateway:
+    async def whole() -> InProcessGateway:
         async with serving(options, http=http) as gateway:
             await test(gateway)
             await eventually_in_loop(lambda: gateway.gateway.figures().in_flight_bytes == 0)
@@ -33,7 +33,7 @@ def run(
 
 @asynccontextmanager
 async def announced(
-    gateway: GatewayOfATest, length: int, sent: bytes = b"", **headers: str
+    gateway: InProcessGateway, length: int, sent: bytes = b"", **headers: str
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A client that announces a body, sends a part of it, and disconnects at the end."""
     host, port = gateway.url.removeprefix("http://").split(":")
@@ -47,14 +47,14 @@ async def announced(
         writer.transport.abort()
 
 
-def in_flight(gateway: GatewayOfATest) -> int:
+def in_flight(gateway: InProcessGateway) -> int:
     return gateway.gateway.figures().in_flight_bytes
 
 
 def test_clients_that_announce_much_and_send_nothing_reserve_next_to_nothing() -> None:
     """Their bodies together are four times as large as the limit."""
 
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         async with AsyncExitStack() as clients:
             for _ in range(4):
                 await clients.enter_async_context(announced(gateway, LARGE))
@@ -67,7 +67,7 @@ def test_clients_that_announce_much_and_send_nothing_reserve_next_to_nothing() -
 
 
 def test_room_is_reserved_for_the_bytes_that_have_arrived() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         async with announced(gateway, LARGE, bytes(5_000)) as (_, writer):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 5_000)
             writer.write(bytes(3_000))
@@ -77,7 +77,7 @@ def test_room_is_reserved_for_the_bytes_that_have_arrived() -> None:
 
 
 def test_partial_bodies_that_together_exceed_the_limit_all_succeed() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         bodies = [body_of(*(up(100 * number + one) for one in range(100))) for number in range(12)]
 
         async def halves(body: bytes) -> AsyncIterator[bytes]:
@@ -95,7 +95,7 @@ def test_partial_bodies_that_together_exceed_the_limit_all_succeed() -> None:
 def test_a_body_without_room_for_its_rest_is_put_off_and_releases_everything() -> None:
     options = GatewayOptions(max_in_flight=20_000, timeout_s=0.4)
 
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         async with announced(gateway, LARGE, bytes(10_000)):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 10_000)
             async with announced(gateway, LARGE, bytes(12_000)) as (reader, _):
@@ -113,7 +113,7 @@ def test_a_body_without_room_for_its_rest_is_put_off_and_releases_everything() -
 def test_a_client_that_disconnects_while_its_body_waits_releases_its_room() -> None:
     options = GatewayOptions(max_in_flight=20_000, timeout_s=60)
 
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         async with announced(gateway, LARGE, bytes(10_000)):
             await eventually_in_loop(lambda: in_flight(gateway) == RECORD_OVERHEAD + 10_000)
             async with announced(gateway, LARGE, bytes(12_000)):
@@ -125,7 +125,7 @@ def test_a_client_that_disconnects_while_its_body_waits_releases_its_room() -> N
 
 
 def test_a_client_gets_100_continue_only_when_the_gateway_reads_the_body() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         body = body_of(up(1))
         async with announced(gateway, len(body), Expect="100-continue") as (reader, writer):
             assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -138,7 +138,7 @@ def test_a_client_gets_100_continue_only_when_the_gateway_reads_the_body() -> No
 
 
 def test_a_body_that_can_not_be_parsed_is_refused_in_one_line_of_text() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         host, port = gateway.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())

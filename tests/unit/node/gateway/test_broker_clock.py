@@ -17,7 +17,7 @@ from strandline.node.gateway.broker_clock import (
 from strandline.node.gateway.figures import Outcome
 from strandline.node.gateway.options import GatewayOptions
 from strandline.wire.encoding import Series
-from support.gateways import GatewayOfATest, body_of, serving, up
+from support.gateways import InProcessGateway, body_of, serving, up
 from support.http_servers import in_loop
 
 pytestmark = pytest.mark.unit
@@ -107,7 +107,7 @@ class WrongClock(SystemClock):
         return super().now_ms() + self.wrong_by
 
 
-def outcomes(gateway: GatewayOfATest) -> dict[Outcome, int]:
+def outcomes(gateway: InProcessGateway) -> dict[Outcome, int]:
     return {outcome: count for outcome, count in gateway.gateway.figures().requests.items() if count}
 
 

@@ -158,7 +158,7 @@ def test_one_failed_record_fails_its_batch() -> None:
 def test_a_full_queue_fails_the_batch_after_its_queued_records_are_settled() -> None:
     made = Made(refusal=BufferError(), refuse_after=2, holding=True)
     made.send(4)
-    assert made.deliveries.told == []
+    assert made.deliveries.outcomes == []
     made.clients[0].holding = False
     (error,) = made.told()
     assert "the producer's queue is full" in str(error)
@@ -187,7 +187,7 @@ def test_a_fatal_error_of_the_client_leads_to_a_new_client(how: str) -> None:
         made.send()
         assert isinstance(made.told()[0], NotDelivered)
     eventually(lambda: made.producer.counts().renewals == 1)
-    before = len(made.deliveries.told)
+    before = len(made.deliveries.outcomes)
     made.send()
     assert made.told(before + 1)[-1] is None
     assert len(made.clients) == 2

@@ -15,7 +15,7 @@ from strandline.node.gateway.options import GatewayOptions
 from strandline.node.shard.log import LogUnreachable
 from strandline.wire.encoding import Series
 from strandline.wire.snappy import compress
-from support.gateways import HEADERS, GatewayOfATest, body_of, decoded, eventually_in_loop, serving, up
+from support.gateways import HEADERS, InProcessGateway, body_of, decoded, eventually_in_loop, serving, up
 from support.http_servers import in_loop, secret_file
 
 pytestmark = pytest.mark.unit
@@ -26,8 +26,8 @@ BOMB = b"\xff\xff\xff\x7f" + bytes(100)
 QUICK = GatewayOptions(timeout_s=0.2)
 
 
-def run(test: Callable[[GatewayOfATest], Awaitable[None]], options: GatewayOptions | None = None) -> GatewayOfATest:
-    async def whole() -> GatewayOfATest:
+def run(test: Callable[[InProcessGateway], Awaitable[None]], options: GatewayOptions | None = None) -> InProcessGateway:
+    async def whole() -> InProcessGateway:
         async with serving(options) as gateway:
             await test(gateway)
         assert gateway.gateway.figures().in_flight_bytes == 0
@@ -36,12 +36,12 @@ def run(test: Callable[[GatewayOfATest], Awaitable[None]], options: GatewayOptio
     return in_loop(whole())
 
 
-def outcomes(gateway: GatewayOfATest) -> dict[Outcome, int]:
+def outcomes(gateway: InProcessGateway) -> dict[Outcome, int]:
     return {outcome: count for outcome, count in gateway.gateway.figures().requests.items() if count}
 
 
 def test_a_request_is_answered_with_success_once_all_of_it_is_in_kafka() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         gateway.producer.holding = True
         body = body_of(*(up(number) for number in range(100)))
         answer = asyncio.create_task(gateway.write(body))
@@ -63,7 +63,7 @@ def test_a_request_is_answered_with_success_once_all_of_it_is_in_kafka() -> None
 
 
 def test_nothing_to_write_is_a_success() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         assert (await gateway.write(compress(b""))).status == 204
         assert (await gateway.write(body_of(Series([("a", "b")], [])))).status == 204
 
@@ -89,7 +89,7 @@ def test_requests_without_the_right_token_are_counted_by_code(tmp_path: Path) ->
 
 class TestSeriesThatAreNotTaken:
     def test_the_rest_is_written_and_the_answer_names_them(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             answer = await gateway.write(body_of(up(1), BAD, up(2)))
             assert answer.status == 400
             assert "1 series dropped, the other 2 are written" in answer.text
@@ -102,7 +102,7 @@ class TestSeriesThatAreNotTaken:
         assert gateway.gateway.figures().dropped_series == {"duplicate-name": 1}
 
     def test_samples_that_shards_would_drop_are_not_acknowledged(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             now = SystemClock().now_ms()
             answer = await gateway.write(body_of(up(1, time=now), up(2, time=now + 3_600_000)))
             assert answer.status == 400
@@ -117,7 +117,7 @@ class TestSeriesThatAreNotTaken:
     def test_it_is_a_503_as_long_as_the_rest_is_not_in_kafka(self) -> None:
         """A sender drops what was answered with 400, and the rest would be lost."""
 
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             answer = asyncio.create_task(gateway.write(body_of(up(1), BAD)))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
@@ -127,7 +127,7 @@ class TestSeriesThatAreNotTaken:
         run(test)
 
     def test_with_nothing_valid_nothing_is_written(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             answer = await gateway.write(body_of(BAD))
             assert answer.status == 400
             assert "nothing was written" in answer.text
@@ -137,7 +137,7 @@ class TestSeriesThatAreNotTaken:
         assert outcomes(gateway) == {Outcome.REFUSED: 1}
 
     def test_the_answer_is_one_line_that_prometheus_logs_whole(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             long = [(f"\n{number}" + "n" * 50, "v" * 100) for number in range(4)]
             bad = [[*long, *long], [*long, ("", "v")], [*long, ("n" * 1100, "v")], [*long, ("n", "v" * 5000)]]
             answer = await gateway.write(body_of(*(Series(labels, [(1, 1.0)]) for labels in bad)))
@@ -150,13 +150,13 @@ class TestSeriesThatAreNotTaken:
 class TestWhatWillNeverBeTaken:
     @pytest.mark.parametrize("body", [b"", b"not snappy at all", compress(b"\x0a\xff\xff"), BOMB])
     def test_it_is_refused(self, body: bytes) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             assert (await gateway.write(body)).status == 400
 
         assert outcomes(run(test)) == {Outcome.REFUSED: 1}
 
     def test_another_encoding_is_unsupported_and_the_body_not_read(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             answer = await gateway.write(b"x" * 1000, {"Content-Encoding": "gzip"})
             assert answer.status == 415
             assert "snappy" in answer.text
@@ -187,7 +187,7 @@ class TestWhatWillNeverBeTaken:
             for _ in range(64):
                 yield bytes(1024)
 
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             assert (await gateway.write(bytes(33 << 10))).status == 413
             answer = await gateway.write(endless())
             assert answer.status == 413
@@ -197,7 +197,7 @@ class TestWhatWillNeverBeTaken:
         assert outcomes(run(test, GatewayOptions(max_body=32 << 10))) == {Outcome.TOO_LARGE: 1}
 
     def test_too_many_series_are_refused(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             answer = await gateway.write(body_of(up(1), up(2), up(3)))
             assert answer.status == 400
             assert "over the limit of 2" in answer.text
@@ -208,7 +208,7 @@ class TestWhatWillNeverBeTaken:
 class TestKafkaInTrouble:
     @pytest.mark.parametrize("delivered", [0, 2])
     def test_a_failed_delivery_is_answered_with_retry_after(self, delivered: int) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             answer = asyncio.create_task(gateway.write(body_of(*(up(number) for number in range(50)))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
@@ -223,7 +223,7 @@ class TestKafkaInTrouble:
         assert outcomes(run(test)) == {Outcome.KAFKA_UNAVAILABLE: 1}
 
     def test_no_answer_in_time_is_a_503_and_the_bytes_count_until_kafka_gave_them_up(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             answer = await gateway.write(body_of(up(1)))
             assert answer.status == 503
@@ -237,7 +237,7 @@ class TestKafkaInTrouble:
         run(test, QUICK)
 
     def test_no_body_is_read_while_brokers_are_known_to_be_unreachable(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.topic.trouble = LogUnreachable("nobody answers")
             answer = await gateway.write(bytes(1 << 20))
             assert answer.status == 503
@@ -249,7 +249,7 @@ class TestKafkaInTrouble:
         run(test)
 
     def test_new_partitions_are_used_from_the_next_request_on(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             body = body_of(*(up(number) for number in range(100)))
             await gateway.write(body)
             assert set(gateway.producer.log) == {0, 1, 2, 3}
@@ -265,7 +265,7 @@ class TestBackPressure:
     OPTIONS = GatewayOptions(max_in_flight=3 << 10, timeout_s=0.8)
 
     def test_a_request_without_room_waits_and_is_finally_put_off(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
             await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
@@ -282,7 +282,7 @@ class TestBackPressure:
         assert outcomes(run(test, self.OPTIONS)) == {Outcome.WRITTEN: 2, Outcome.PUT_OFF: 1}
 
     def test_released_room_admits_the_next_request(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             answers = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(3)]
             await eventually_in_loop(lambda: gateway.gateway.figures().waiting_requests == 1)
@@ -296,7 +296,7 @@ class TestBackPressure:
     def test_it_is_a_503_if_all_waits_for_brokers_that_are_away(self) -> None:
         """By default, Prometheus drops requests that were answered with 429."""
 
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
             await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
@@ -313,7 +313,7 @@ class TestBackPressure:
 
 class TestClientsThatGoAway:
     def test_records_given_to_kafka_stay_there_and_nothing_leaks(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             answer = asyncio.create_task(gateway.write(body_of(up(1))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
@@ -327,7 +327,7 @@ class TestClientsThatGoAway:
         assert len(run(test).written()) == 1
 
     def test_a_partial_body_releases_its_room(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             host, port = gateway.url.removeprefix("http://").split(":")
             _, writer = await asyncio.open_connection(host, int(port))
             head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
@@ -358,7 +358,7 @@ class TestClientsThatGoAway:
 
 class TestStopping:
     def test_requests_in_progress_finish_and_new_ones_are_put_off(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             begun = asyncio.create_task(gateway.write(body_of(up(1))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
@@ -373,7 +373,7 @@ class TestStopping:
         assert outcomes(run(test)) == {Outcome.WRITTEN: 1, Outcome.STOPPING: 1}
 
     def test_closing_waits_until_records_given_to_kafka_are_delivered(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             gateway.producer.holding = True
             begun = asyncio.create_task(gateway.write(body_of(up(1))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
@@ -385,7 +385,7 @@ class TestStopping:
 
 class TestHealth:
     def test_ready_has_the_reason(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             assert (await gateway.get("/-/ready")).status == 200
             gateway.topic.trouble = Fatal("there is no topic up", remedy="Make it")
             not_ready = await gateway.get("/-/ready")
@@ -396,14 +396,14 @@ class TestHealth:
         run(test)
 
     def test_only_post_is_accepted(self) -> None:
-        async def test(gateway: GatewayOfATest) -> None:
+        async def test(gateway: InProcessGateway) -> None:
             assert (await gateway.get("/api/v1/write")).status == 405
 
         run(test)
 
 
 def test_many_connections_share_the_room_and_all_succeed() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         bodies = [body_of(*(up(number + at) for at in range(20))) for number in range(60)]
         answers = await asyncio.gather(*(gateway.write(body) for body in bodies))
         assert {answer.status for answer in answers} == {204}
@@ -413,7 +413,7 @@ def test_many_connections_share_the_room_and_all_succeed() -> None:
 
 
 def test_latencies_are_counted_as_prometheus_has_them() -> None:
-    async def test(gateway: GatewayOfATest) -> None:
+    async def test(gateway: InProcessGateway) -> None:
         await gateway.write(body_of(up(1)))
         await gateway.write(b"")
 

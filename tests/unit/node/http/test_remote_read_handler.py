@@ -136,12 +136,12 @@ def test_queries_are_answered_in_their_order(accepted: int) -> None:
     got = read(held, packed_request(queries, [accepted]))
     results = read_streamed(got.body, 3) if accepted else read_sampled(got.body)
     assert results == [{UP_A: SERIES[UP_A][1:2]}, {}, {LOAD: SERIES[LOAD][:1]}]
-    assert isinstance(held.asks[2], SamplesRequest)
-    assert held.asks[2].selector == (
+    assert isinstance(held.requests[2], SamplesRequest)
+    assert held.requests[2].selector == (
         Matcher("__name__", MatchOp.MATCH, "lo.*"),
         Matcher("job", MatchOp.NOT_MATCH, "b|c"),
     )
-    assert held.asks[2].within == TimeRange(1000, 1000)
+    assert held.requests[2].within == TimeRange(1000, 1000)
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
@@ -150,7 +150,7 @@ def test_a_range_that_ends_before_it_starts_is_empty_and_not_asked(accepted: int
     got = read(held, one_query(accepted, start=2000, end=1999))
     assert got.status == 200
     assert (read_streamed(got.body, 1) if accepted else read_sampled(got.body)) == [{}]
-    assert held.asks == []
+    assert held.requests == []
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
@@ -165,7 +165,7 @@ def test_where_only_labels_are_wanted_no_sample_is_read(accepted: int) -> None:
     got = read(held, one_query(accepted, hints=ReadHints(func="series")))
     assert (read_streamed(got.body, 1) if accepted else read_sampled(got.body)) == [{UP_A: [], UP_B: []}]
     selector = (Matcher("__name__", MatchOp.EQUAL, "up"),)
-    assert held.asks == [SeriesRequest((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
+    assert held.requests == [SeriesRequest((selector,), TimeRange(0, 10_000), QuerySettings().max_series)]
 
 
 def test_more_labels_than_a_query_may_read_are_refused() -> None:

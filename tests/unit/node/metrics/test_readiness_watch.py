@@ -31,9 +31,9 @@ from support.shard_world import (
     StoreCall,
     World,
     group_fails,
+    no_fault,
     other_group,
     produce_everywhere,
-    quietly,
 )
 
 pytestmark = pytest.mark.unit
@@ -181,7 +181,7 @@ def test_a_partition_that_stays_behind_is_reported(watch: ReadinessWatch, world:
         world.pass_time(HOUR)
         world.read_all()
         world.store_due()
-    world.store.before = quietly
+    world.store.before = no_fault
     watch.poll()
     figures = watch.figures()
     assert figures.newest_ready_hour == FIRST + 1
@@ -230,7 +230,7 @@ def test_a_look_that_fails_is_counted_and_leaves_what_was_known(watch: Readiness
         watch.poll()
     assert watch.figures() == replace(known, failures=2)
     assert [log["log_level"] for log in logs] == ["warning"], "once, not every time"
-    world.store.before = quietly
+    world.store.before = no_fault
     watch.poll()
     assert watch.figures().looked_at == world.clock.now_ms()
     assert watch.figures().failures == 2

@@ -90,7 +90,7 @@ def test_an_active_shard_has_figures() -> None:
     assert (first["position"], first["checkpoint"]) == (report.position, report.checkpoint)
     assert first["kafka_keeps_ms"] == report.status.time_left
     report.status.counters.newest_record_at = asking.clock.now_ms() - 3_000
-    asking.status.told = (replace(active(0), report=report),)
+    asking.status.statuses = (replace(active(0), report=report),)
     assert asking.data("shards")["shards"][0]["lag_s"] == 3
 
 
@@ -98,17 +98,19 @@ def test_an_active_shard_has_its_warnings_as_reason() -> None:
     asking = Asking()
     report = active(0).report
     assert report is not None
-    asking.status.told = (replace(active(0), report=replace(report, topic_warning="unclean elections are allowed")),)
+    asking.status.statuses = (
+        replace(active(0), report=replace(report, topic_warning="unclean elections are allowed")),
+    )
     assert asking.data("shards")["shards"][0]["reason"] == "unclean elections are allowed"
     stuck = replace(report, status=replace(report.status, stuck="its storing thread made no progress"))
-    asking.status.told = (replace(active(0), report=stuck),)
+    asking.status.statuses = (replace(active(0), report=stuck),)
     assert asking.data("shards")["shards"][0]["reason"] == "its storing thread made no progress"
 
 
 def test_a_recovering_shard_shows_its_phase_progress_and_time_left() -> None:
     asking = Asking()
     begun = asking.clock.now_ms()
-    asking.status.told = (recovering(0, Phase.REPLAYING, 0.25, entered_ms=begun),)
+    asking.status.statuses = (recovering(0, Phase.REPLAYING, 0.25, entered_ms=begun),)
     asking.clock.sleep(10)
     [shard] = asking.data("shards")["shards"]
     assert (shard["active"], shard["phase"], shard["progress"]) == (False, "replaying", 0.25)
@@ -117,7 +119,7 @@ def test_a_recovering_shard_shows_its_phase_progress_and_time_left() -> None:
 
 def test_a_shard_without_a_process_has_a_reason_and_no_figures() -> None:
     asking = Asking()
-    asking.status.told = (
+    asking.status.statuses = (
         ShardProcessStatus(3, ProcessState.WAITING, restarts=2, starts_in_s=4.5, exit_code=1, reason="no Kafka"),
     )
     [shard] = asking.data("shards")["shards"]
@@ -131,7 +133,7 @@ def test_a_failed_phase_has_its_reason_unless_the_process_has_one() -> None:
     failed = recovering(0, Phase.FAILED, None)
     assert failed.report is not None
     failed.report.status.reason = "the spill is full"
-    asking.status.told = (failed, replace(failed, shard=1, reason="killed by signal 9"))
+    asking.status.statuses = (failed, replace(failed, shard=1, reason="killed by signal 9"))
     assert [shard["reason"] for shard in asking.data("shards")["shards"]] == ["the spill is full", "killed by signal 9"]
 
 
@@ -147,14 +149,14 @@ def test_buckets_are_requested_within_a_range_and_a_limit() -> None:
     assert (status, answer["warnings"]) == (200, ["shard 0 is recovering"])
     [bucket] = answer["data"]
     assert (bucket["shard"], bucket["bucket"], bucket["active"], bucket["state"]) == (1, 480, 7, "stored")
-    assert asking.queries.asked == [BucketsRequest(TimeRange(10_000, 20_000), 51)], "one more than is told"
+    assert asking.queries.requests == [BucketsRequest(TimeRange(10_000, 20_000), 51)], "one more than is told"
 
 
 @pytest.mark.parametrize("written", ["", "?limit=0", "?limit=1000000"])
 def test_no_list_of_buckets_is_without_a_limit(written: str) -> None:
     asking = Asking()
     asking.get(f"buckets{written}")
-    [ask] = asking.queries.asked
+    [ask] = asking.queries.requests
     assert 0 < ask.limit <= MAX_BUCKETS + 1
 
 
@@ -183,7 +185,7 @@ def test_cardinality_is_requested_by_series_time_and_label() -> None:
     assert told["top_labels"][0] == {"name": "instance", "values": 29, "series": 29, "value_bytes": 9 * 5 + 20 * 6}
     assert told["label"] == "instance"
     assert [len(told[top]) for top in ("top_pairs", "top_values")] == [5, 5]
-    [ask] = asking.queries.asked
+    [ask] = asking.queries.requests
     assert isinstance(ask, CardinalityRequest)
     assert (ask.within, ask.limit, ask.label, ask.samples) == (TimeRange(0, 2000), 5, "instance", False)
     assert told["samples"] is None
@@ -192,7 +194,7 @@ def test_cardinality_is_requested_by_series_time_and_label() -> None:
 def test_samples_are_estimated_on_request() -> None:
     asking = Asking()
     asking.data("cardinality?match[]=up&samples=true")
-    [ask] = asking.queries.asked
+    [ask] = asking.queries.requests
     assert isinstance(ask, CardinalityRequest)
     assert ask.samples
 
@@ -209,7 +211,7 @@ def test_of_many_labels_only_the_largest_and_their_number_are_sent() -> None:
 def test_no_top_is_longer_than_the_most_that_is_given() -> None:
     asking = Asking()
     asking.data("cardinality?limit=1000000000")
-    [ask] = asking.queries.asked
+    [ask] = asking.queries.requests
     assert ask.limit == MAX_ENTRIES
 
 
@@ -236,7 +238,7 @@ def test_days_that_make_no_sense_are_refused(days: str) -> None:
 
 def test_hours_that_can_not_be_determined_are_retryable() -> None:
     asking = Asking()
-    asking.hours.trouble = Retryable("Kafka at localhost:9092 can't be reached")
+    asking.hours.failure = Retryable("Kafka at localhost:9092 can't be reached")
     status, told = asking.get("hours")
     assert status == 503
     assert "Kafka at localhost:9092" in told["error"]

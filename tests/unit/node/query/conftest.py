@@ -9,7 +9,7 @@ import pytest
 
 from strandline.node.query.link_server import LinkServer
 from strandline.node.query.shard_answers import ShardAnswers
-from support.links import CLOCK, LOOPS, Linked, Loop, Service
+from support.links import CLOCK, LOOPS, LinkClient, Loop, Service
 from support.query_worlds import LiveWorld, LuceneWorld
 from support.shard_world import HOUR, POLICY
 
@@ -40,8 +40,8 @@ def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
 
 
 @pytest.fixture
-def linked(path: Path, loop: Loop) -> Iterator[Linked]:
-    with closing(Linked(path, loop)) as made:
+def linked(path: Path, loop: Loop) -> Iterator[LinkClient]:
+    with closing(LinkClient(path, loop)) as made:
         yield made
 
 

@@ -17,7 +17,7 @@ from strandline.node.query.answers import Answer, TermsAnswer
 from strandline.node.query.frames import MAX_BODY, PREFIX, Message, encode_joined
 from strandline.node.query.link_socket import SMALL_MESSAGE
 from strandline.node.query.queries import QueryUnavailable
-from support.links import REQUEST_FRAME, Linked, Loop, Service, answer_frame, answering, scripted, sending
+from support.links import REQUEST_FRAME, LinkClient, Loop, Service, answer_frame, answering, scripted, sending
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +37,7 @@ def claiming(prefix: bytes, seen: list[bytes]) -> Callable[[socket.socket], None
     return script
 
 
-def ask_and_hold(linked: Linked, lease: object) -> Answer:
+def ask_and_hold(linked: LinkClient, lease: object) -> Answer:
     return linked.loop.run(linked.link.request(REQUEST_FRAME, lease))
 
 
@@ -49,7 +49,7 @@ def test_memory_is_refused_before_an_answer_is_received_and_the_shard_is_told(
         raise AssertionError("room was made for what was refused")
 
     limit = (1 << 35) + (1 << 20) if is_taken else 1 << 20
-    with closing(Linked(path, loop, memory=limit)) as linked:
+    with closing(LinkClient(path, loop, memory=limit)) as linked:
         other, lease = linked.memory.lease(), linked.memory.lease()
         other.grow(2 << 20 if is_taken else 10)
         monkeypatch.setattr(link_connection.np, "empty", no_room)
@@ -63,7 +63,9 @@ def test_memory_is_refused_before_an_answer_is_received_and_the_shard_is_told(
 
 
 @pytest.mark.usefixtures("server")
-def test_a_long_answer_takes_memory_until_it_is_released_and_a_short_one_none(service: Service, linked: Linked) -> None:
+def test_a_long_answer_takes_memory_until_it_is_released_and_a_short_one_none(
+    service: Service, linked: LinkClient
+) -> None:
     lease = linked.memory.lease()
     ask_and_hold(linked, lease)
     assert linked.memory.used == 0
@@ -75,7 +77,7 @@ def test_a_long_answer_takes_memory_until_it_is_released_and_a_short_one_none(se
     assert linked.memory.used == 0
 
 
-def test_an_incomplete_answer_holds_no_memory_after_release(path: Path, linked: Linked) -> None:
+def test_an_incomplete_answer_holds_no_memory_after_release(path: Path, linked: LinkClient) -> None:
     frame = encode_joined(answer_message(LONG))
     lease = linked.memory.lease()
     with scripted(path, sending(frame[: 2 * SMALL_MESSAGE])), pytest.raises(QueryUnavailable):
@@ -87,7 +89,7 @@ def test_an_incomplete_answer_holds_no_memory_after_release(path: Path, linked: 
 
 @pytest.mark.usefixtures("server")
 def test_a_long_answer_is_decoded_in_a_thread_and_a_short_one_in_the_event_loop(
-    service: Service, linked: Linked, monkeypatch: pytest.MonkeyPatch
+    service: Service, linked: LinkClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readers = []
 
@@ -97,9 +99,9 @@ def test_a_long_answer_is_decoded_in_a_thread_and_a_short_one_in_the_event_loop(
 
     decode_frame = shard_link.decode_frame
     monkeypatch.setattr(shard_link, "decode_frame", read)
-    linked.ask()
+    linked.request()
     service.answers = lambda *_: LONG
-    linked.ask()
+    linked.request()
     assert readers == [True, False]
 
 
@@ -128,17 +130,17 @@ def changed(place: int, data: bytes) -> bytes:
         ),
     ],
 )
-def test_an_invalid_frame_makes_a_shard_unavailable(path: Path, linked: Linked, frame: bytes) -> None:
+def test_an_invalid_frame_makes_a_shard_unavailable(path: Path, linked: LinkClient, frame: bytes) -> None:
     with (
         scripted(path, sending(frame)),
         pytest.raises(QueryUnavailable, match="shard 3 sent an answer that can't be read"),
     ):
-        linked.ask()
+        linked.request()
 
 
-def test_the_next_request_after_a_damaged_frame_uses_another_connection(path: Path, linked: Linked) -> None:
+def test_the_next_request_after_a_damaged_frame_uses_another_connection(path: Path, linked: LinkClient) -> None:
     with scripted(path, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), answering("fine")):
         with pytest.raises(QueryUnavailable):
-            linked.ask()
-        assert linked.ask().warnings == ("fine",)
+            linked.request()
+        assert linked.request().warnings == ("fine",)
         linked.close()

@@ -32,7 +32,7 @@ from support.links import (
     CLOCK,
     REQUEST,
     WAIT_S,
-    Linked,
+    LinkClient,
     Loop,
     Service,
     answer_frame,
@@ -60,17 +60,17 @@ def terms_of_size(size: int) -> TermsAnswer:
 
 
 @pytest.mark.usefixtures("server")
-def test_each_of_many_tasks_gets_the_answer_to_its_own_request(linked: Linked) -> None:
+def test_each_of_many_tasks_gets_the_answer_to_its_own_request(linked: LinkClient) -> None:
     asks = [LabelValuesRequest(f"label {number}", (), None, number) for number in range(200)]
 
     async def all_at_once() -> list[Answer]:
-        return await asyncio.gather(*map(linked.asked, asks))
+        return await asyncio.gather(*map(linked.send, asks))
 
     assert [answer.warnings for answer in linked.loop.run(all_at_once())] == [(repr(ask),) for ask in asks]
 
 
 @pytest.mark.usefixtures("server")
-def test_a_connection_is_used_again(service: Service, linked: Linked) -> None:
+def test_a_connection_is_used_again(service: Service, linked: LinkClient) -> None:
     threads = set[int]()
 
     def answer(_request: ShardRequest, _cancellation: Cancellation) -> BucketsAnswer:
@@ -79,14 +79,14 @@ def test_a_connection_is_used_again(service: Service, linked: Linked) -> None:
 
     service.answers = answer
     for _ in range(5):
-        linked.ask()
+        linked.request()
     # The shard has a thread for each connection.
     assert len(threads) == 1
 
 
-def test_the_number_of_idle_connections_is_limited(server: LinkServer, linked: Linked) -> None:
+def test_the_number_of_idle_connections_is_limited(server: LinkServer, linked: LinkClient) -> None:
     async def many() -> None:
-        await asyncio.gather(*(linked.asked() for _ in range(60)))
+        await asyncio.gather(*(linked.send() for _ in range(60)))
 
     linked.loop.run(many())
     assert wait_until(lambda: len(server._connections) <= 16, timeout=WAIT_S, clock=CLOCK)
@@ -94,12 +94,12 @@ def test_the_number_of_idle_connections_is_limited(server: LinkServer, linked: L
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("size", [SMALL_MESSAGE - 8, SMALL_MESSAGE, SMALL_MESSAGE + 8, 5_000_000])
-def test_an_answer_of_any_size_arrives_complete(service: Service, linked: Linked, size: int) -> None:
+def test_an_answer_of_any_size_arrives_complete(service: Service, linked: LinkClient, size: int) -> None:
     sent = terms_of_size(size)
     service.answers = lambda *_: sent
 
     async def two() -> list[Answer]:
-        return await asyncio.gather(linked.asked(), linked.asked())
+        return await asyncio.gather(linked.send(), linked.send())
 
     for _ in range(2):
         for answer in linked.loop.run(two()):
@@ -110,12 +110,12 @@ def test_an_answer_of_any_size_arrives_complete(service: Service, linked: Linked
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("size", [1000, SMALL_MESSAGE + 8])
-def test_a_received_answer_is_not_overwritten_by_the_next_one(service: Service, linked: Linked, size: int) -> None:
+def test_a_received_answer_is_not_overwritten_by_the_next_one(service: Service, linked: LinkClient, size: int) -> None:
     sent = terms_of_size(size)
     service.answers = lambda *_: sent
-    first = linked.ask()
+    first = linked.request()
     service.answers = lambda *_: replace(sent, data=sent.data[::-1])
-    second = linked.ask()
+    second = linked.request()
     assert isinstance(first, TermsAnswer)
     assert isinstance(second, TermsAnswer)
     assert (first.data == sent.data).all()
@@ -123,7 +123,7 @@ def test_a_received_answer_is_not_overwritten_by_the_next_one(service: Service, 
 
 
 @pytest.mark.parametrize("piece", [1, 15, 16, 40])
-def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: Linked, piece: int) -> None:
+def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: LinkClient, piece: int) -> None:
     frame = answer_frame("word")
     pieces = [frame[first : first + piece] for first in range(0, len(frame), piece)]
 
@@ -131,7 +131,7 @@ def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: Link
         """Each piece after the one before has been taken."""
         came: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
         server = await asyncio.start_unix_server(lambda _, writer: came.put_nowait(writer), str(path))
-        asking = asyncio.ensure_future(linked.asked())
+        asking = asyncio.ensure_future(linked.send())
         writer = await came.get()
         for one in pieces:
             assert not asking.done()
@@ -148,7 +148,7 @@ def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: Link
 
 @pytest.mark.usefixtures("server")
 def test_errors_of_the_shard_are_raised_in_the_front_and_the_link_stays_usable(
-    service: Service, linked: Linked
+    service: Service, linked: LinkClient
 ) -> None:
     def too_large(*_: object) -> Answer:
         raise QueryTooLarge("far too much", remedy="Ask for less")
@@ -158,20 +158,22 @@ def test_errors_of_the_shard_are_raised_in_the_front_and_the_link_stays_usable(
 
     service.answers = too_large
     with pytest.raises(QueryTooLarge, match=r"far too much\. Ask for less"):
-        linked.ask()
+        linked.request()
     service.answers = surprised
     with pytest.raises(QueryFailed, match="ZeroDivisionError") as caught:
-        linked.ask()
+        linked.request()
     assert "secret" not in str(caught.value)
     service.answers = lambda *_: BucketsAnswer((), ("fine",))
-    assert linked.ask().warnings == ("fine",)
+    assert linked.request().warnings == ("fine",)
 
 
-def test_a_task_that_is_cancelled_ends_the_shard_s_work(service: Service, server: LinkServer, linked: Linked) -> None:
+def test_a_task_that_is_cancelled_ends_the_shard_s_work(
+    service: Service, server: LinkServer, linked: LinkClient
+) -> None:
     service.answers = service.work_until_given_up
 
     async def given_up() -> None:
-        asking = asyncio.ensure_future(linked.asked())
+        asking = asyncio.ensure_future(linked.send())
         await asyncio.to_thread(service.begun.wait, WAIT_S)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -184,7 +186,7 @@ def test_a_task_that_is_cancelled_ends_the_shard_s_work(service: Service, server
 
 
 @pytest.mark.usefixtures("server")
-def test_a_query_that_takes_too_long_ends_on_both_sides(service: Service, linked: Linked) -> None:
+def test_a_query_that_takes_too_long_ends_on_both_sides(service: Service, linked: LinkClient) -> None:
     service.answers = service.work_until_given_up
     status = FixedShards({3: ShardProcessStatus(3, ProcessState.RUNNING)})
     queries = ShardQueries(lambda: {3: linked.link}, status, linked.workers, concurrency=1)
@@ -193,34 +195,34 @@ def test_a_query_that_takes_too_long_ends_on_both_sides(service: Service, linked
     assert service.over.wait(WAIT_S)
 
 
-def test_without_a_listener_the_shard_is_not_running(linked: Linked) -> None:
+def test_without_a_listener_the_shard_is_not_running(linked: LinkClient) -> None:
     with pytest.raises(QueryUnavailable, match="shard 3 is not running"):
-        linked.ask()
+        linked.request()
 
 
-def test_requests_succeed_after_a_restart_of_the_shard(service: Service, path: Path, linked: Linked) -> None:
+def test_requests_succeed_after_a_restart_of_the_shard(service: Service, path: Path, linked: LinkClient) -> None:
     """The loop stands still meanwhile: the idle connection breaks only when the request is sent."""
     for _ in range(3):
         with LinkServer(path, service, CLOCK):
-            assert linked.ask().warnings
-            assert linked.ask().warnings
+            assert linked.request().warnings
+            assert linked.request().warnings
     with pytest.raises(QueryUnavailable):
-        linked.ask()
+        linked.request()
 
 
-def test_a_request_lost_on_an_idle_connection_is_sent_again(path: Path, linked: Linked) -> None:
+def test_a_request_lost_on_an_idle_connection_is_sent_again(path: Path, linked: LinkClient) -> None:
     """The process ends after the last check of the connection, and before it reads the request."""
     with scripted(path, answering("first"), answering("second")):
-        assert linked.ask().warnings == ("first",)
-        assert linked.ask().warnings == ("second",)
+        assert linked.request().warnings == ("first",)
+        assert linked.request().warnings == ("second",)
         linked.close()
 
 
-def test_a_request_is_sent_again_only_once(path: Path, linked: Linked) -> None:
+def test_a_request_is_sent_again_only_once(path: Path, linked: LinkClient) -> None:
     with scripted(path, answering("first"), answering()) as listener:
-        assert linked.ask().warnings == ("first",)
+        assert linked.request().warnings == ("first",)
         with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
-            linked.ask()
+            linked.request()
         assert no_connection_waits(listener)
 
 
@@ -228,28 +230,28 @@ FRAME = answer_frame("a word that makes it longer")
 
 
 @pytest.mark.parametrize("sent", [0, 1, 15, 16, 40, len(FRAME) - 1], ids=lambda sent: f"{sent} bytes")
-def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, linked: Linked, sent: int) -> None:
+def test_a_shard_that_ends_in_the_middle_of_an_answer_is_an_error(path: Path, linked: LinkClient, sent: int) -> None:
     with (
         scripted(path, sending(FRAME[:sent])) as listener,
         pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"),
     ):
-        linked.ask()
+        linked.request()
     assert listener.fileno() == -1
 
 
-def test_a_request_is_not_sent_again_after_its_answer_has_begun(path: Path, linked: Linked) -> None:
+def test_a_request_is_not_sent_again_after_its_answer_has_begun(path: Path, linked: LinkClient) -> None:
     def begins_a_second_one(connection: object) -> None:
         answering("first")(connection)  # reads the second request, too
         connection.sendall(FRAME[:20])
 
     with scripted(path, begins_a_second_one) as listener:
-        assert linked.ask().warnings == ("first",)
+        assert linked.request().warnings == ("first",)
         with pytest.raises(QueryUnavailable, match="shard 3 ended before it had answered"):
-            linked.ask()
+            linked.request()
         assert no_connection_waits(listener)
 
 
-def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked) -> None:
+def test_data_without_a_request_closes_the_connection(path: Path, linked: LinkClient) -> None:
     def talks_on(connection: object) -> None:
         answering("first")(connection)
 
@@ -262,7 +264,7 @@ def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked
 
     is_kept = threading.Event()
     with scripted(path, unasked, talks_on):
-        assert linked.ask().warnings == ("first",)
+        assert linked.request().warnings == ("first",)
         is_kept.set()
 
         async def until_it_is_closed() -> None:
@@ -270,16 +272,16 @@ def test_data_without_a_request_closes_the_connection(path: Path, linked: Linked
                 await asyncio.sleep(0)
 
         linked.loop.run(until_it_is_closed())
-        assert linked.ask().warnings == ("first",)
+        assert linked.request().warnings == ("first",)
         linked.close()
 
 
-def test_closing_the_server_cancels_requests(service: Service, path: Path, linked: Linked) -> None:
+def test_closing_the_server_cancels_requests(service: Service, path: Path, linked: LinkClient) -> None:
     service.answers = service.work_until_given_up
     with LinkServer(path, service, CLOCK) as server:
 
         async def closed_meanwhile() -> None:
-            asking = asyncio.ensure_future(linked.asked())
+            asking = asyncio.ensure_future(linked.send())
             await asyncio.to_thread(service.begun.wait, WAIT_S)
             await asyncio.to_thread(server.close)
             with pytest.raises(QueryUnavailable, match="shard 3 ended"):
@@ -289,9 +291,9 @@ def test_closing_the_server_cancels_requests(service: Service, path: Path, linke
     assert service.over.wait(WAIT_S)
 
 
-def test_a_shard_with_too_many_connections_is_unavailable(service: Service, path: Path, linked: Linked) -> None:
+def test_a_shard_with_too_many_connections_is_unavailable(service: Service, path: Path, linked: LinkClient) -> None:
     with LinkServer(path, service, CLOCK, max_connections=0), pytest.raises(QueryUnavailable, match="shard"):
-        linked.ask()
+        linked.request()
 
 
 def test_a_shard_that_accepts_no_connections_is_unavailable_and_not_called_ended(path: Path, loop: Loop) -> None:
@@ -300,9 +302,9 @@ def test_a_shard_that_accepts_no_connections_is_unavailable_and_not_called_ended
         listener.listen(0)
         while fills(waiting.enter_context(socket.socket(socket.AF_UNIX)), path):
             pass
-        linked = waiting.enter_context(closing(Linked(path, loop)))
+        linked = waiting.enter_context(closing(LinkClient(path, loop)))
         with pytest.raises(QueryUnavailable, match="shard 3") as caught:
-            linked.ask()
+            linked.request()
     assert "not running" not in str(caught.value)
 
 
@@ -312,9 +314,9 @@ def fills(connection: socket.socket, path: Path) -> bool:
     return connection.connect_ex(str(path)) == 0
 
 
-def test_a_link_that_was_closed_keeps_no_connection(server: LinkServer, linked: Linked) -> None:
+def test_a_link_that_was_closed_keeps_no_connection(server: LinkServer, linked: LinkClient) -> None:
     async def closed_meanwhile() -> None:
-        asking = asyncio.ensure_future(linked.asked())
+        asking = asyncio.ensure_future(linked.send())
         await asyncio.sleep(0)
         linked.link.close()
         assert (await asking).warnings
@@ -325,9 +327,9 @@ def test_a_link_that_was_closed_keeps_no_connection(server: LinkServer, linked: 
 
 class TestIndexVersion:
     @pytest.mark.usefixtures("server")
-    def test_what_the_shard_publishes_is_seen_at_once(self, service: Service, linked: Linked) -> None:
+    def test_what_the_shard_publishes_is_seen_at_once(self, service: Service, linked: LinkClient) -> None:
         assert linked.link.index_version() is None
-        linked.ask()
+        linked.request()
         assert linked.link.index_version() is None, "nothing was published yet"
         service.page.publish("one", SPAN)
         first = linked.link.index_version()
@@ -341,10 +343,10 @@ class TestIndexVersion:
         assert linked.link.index_version() is None
 
     def test_no_version_is_valid_after_the_process_has_ended(
-        self, service: Service, path: Path, linked: Linked
+        self, service: Service, path: Path, linked: LinkClient
     ) -> None:
         with LinkServer(path, service, CLOCK):
-            linked.ask()
+            linked.request()
             service.page.publish("one", SPAN)
             before = linked.link.index_version()
             assert before is not None
@@ -353,33 +355,33 @@ class TestIndexVersion:
         assert linked.link.index_version() is None
         another = Service(path)
         with closing(another.page), LinkServer(path, another, CLOCK):
-            linked.ask()
+            linked.request()
             another.page.publish("one", SPAN)
             after = linked.link.index_version()
             assert after is not None
             assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
 
     def test_the_page_of_a_new_process_is_read_even_if_no_request_met_the_restart(
-        self, service: Service, path: Path, linked: Linked
+        self, service: Service, path: Path, linked: LinkClient
     ) -> None:
         with LinkServer(path, service, CLOCK):
-            linked.ask()
+            linked.request()
             service.page.publish("old", SPAN)
         another = Service(path)
         with closing(another.page), LinkServer(path, another, CLOCK):
-            linked.ask()
+            linked.request()
             assert linked.link.index_version() is None
             another.page.publish("new", SPAN)
             assert linked.link.index_version() is not None
 
-    def test_without_a_published_version_the_version_is_unknown(self, path: Path, linked: Linked) -> None:
+    def test_without_a_published_version_the_version_is_unknown(self, path: Path, linked: LinkClient) -> None:
         with LinkServer(path, Service(), CLOCK):
-            assert linked.ask(REQUEST).warnings
+            assert linked.request(REQUEST).warnings
             assert linked.link.index_version() is None
 
     @pytest.mark.usefixtures("server")
-    def test_a_link_that_was_closed_reads_none(self, service: Service, linked: Linked) -> None:
-        linked.ask()
+    def test_a_link_that_was_closed_reads_none(self, service: Service, linked: LinkClient) -> None:
+        linked.request()
         service.page.publish("one", SPAN)
         assert linked.link.index_version() is not None
         linked.close()

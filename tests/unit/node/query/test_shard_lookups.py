@@ -14,7 +14,7 @@ from strandline.node.query.answers import Answer
 from strandline.node.query.frames import Message, encode_joined
 from strandline.node.query.lookup_frames import lookup_frame, lookups_path
 from strandline.node.query.shard_requests import SeriesRequest
-from support.links import CLOCK, WAIT_S, Linked, answer_frame, answering, no_connection_waits, scripted, sending
+from support.links import CLOCK, WAIT_S, LinkClient, answer_frame, answering, no_connection_waits, scripted, sending
 
 pytestmark = pytest.mark.unit
 
@@ -56,11 +56,11 @@ def listener(jvm: Path) -> Iterator[Listener]:
         yield Listener(made)
 
 
-def is_answered_again(linked: Linked) -> bool:
+def is_answered_again(linked: LinkClient) -> bool:
     return wait_until(lambda: linked.look_up(FRAME) is not None, timeout=WAIT_S, clock=CLOCK)
 
 
-def test_an_answer_of_the_jvm_is_returned(jvm: Path, linked: Linked) -> None:
+def test_an_answer_of_the_jvm_is_returned(jvm: Path, linked: LinkClient) -> None:
     with scripted(jvm, answering("one", "two")):
         assert [answer.warnings for answer in (linked.look_up(FRAME), linked.look_up(FRAME)) if answer] == [
             ("one",),
@@ -69,7 +69,7 @@ def test_an_answer_of_the_jvm_is_returned(jvm: Path, linked: Linked) -> None:
         linked.close()
 
 
-def test_a_declined_lookup_is_none_and_keeps_its_connection(jvm: Path, linked: Linked) -> None:
+def test_a_declined_lookup_is_none_and_keeps_its_connection(jvm: Path, linked: LinkClient) -> None:
     def declines(connection: socket.socket) -> None:
         assert connection.recv(1 << 16) == FRAME
         connection.sendall(DECLINED)
@@ -83,7 +83,7 @@ def test_a_declined_lookup_is_none_and_keeps_its_connection(jvm: Path, linked: L
         linked.close()
 
 
-def test_a_jvm_that_does_not_listen_gets_no_lookups_for_a_second(jvm: Path, linked: Linked) -> None:
+def test_a_jvm_that_does_not_listen_gets_no_lookups_for_a_second(jvm: Path, linked: LinkClient) -> None:
     assert linked.look_up(FRAME) is None
     since = CLOCK.monotonic()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -99,7 +99,9 @@ def test_a_jvm_that_does_not_listen_gets_no_lookups_for_a_second(jvm: Path, link
 
 
 @pytest.mark.parametrize("sent", [b"", DECLINED[:10]], ids=["full", "ends"])
-def test_a_jvm_that_closes_the_connection_gets_no_lookups_for_a_second(jvm: Path, linked: Linked, sent: bytes) -> None:
+def test_a_jvm_that_closes_the_connection_gets_no_lookups_for_a_second(
+    jvm: Path, linked: LinkClient, sent: bytes
+) -> None:
     with scripted(jvm, sending(sent), answering("one")) as listener:
         assert linked.look_up(FRAME) is None
         since = CLOCK.monotonic()
@@ -110,7 +112,7 @@ def test_a_jvm_that_closes_the_connection_gets_no_lookups_for_a_second(jvm: Path
         linked.close()
 
 
-def test_a_jvm_that_was_started_again_is_asked_over_a_new_connection_at_once(jvm: Path, linked: Linked) -> None:
+def test_a_jvm_that_was_started_again_is_asked_over_a_new_connection_at_once(jvm: Path, linked: LinkClient) -> None:
     with scripted(jvm, answering("one"), answering("two")):
         for word in ("one", "two"):
             answer = linked.look_up(FRAME)
@@ -119,14 +121,14 @@ def test_a_jvm_that_was_started_again_is_asked_over_a_new_connection_at_once(jvm
         linked.close()
 
 
-def test_a_damaged_answer_is_none_and_the_jvm_is_asked_again(jvm: Path, linked: Linked) -> None:
+def test_a_damaged_answer_is_none_and_the_jvm_is_asked_again(jvm: Path, linked: LinkClient) -> None:
     with scripted(jvm, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), answering("fine")):
         assert linked.look_up(FRAME) is None
         assert linked.look_up(FRAME) is not None
         linked.close()
 
 
-def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: Listener, linked: Linked) -> None:
+def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: Listener, linked: LinkClient) -> None:
     async def many() -> list[Answer | None]:
         with ExitStack() as taken:
             asking = [asyncio.ensure_future(linked.looked_up(FRAME)) for _ in range(MOST)]
@@ -148,7 +150,7 @@ def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: Listen
     linked.close()
 
 
-def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: Listener, linked: Linked) -> None:
+def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: Listener, linked: LinkClient) -> None:
     async def cancelled() -> None:
         for _ in range(2 * MOST):
             asking = asyncio.ensure_future(linked.looked_up(FRAME))
@@ -163,13 +165,13 @@ def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: L
 
 
 @pytest.mark.usefixtures("server")
-def test_requests_go_to_the_process_whatever_the_jvm_does(jvm: Path, linked: Linked) -> None:
+def test_requests_go_to_the_process_whatever_the_jvm_does(jvm: Path, linked: LinkClient) -> None:
     assert linked.look_up(FRAME) is None
-    assert linked.ask().warnings
+    assert linked.request().warnings
     assert not jvm.exists()
 
 
-def test_lookups_do_not_wait_for_each_other(listener: Listener, linked: Linked) -> None:
+def test_lookups_do_not_wait_for_each_other(listener: Listener, linked: LinkClient) -> None:
     async def two() -> tuple[Answer | None, Answer | None]:
         first = asyncio.ensure_future(linked.looked_up(FRAME))
         with await listener.next() as held:

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from strandline.node.shard.kafka_dead_letters import DeadLetterCounts, KafkaDeadLetters
-from support.real_kafka import nobody
+from support.real_kafka import unused_address
 
 pytestmark = pytest.mark.unit
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture
 def letters() -> Iterator[KafkaDeadLetters]:
     """No broker answers, and the queue has space for five letters."""
-    letters = KafkaDeadLetters({"bootstrap.servers": nobody(), "queue.buffering.max.messages": 5}, "metrics")
+    letters = KafkaDeadLetters({"bootstrap.servers": unused_address(), "queue.buffering.max.messages": 5}, "metrics")
     yield letters
     letters.close(0)
 

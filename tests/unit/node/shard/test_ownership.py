@@ -20,7 +20,7 @@ from strandline.node.shard.ownership import (
 from strandline.store.protocol import Fenced
 from strandline.store.rows import DatasetShape, Ownership, ShardId, ShardState
 from strandline.store.sqlite import SqliteStore, open_sqlite_store
-from support.shard_world import FakeProcess
+from support.fake_machine import FakeProcess
 
 pytestmark = pytest.mark.unit
 

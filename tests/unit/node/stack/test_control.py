@@ -20,7 +20,7 @@ from strandline.node.stack.record import StackRecord, StackState
 from strandline.node.stack.server import Phase
 from strandline.node.stack.stack import StackStep
 from strandline.node.stack.state import StateFolder
-from support.stack import PATIENCE, Behaviour, StandIns, eventually, gone, keeper_of_stand_ins, options
+from support.stack import STACK_TIMEOUT, Behaviour, StandIns, eventually, fake_keeper_command, gone, options
 
 pytestmark = pytest.mark.unit
 
@@ -33,8 +33,8 @@ import sys
 from pathlib import Path
 from strandline.clock import SystemClock
 from strandline.node.stack import control
-from support.stack import Behaviour, StandIns, keeper_of_stand_ins, options
-control.keeper_command = lambda fd: keeper_of_stand_ins(fd, StandIns(kafka=Behaviour(answer="sick")))
+from support.stack import Behaviour, StandIns, fake_keeper_command, options
+control.keeper_command = lambda fd: fake_keeper_command(fd, StandIns(kafka=Behaviour(answer="sick")))
 control.start_detached(options(Path(sys.argv[1])), on_step=lambda _: None, clock=SystemClock())
 """
 
@@ -46,11 +46,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateFol
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     state = StateFolder(tmp_path / "state")
     yield state
-    control.stop(state, clock=SystemClock(), timeout=PATIENCE)
+    control.stop(state, clock=SystemClock(), timeout=STACK_TIMEOUT)
 
 
 def use(monkeypatch: pytest.MonkeyPatch, stand_ins: StandIns) -> None:
-    monkeypatch.setattr(control, "keeper_command", lambda descriptor: keeper_of_stand_ins(descriptor, stand_ins))
+    monkeypatch.setattr(control, "keeper_command", lambda descriptor: fake_keeper_command(descriptor, stand_ins))
 
 
 def start(folder: StateFolder) -> tuple[StackRecord, bool]:
@@ -132,7 +132,7 @@ def test_start_that_is_killed_or_interrupted_leaves_nothing(folder: StateFolder,
         assert record is not None
 
         up.send_signal(how)
-        up.wait(PATIENCE)
+        up.wait(STACK_TIMEOUT)
 
     assert eventually(lambda: all(gone(process) for process in processes(record)))
     assert eventually(lambda: not folder.is_held())
@@ -142,7 +142,7 @@ def test_keeper_without_an_answer_stops_everything(folder: StateFolder) -> None:
     folder.prepare()
     near, far = Handshake.pair()
     with far:
-        command = keeper_of_stand_ins(far.fileno(), StandIns())
+        command = fake_keeper_command(far.fileno(), StandIns())
         keeper = subprocess.Popen(command, pass_fds=(far.fileno(),), stderr=subprocess.DEVNULL)
     near.send(options_message(options(folder.root)))
     while (message := near.receive()) is not None and message["type"] != "up":
@@ -153,12 +153,12 @@ def test_keeper_without_an_answer_stops_everything(folder: StateFolder) -> None:
     # It is up and has reported it, but the other end closes before it has received that.
     near.close()
 
-    assert keeper.wait(PATIENCE) != 0
+    assert keeper.wait(STACK_TIMEOUT) != 0
     assert all(gone(process) for process in processes(record))
 
 
 def test_failure_of_the_keeper_is_reported_by_the_start(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, StandIns(cassandra=Behaviour(exit_code=3, says="java.lang.OutOfMemoryError")))
+    use(monkeypatch, StandIns(cassandra=Behaviour(exit_code=3, log_line="java.lang.OutOfMemoryError")))
 
     with pytest.raises(KeeperFailed) as caught:
         start(folder)
@@ -187,7 +187,7 @@ def test_stack_that_another_process_starts_is_waited_for(folder: StateFolder) ->
     folder.prepare()
     near, far = Handshake.pair()
     with far:
-        keeper = subprocess.Popen(keeper_of_stand_ins(far.fileno(), StandIns()), pass_fds=(far.fileno(),))
+        keeper = subprocess.Popen(fake_keeper_command(far.fileno(), StandIns()), pass_fds=(far.fileno(),))
     near.send(options_message(options(folder.root)))
     assert eventually(folder.is_held)
     # Its start continues while ours waits. It is not up before it has received the answer.
@@ -199,7 +199,7 @@ def test_stack_that_another_process_starts_is_waited_for(folder: StateFolder) ->
     assert record.keeper.pid == keeper.pid
     near.close()
     control.stop(folder, clock=SystemClock())
-    keeper.wait(PATIENCE)
+    keeper.wait(STACK_TIMEOUT)
 
 
 def test_start_gives_up_on_a_folder_that_stays_busy(folder: StateFolder) -> None:

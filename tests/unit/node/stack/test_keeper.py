@@ -12,7 +12,7 @@ from strandline.node.stack.keeper import stop_on_signals
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.record import StackState
 from strandline.node.stack.state import StateFolder
-from support.stack import PATIENCE, Behaviour, StandIns, eventually, foreground_of_stand_ins, gone
+from support.stack import STACK_TIMEOUT, Behaviour, StandIns, eventually, fake_foreground_command, gone
 
 pytestmark = pytest.mark.unit
 
@@ -25,14 +25,14 @@ def servers(folder: StateFolder) -> list[ProcessIdentity]:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_stops_a_stack_that_is_up_in_order(tmp_path: Path, how: signal.Signals) -> None:
     folder = StateFolder(tmp_path)
-    with subprocess.Popen(foreground_of_stand_ins(tmp_path, StandIns()), stdout=subprocess.PIPE, text=True) as keeper:
+    with subprocess.Popen(fake_foreground_command(tmp_path, StandIns()), stdout=subprocess.PIPE, text=True) as keeper:
         assert keeper.stdout is not None
         assert keeper.stdout.readline() == "up\n"
         running = servers(folder)
 
         keeper.send_signal(how)
 
-        assert keeper.wait(PATIENCE) == ExitCode.OK
+        assert keeper.wait(STACK_TIMEOUT) == ExitCode.OK
     assert len(running) == 2
     assert all(gone(process) for process in running)
     record = folder.read()
@@ -42,21 +42,21 @@ def test_signal_stops_a_stack_that_is_up_in_order(tmp_path: Path, how: signal.Si
 
 def test_signal_during_the_start_cancels_it(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path)
-    command = foreground_of_stand_ins(tmp_path, StandIns(kafka=Behaviour(answer="sick")))
+    command = fake_foreground_command(tmp_path, StandIns(kafka=Behaviour(answer="sick")))
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as keeper:
         assert eventually(lambda: len(servers(folder)) == 2)
         running = servers(folder)
 
         keeper.send_signal(signal.SIGINT)
 
-        assert keeper.wait(PATIENCE) == ExitCode.INTERRUPTED
+        assert keeper.wait(STACK_TIMEOUT) == ExitCode.INTERRUPTED
         assert keeper.stderr is not None
         assert "StartCancelled" in keeper.stderr.read()
     assert all(gone(process) for process in running)
 
 
 def test_killed_keeper_leaves_no_server(tmp_path: Path) -> None:
-    with subprocess.Popen(foreground_of_stand_ins(tmp_path, StandIns()), stdout=subprocess.PIPE, text=True) as keeper:
+    with subprocess.Popen(fake_foreground_command(tmp_path, StandIns()), stdout=subprocess.PIPE, text=True) as keeper:
         assert keeper.stdout is not None
         assert keeper.stdout.readline() == "up\n"
         running = servers(StateFolder(tmp_path))
@@ -68,7 +68,7 @@ def test_killed_keeper_leaves_no_server(tmp_path: Path) -> None:
 
 
 def test_server_that_dies_ends_the_keeper_with_an_error(tmp_path: Path) -> None:
-    command = foreground_of_stand_ins(tmp_path, StandIns())
+    command = fake_foreground_command(tmp_path, StandIns())
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as keeper:
         assert keeper.stdout is not None
         assert keeper.stderr is not None
@@ -77,7 +77,7 @@ def test_server_that_dies_ends_the_keeper_with_an_error(tmp_path: Path) -> None:
 
         os.kill(first.pid, signal.SIGKILL)
 
-        assert keeper.wait(PATIENCE) == ExitCode.FAILED
+        assert keeper.wait(STACK_TIMEOUT) == ExitCode.FAILED
         assert "was ended by SIGKILL" in keeper.stderr.read()
     assert gone(second)
 

@@ -14,7 +14,7 @@ from strandline.node.stack.ports import Ports
 from strandline.node.stack.process import ProcessIdentity
 from strandline.node.stack.record import ServerRecord, StackRecord, StackState
 from strandline.node.stack.state import StateFolder
-from support.stack import PATIENCE, eventually
+from support.stack import STACK_TIMEOUT, eventually
 
 pytestmark = pytest.mark.unit
 
@@ -104,7 +104,7 @@ def test_killed_holder_holds_no_longer(folder: StateFolder) -> None:
         assert folder.is_held()
 
         holder.send_signal(signal.SIGKILL)
-        holder.wait(PATIENCE)
+        holder.wait(STACK_TIMEOUT)
 
     assert eventually(lambda: not folder.is_held())
 

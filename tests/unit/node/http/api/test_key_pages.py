@@ -68,7 +68,7 @@ def test_a_page_comes_through_http_as_it_is() -> None:
         assert values[2:] == [math.inf, -math.inf, None, None]
 
     in_loop(asked())
-    (ask,) = queries.asked
+    (ask,) = queries.requests
     assert isinstance(ask, KeyPageRequest)
     assert (ask.within, ask.limit, ask.newest) == (TimeRange(1_000, 2_500), 500, True)
     assert (ask.first, ask.last) == ((0, 7), (2**64 - 1, 2**64 - 1))

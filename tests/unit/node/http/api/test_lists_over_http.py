@@ -38,14 +38,14 @@ def test_a_list_of_all_series_is_requested_once_and_counted_when_it_comes_from_t
     queries = FakeQueries(SERIES, version=VERSION)
     first, second, third = asked(queries, path, path, f"{path}?limit=0")
     assert first.body == second.body == third.body
-    assert len(queries.asked) == 1
-    assert queries.cached_answers == queries.asked * 2
+    assert len(queries.requests) == 1
+    assert queries.cached_answers == queries.requests * 2
 
 
 def test_lists_of_other_labels_limits_and_encodings_are_other_lists() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     asked(queries, LABELS, VALUES, "/api/v1/label/__name__/values", f"{LABELS}?limit=5", f"{VALUES}?limit=5")
-    assert len(queries.asked) == 5
+    assert len(queries.requests) == 5
     assert queries.cached_answers == []
 
 
@@ -60,7 +60,7 @@ def test_a_list_is_cached_compressed_for_clients_that_accept_it() -> None:
     replies = in_loop(test())
     assert [reply.headers.get("Content-Encoding") for reply in replies] == ["gzip", None, "gzip", None]
     assert len({reply.body for reply in replies}) == 1
-    assert (len(queries.asked), len(queries.cached_answers)) == (2, 2)
+    assert (len(queries.requests), len(queries.cached_answers)) == (2, 2)
 
 
 def test_with_another_index_version_the_list_is_requested_again() -> None:
@@ -80,7 +80,7 @@ def test_with_another_index_version_the_list_is_requested_again() -> None:
     before, same_version, after, back = in_loop(test())
     assert before.body == same_version.body == b'{"status":"success","data":["a","b"]}'
     assert after.body == back.body == b'{"status":"success","data":["a","b","c"]}'
-    assert (len(queries.asked), len(queries.cached_answers)) == (3, 1)
+    assert (len(queries.requests), len(queries.cached_answers)) == (3, 1)
 
 
 def test_without_a_version_nothing_is_cached() -> None:
@@ -96,14 +96,14 @@ def test_without_a_version_nothing_is_cached() -> None:
             await got(serving, LABELS)
 
     in_loop(test())
-    assert len(queries.asked) == 3
+    assert len(queries.requests) == 3
     assert queries.cached_answers == []
 
 
 def test_a_list_over_a_time_in_which_all_series_were_there_is_that_of_all() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     asked(queries, VALUES, f"{VALUES}?start=1&end=9", f"{VALUES}?start=9&end=20", f"{VALUES}?end=1")
-    assert len(queries.asked) == 1
+    assert len(queries.requests) == 1
     assert [ask.within for ask in queries.cached_answers] == [
         TimeRange(1000, 9000),
         TimeRange(9000, 20_000),
@@ -115,7 +115,7 @@ def test_a_list_over_a_time_in_which_all_series_were_there_is_that_of_all() -> N
 def test_a_list_of_some_series_is_requested_each_time(parameters: str) -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     asked(queries, VALUES, f"{VALUES}?{parameters}", f"{VALUES}?{parameters}")
-    assert len(queries.asked) == 3
+    assert len(queries.requests) == 3
     assert queries.cached_answers == []
 
 
@@ -126,7 +126,7 @@ def test_lists_with_a_warning_empty_ones_and_those_of_some_series_are_not_cached
         (FakeQueries(SERIES, version=VERSION), "/api/v1/label/none/values"),
     ):
         asked(queries, path, path)
-        assert len(queries.asked) == 2, path
+        assert len(queries.requests) == 2, path
         assert queries.cached_answers == []
 
 
@@ -137,7 +137,7 @@ def test_the_list_of_a_node_that_serves_a_part_is_cached_with_its_warning() -> N
     first, second = asked(queries, LABELS, LABELS)
     assert first.body == second.body
     assert b"does not serve partition 1" in first.body
-    assert (len(queries.asked), len(queries.cached_answers)) == (1, 1)
+    assert (len(queries.requests), len(queries.cached_answers)) == (1, 1)
 
 
 def test_head_is_answered_from_a_cached_list() -> None:

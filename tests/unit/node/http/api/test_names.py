@@ -65,7 +65,7 @@ def test_selectors_time_and_limit_are_passed_on() -> None:
     get(queries, "/api/v1/series?match[]=up&start=1.5&end=1970-01-01T00:00:02Z&limit=7")
     get(queries, "/api/v1/labels")
     get(queries, "/api/v1/label/job/values?match[]=up&limit=0")
-    assert queries.asked == [
+    assert queries.requests == [
         SeriesRequest((UP,), TimeRange(1500, 2000), 7),
         LabelNamesRequest((), None, 1_000_000),
         LabelValuesRequest("job", (UP,), None, 1_000_000),
@@ -151,7 +151,7 @@ def test_invalid_parameters_are_bad_data_without_a_request_to_shards(path: str) 
     reply = get(queries, path)
     told = orjson.loads(reply.body)
     assert (reply.status, told["status"], told["errorType"]) == (400, "error", "bad_data")
-    assert queries.asked == []
+    assert queries.requests == []
 
 
 @pytest.mark.parametrize(
