@@ -82,7 +82,7 @@ def test_every_command_takes_the_shared_options_and_shows_an_example() -> None:
         assert "\b\nExample" in command.help, path
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_slow_modules() -> None:
     script = (
         "import sys; from strandline.node.cli.main import main; code = main(['--help']);"
         "print(code, *sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
@@ -116,7 +116,7 @@ def lazy_command(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> La
     return LazyGroup("g", lazy={"one": LazyCommand(name, "One.")})
 
 
-def test_no_garbage_is_looked_for_while_a_command_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_garbage_is_collected_while_a_command_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Enough objects for many collections.
     group = lazy_command(tmp_path, monkeypatch, "made = [[] for _ in range(100_000)]\ncommand = None")
     phases = list[str]()
@@ -129,7 +129,7 @@ def test_no_garbage_is_looked_for_while_a_command_is_loaded(tmp_path: Path, monk
     assert gc.isenabled()
 
 
-def test_garbage_is_looked_for_again_if_a_command_can_not_be_loaded(
+def test_garbage_is_collected_again_if_a_command_can_not_be_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = lazy_command(tmp_path, monkeypatch, "raise RuntimeError")
@@ -181,7 +181,7 @@ def test_shared_options_work_between_a_group_and_its_command() -> None:
     assert isinstance(verb, Command)
 
 
-def test_a_command_s_number_is_the_exit_code(trial: dict[str, object]) -> None:
+def test_the_number_that_a_command_returns_is_the_exit_code(trial: dict[str, object]) -> None:
     trial["act"] = lambda _context: ExitCode.VERIFY_FAILED
     assert cli.main(["trial"]) == 4
     trial["act"] = lambda _context: click.get_current_context().exit(3)
@@ -202,7 +202,7 @@ class Lost(Fatal):
     exit_code = ExitCode.DATA_LOST
 
 
-def test_an_error_that_was_foreseen_gives_its_message_remedy_and_exit_code(
+def test_an_expected_error_has_its_message_remedy_and_exit_code(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     trial["act"] = fail(Lost(f"gone with {SECRET}", remedy="Accept it"))
@@ -223,7 +223,7 @@ def test_an_error_that_was_foreseen_gives_its_message_remedy_and_exit_code(
     assert cli.main(["trial"]) == ExitCode.FAILED
 
 
-def test_an_unexpected_error_gives_a_traceback_without_secrets(
+def test_an_unexpected_error_has_a_traceback_without_secrets(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     trial["act"] = fail(RuntimeError(f"surprise {SECRET}"))
@@ -256,7 +256,7 @@ def test_a_full_disk_is_reported_with_path_and_remedy_instead_of_a_crash(
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
-def test_an_interrupt_has_an_exit_code_of_its_own(
+def test_an_interrupt_has_its_own_exit_code(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str], error: BaseException
 ) -> None:
     trial["act"] = fail(error)
@@ -266,7 +266,7 @@ def test_an_interrupt_has_an_exit_code_of_its_own(
     assert json.loads(capsys.readouterr().out)["error"]["exit_code"] == 130
 
 
-def test_a_broken_pipe_to_a_server_is_not_taken_for_our_reader_gone(
+def test_a_broken_pipe_to_a_server_is_reported_and_not_taken_for_a_closed_stdout(
     trial: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     trial["act"] = fail(BrokenPipeError(32, "Broken pipe"))

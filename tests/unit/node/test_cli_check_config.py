@@ -73,7 +73,7 @@ def rows(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in table.splitlines()]
 
 
-def test_right_settings_are_shown_with_where_each_comes_from(
+def test_valid_settings_are_shown_with_their_sources(
     secure: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_LOG__LEVEL", "WARNING")
@@ -103,7 +103,7 @@ def test_right_settings_are_shown_with_where_each_comes_from(
         assert row in shown
 
 
-def test_right_settings_are_one_json_document(
+def test_valid_settings_are_one_json_document(
     secure: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_LOG__LEVEL", "WARNING")
@@ -134,7 +134,7 @@ def test_without_a_file_the_defaults_are_shown(capsys: pytest.CaptureFixture[str
     assert {row[2] for row in rows(out)[3:] if row} == {"default"}
 
 
-def test_the_documented_file_is_right(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_file_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, "--config", str(CONF))[0] == 0
 
 
@@ -149,7 +149,7 @@ sasl.password = "{SECRET}"
 """
 
 
-def test_wrong_settings_are_a_table_of_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_settings_are_a_table_of_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "strandline.toml"
     file.write_text(WRONG, encoding="utf-8")
     code, out, err = check(capsys, "--config", str(file))
@@ -195,7 +195,7 @@ def test_wrong_settings_are_a_table_of_all_problems(tmp_path: Path, capsys: pyte
     ]
 
 
-def test_wrong_settings_are_one_json_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_settings_are_one_json_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "strandline.toml"
     file.write_text(WRONG, encoding="utf-8")
     code, out, err = check(capsys, "--config", str(file), "--output", "json")

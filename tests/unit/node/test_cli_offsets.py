@@ -101,7 +101,7 @@ def test_show_has_the_owner_and_the_checkpoints_of_a_shard(world: World, command
     assert (shard["deleted_in_ms"], shard["losses"]) == (None, [])
 
 
-def test_show_is_read_by_people_too(commands: Commands) -> None:
+def test_show_has_text_output_too(commands: Commands) -> None:
     code, out, err = commands.text("offsets", "show")
     assert (code, err) == (ExitCode.OK, "")
     lines = out.splitlines()
@@ -217,7 +217,7 @@ def test_history_of_a_shard_that_has_stopped_long_ago_is_still_found(world: Worl
     assert [one["bucket"] for one in told["buckets"]] == [FIRST + 2, FIRST + 1]
 
 
-def test_history_remarks_what_is_unusual(world: World, commands: Commands) -> None:
+def test_history_has_remarks_on_unusual_buckets(world: World, commands: Commands) -> None:
     world.start()
     world.produce(("m", "late", START, 1.0))
     world.pass_hours(1)
@@ -293,7 +293,7 @@ def test_a_repeated_rewind_is_reported_and_does_not_take_the_shard(world: World,
     assert world.manifest() == before
 
 
-def test_a_rewind_is_refused_while_the_owner_lives_unless_take_is_given(world: World, commands: Commands) -> None:
+def test_a_rewind_is_refused_while_the_owner_is_live_unless_take_is_given(world: World, commands: Commands) -> None:
     owner = running_process()
     take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, owner, by_force=True)
     code, told = commands.json("offsets", "rewind", "0", "--to-offset", "1", "--yes")
@@ -304,7 +304,7 @@ def test_a_rewind_is_refused_while_the_owner_lives_unless_take_is_given(world: W
     assert superseded(world) == {FIRST + 1, FIRST + 2}
 
 
-def test_a_rewind_takes_a_shard_whose_owner_was_silent_for_a_term(world: World, commands: Commands) -> None:
+def test_a_rewind_takes_a_shard_without_heartbeats_for_a_term(world: World, commands: Commands) -> None:
     elsewhere = FakeProcess("another-host/boot/namespace/1/0", set())
     take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, elsewhere, by_force=True)
     before = world.clock.monotonic()
@@ -321,9 +321,7 @@ def test_an_impossible_rewind_does_not_take_the_shard(world: World, commands: Co
     world.sqlite.touch(owner, world.clock.now_ms(), 1)
 
 
-def test_a_rewind_of_which_another_takes_the_shard_has_an_exit_code_of_its_own(
-    world: World, commands: Commands
-) -> None:
+def test_a_rewind_that_loses_the_shard_has_its_own_exit_code(world: World, commands: Commands) -> None:
     def overtake(call: StoreCall) -> None:
         if call.name == "commit":
             take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)

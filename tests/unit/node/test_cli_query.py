@@ -143,9 +143,7 @@ def test_a_range_has_a_step_that_suits_it(node: FakeNode, capsys: pytest.Capture
     ]
 
 
-def test_json_has_warnings_and_infos_apart_as_the_api_has_them(
-    node: FakeNode, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_has_separate_warnings_and_infos_like_the_api(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     found = {"resultType": "vector", "result": []}
     node.data("/api/v1/query", found, warnings=["a shard is away"], infos=["look here"])
     assert cli.main(["query", "up", "--output", "json"]) == ExitCode.OK
@@ -171,7 +169,7 @@ def test_csv_has_a_column_for_each_label(node: FakeNode, capsys: pytest.CaptureF
     assert len(capsys.readouterr().out.splitlines()) == 2, "the line of names is not counted"
 
 
-def test_csv_of_nothing_has_the_names_of_its_columns(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_csv_has_a_header(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/query", {"resultType": "vector", "result": []})
     assert cli.main(["query", "up", "--output", "csv"]) == ExitCode.OK
     assert capsys.readouterr().out == "time,value\n"
@@ -192,7 +190,7 @@ def test_a_plot_is_of_a_range(node: FakeNode, capsys: pytest.CaptureFixture[str]
     assert node.asked == []
 
 
-def test_an_error_in_the_query_is_shown_at_its_place(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_in_the_query_is_shown_at_its_position(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     reason = 'invalid parameter "query": 2:7: parse error: unexpected <by>'
     node.fault("/api/v1/query", 400, "bad_data", reason)
     assert cli.main(["query", "sum(up)\n\t+ sum by by (job)"]) == ExitCode.USAGE
@@ -257,7 +255,7 @@ def test_an_invalid_command_line_sends_no_request(
     assert node.asked == []
 
 
-def test_the_token_of_the_settings_goes_to_the_node_of_the_settings_only(
+def test_the_token_of_the_settings_is_sent_only_to_the_node_of_the_settings(
     node: FakeNode, token_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node.data("/api/v1/labels", [])
@@ -287,7 +285,7 @@ def test_a_token_is_hidden_even_if_the_node_repeats_it(
         assert "(hidden)" in shown.out + shown.err
 
 
-def test_with_tls_the_node_is_known_by_the_certificate_of_the_settings(
+def test_with_tls_the_node_is_verified_by_the_certificate_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = make_certificates(tmp_path / "ca")
@@ -304,7 +302,7 @@ def test_with_tls_the_node_is_known_by_the_certificate_of_the_settings(
         assert "--ca-file" in capsys.readouterr().err
 
 
-def test_where_no_node_is_the_remedy_is_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_node_the_remedy_is_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_node() as gone:
         url = gone.url
     assert cli.main(["query", "up", "--url", url]) == ExitCode.FAILED

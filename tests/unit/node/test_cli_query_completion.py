@@ -103,14 +103,16 @@ def test_names_of_metrics_come_from_the_node(
     assert node.asked == [], "inside of braces nothing is known"
 
 
-def test_without_a_node_nothing_is_offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_node_there_are_no_completions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with fake_node() as gone:
         url = gone.url
     assert offered(monkeypatch, capsys, "values", "--url", url, "in") == []
     assert offered(monkeypatch, capsys, "values", "--url", "nonsense", "in") == []
 
 
-def test_completing_a_command_imports_nothing_heavy() -> None:
+def test_completing_a_command_imports_no_slow_modules() -> None:
     script = (
         "import sys; from strandline.node.cli.main import main; code = main(['completion', 'bash', '--answer']);"
         "print(code, *sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"

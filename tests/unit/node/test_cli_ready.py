@@ -103,7 +103,7 @@ def test_a_day_is_checked_like_an_hour(commands: Commands) -> None:
     ]
 
 
-def test_what_is_before_the_beginning_or_the_history_is_unknown_and_never_ready(
+def test_hours_before_the_first_record_or_the_history_are_unknown_and_never_ready(
     world: World, commands: Commands
 ) -> None:
     code, out, _ = commands.text("ready", "1970-02-11T03")
@@ -167,7 +167,7 @@ def test_waiting_ends_as_soon_as_the_hour_is_ready(
     assert HOUR / 2 < (world.clock.monotonic() - before) * 1000 < HOUR + 60_000
 
 
-def test_waiting_ends_when_its_time_is_over(world: World, commands: Commands) -> None:
+def test_waiting_ends_at_its_timeout(world: World, commands: Commands) -> None:
     before = world.clock.monotonic()
     assert commands.text("ready", HOURS[2], "--wait", "90")[0] == ExitCode.NOT_READY
     assert 90 <= world.clock.monotonic() - before < 91

@@ -96,7 +96,7 @@ def document(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_sound_store_gives_0_and_counts(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_consistent_store_gives_exit_code_0_and_counts(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(settings) == ExitCode.OK
     shown = capsys.readouterr()
     assert "No findings." in shown.out
@@ -112,7 +112,7 @@ def test_a_sound_store_gives_0_and_counts(settings: Path, capsys: pytest.Capture
     assert shard["findings"] == shard["notes"] == []
 
 
-def test_what_is_wrong_is_listed_with_a_remedy_and_gives_4(
+def test_findings_are_listed_with_a_remedy_and_give_exit_code_4(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = other_group(world)
@@ -136,7 +136,7 @@ def test_what_is_wrong_is_listed_with_a_remedy_and_gives_4(
     ]
 
 
-def test_without_samples_late_ones_are_not_counted_and_segments_still_are(
+def test_without_reading_samples_segments_are_counted_and_late_samples_are_not(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = other_group(world)
@@ -148,7 +148,7 @@ def test_without_samples_late_ones_are_not_counted_and_segments_still_are(
     assert "[segment-sums]" in capsys.readouterr().out
 
 
-def test_the_local_copy_is_compared_and_left_as_it_was(
+def test_the_local_copy_is_compared_and_unchanged(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = world.options.folder / "shards" / "metrics" / "0" / "index"
@@ -166,7 +166,7 @@ def test_the_local_copy_is_compared_and_left_as_it_was(
     assert note["kind"] == "copy-unused"
 
 
-def test_the_copy_of_a_shard_that_runs_is_left_alone(
+def test_the_copy_of_a_running_shard_is_not_read(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with locked(world.options.folder / "shards" / "metrics" / "0"):
@@ -207,7 +207,7 @@ def test_partitions_of_the_topic_that_no_node_reads_are_named(
     )
 
 
-def test_without_kafka_what_is_stored_is_verified_all_the_same(
+def test_without_kafka_the_stored_data_is_verified(
     settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
@@ -232,7 +232,7 @@ def test_only_the_chosen_shards_are_reported(world: World, settings: Path, capsy
     assert "shard 7 of dataset 'metrics' has never been read" in capsys.readouterr().err
 
 
-def test_a_store_or_dataset_that_is_not_there_is_an_error_and_is_not_made(
+def test_a_missing_store_or_dataset_is_an_error_and_is_not_created(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__NAME", "another")
@@ -253,7 +253,7 @@ def test_another_shape_than_the_datasets_is_refused(
     assert "was created with dataset.groups = 4, which can't be changed to 8" in capsys.readouterr().err
 
 
-def test_a_store_that_goes_away_is_an_ordinary_error(
+def test_a_store_that_becomes_unreachable_is_an_expected_error(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(call: StoreCall) -> None:

@@ -166,7 +166,7 @@ def test_admin_verbs_need_their_token_and_reach_the_supervisor(tmp_path: Path) -
     in_loop(run())
 
 
-def test_a_listener_that_is_handed_on_is_served(tmp_path: Path) -> None:
+def test_a_listener_that_is_passed_on_is_served(tmp_path: Path) -> None:
     async def run() -> None:
         with bound_socket("127.0.0.1:0") as listener:
             address = listener.getsockname()
@@ -187,7 +187,7 @@ def test_a_listener_that_is_handed_on_is_served(tmp_path: Path) -> None:
     in_loop(run())
 
 
-def test_a_reload_over_http_tells_what_has_changed(tmp_path: Path) -> None:
+def test_a_reload_over_http_lists_the_changes(tmp_path: Path) -> None:
     front = made(tmp_path)
 
     async def reload_node() -> Reload:
@@ -204,7 +204,7 @@ def test_a_reload_over_http_tells_what_has_changed(tmp_path: Path) -> None:
     assert in_loop(run())["data"] == {"changed": {"at once": ["query.timeout"]}}
 
 
-def test_limits_of_queries_are_those_of_the_last_reload(tmp_path: Path) -> None:
+def test_a_reload_changes_the_limits_of_queries(tmp_path: Path) -> None:
     front = made(tmp_path)
     path = "/api/v1/query_range?query=up&start=0&end=100&step=1"
 
@@ -221,7 +221,7 @@ def test_limits_of_queries_are_those_of_the_last_reload(tmp_path: Path) -> None:
     assert b"50" in body
 
 
-def test_a_reload_does_not_make_the_node_look_as_if_it_had_just_started(tmp_path: Path) -> None:
+def test_a_reload_does_not_change_the_start_time(tmp_path: Path) -> None:
     clock = ManualClock(1_000_000)
     front = made(tmp_path, clock=clock)
 
@@ -241,7 +241,7 @@ def test_a_reload_does_not_make_the_node_look_as_if_it_had_just_started(tmp_path
     in_loop(run())
 
 
-def test_the_memory_of_answers_is_that_of_the_last_reload(tmp_path: Path) -> None:
+def test_a_reload_changes_the_answer_memory(tmp_path: Path) -> None:
     front = made(tmp_path)
 
     async def limit(client: aiohttp.ClientSession) -> float:
@@ -259,7 +259,7 @@ def test_the_memory_of_answers_is_that_of_the_last_reload(tmp_path: Path) -> Non
     assert (before, after) == (settings(tmp_path).query.answer_memory.bytes, ByteSize.parse("64m").bytes)
 
 
-def test_tokens_are_those_of_the_last_reload_on_connections_that_are_open(tmp_path: Path) -> None:
+def test_a_reload_changes_tokens_on_open_connections(tmp_path: Path) -> None:
     front = made(tmp_path)
     token = "a-token-for-reading-0123"
     guarded = HttpSettings(read_token_file=secret_file(tmp_path / "read", token))

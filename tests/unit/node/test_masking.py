@@ -82,12 +82,12 @@ def test_well_known_passwords_are_not_masked() -> None:
     assert SecretMask(["cassandra"]).text("Cassandra at cassandra:9042") == "Cassandra at cassandra:9042"
 
 
-def test_a_mask_does_not_show_what_it_hides() -> None:
+def test_a_mask_does_not_show_its_secrets() -> None:
     assert "hunter2" not in repr(SecretMask(["hunter2"]))
 
 
 @given(st.text(min_size=1), st.text(), st.text())
-def test_no_text_keeps_a_secret(secret: str, before: str, after: str) -> None:
+def test_a_masked_text_contains_no_secret(secret: str, before: str, after: str) -> None:
     assume(secret.strip() and not set(secret) & set(HIDDEN))
     # What is left between the markers holds the secret nowhere.
     assert all(secret not in part for part in SecretMask([secret]).text(before + secret + after).split(HIDDEN))

@@ -70,7 +70,7 @@ def output(kind: type[Output], stdout: io.StringIO, stderr: io.StringIO) -> Outp
     return kind(stdout, stderr, ManualClock(), SecretMask([SECRET]))
 
 
-def test_text_is_lines_and_tables_that_no_pipe_folds(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_text_in_a_pipe_is_not_wrapped(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(TextOutput, stdout, stderr).result(SERVERS)
     assert [line.rstrip() for line in stdout.getvalue().splitlines()] == [
         "[bold]Two[/bold] servers :smile:",
@@ -81,7 +81,7 @@ def test_text_is_lines_and_tables_that_no_pipe_folds(stdout: io.StringIO, stderr
     assert stderr.getvalue() == ""
 
 
-def test_text_on_a_terminal_folds_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_on_a_terminal_is_wrapped_without_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("TERM", "xterm")
     stdout = Terminal()
@@ -127,7 +127,7 @@ def test_an_error_for_programs_is_the_one_document_on_stdout(stdout: io.StringIO
     assert stderr.getvalue() == ""
 
 
-def test_an_error_may_have_more_to_tell(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_an_error_may_have_details(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(TextOutput, stdout, stderr).error(Lost())
     assert [line.rstrip() for line in stderr.getvalue().splitlines()] == [
         "error: offsets 1 to 7 are lost",
@@ -191,7 +191,7 @@ def test_steps_are_lines_on_stderr_with_times_off_a_terminal(
     assert stdout.getvalue() == ""
 
 
-def test_steps_of_several_threads_keep_their_lines_apart(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_steps_of_several_threads_have_separate_lines(stdout: io.StringIO, stderr: io.StringIO) -> None:
     with output(TextOutput, stdout, stderr).steps("Starting") as steps:
         both_begun = threading.Barrier(2)
 
@@ -207,7 +207,7 @@ def test_steps_of_several_threads_keep_their_lines_apart(stdout: io.StringIO, st
     assert sorted(stderr.getvalue().splitlines()) == ["  one: 0.0 s", "  two: 0.0 s", "Starting"]
 
 
-def test_steps_turn_on_a_terminal_and_stay_with_their_times(
+def test_steps_have_a_spinner_on_a_terminal_and_end_with_their_times(
     monkeypatch: pytest.MonkeyPatch, stdout: io.StringIO
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")

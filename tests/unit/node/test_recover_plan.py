@@ -84,7 +84,7 @@ def test_a_plan_is_what_the_next_start_reads_again(world: World) -> None:
     assert planned == made
 
 
-def test_rows_that_leave_the_store_together_do_not_keep_a_plan_from_being_made(world: World) -> None:
+def test_rows_that_expire_during_the_read_do_not_prevent_a_plan(world: World) -> None:
     """The store removes rows in any order: a remaining one may have no neighbours."""
     crashed_behind(world, 3)
     cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
@@ -126,7 +126,7 @@ def test_the_first_start_of_a_partition_is_planned_from_its_first_record(world: 
     ("first_start", "offset"),
     [(FirstStart(StartAt.LATEST), 2), (FirstStart(StartAt.LOOK_BACK, HOUR), 1), (FirstStart(StartAt.EARLIEST), 0)],
 )
-def test_the_first_start_goes_by_the_policy(world: World, first_start: FirstStart, offset: int) -> None:
+def test_the_first_start_follows_the_policy(world: World, first_start: FirstStart, offset: int) -> None:
     produce_everywhere(world)
     world.pass_time(2 * HOUR)
     produce_everywhere(world)
@@ -151,7 +151,7 @@ def test_records_that_kafka_deleted_before_they_were_stored_are_named(world: Wor
     assert (raised.value.first, raised.value.end) == (checkpoint, checkpoint + 1)
 
 
-def test_a_topic_that_was_made_again_is_named(world: World) -> None:
+def test_a_recreated_topic_is_named(world: World) -> None:
     crashed_behind(world, 1)
     world.log.recreate()
     with pytest.raises(LogMismatch):

@@ -143,7 +143,7 @@ def test_a_stopped_replay_is_reported_with_its_reason_and_an_exit_code(
     assert "The replay of shard 0 has stopped at bucket 8: offsets [800, 900): bad record" in shown(report)
 
 
-def test_many_jobs_are_cut_short_in_a_table_only(store: Store, clock: ManualClock, jobs: list[Job]) -> None:
+def test_long_lists_of_jobs_are_truncated_only_in_a_table(store: Store, clock: ManualClock, jobs: list[Job]) -> None:
     JobBoard(store, clock).adopt(SHARD, [replace(jobs[0], bucket=number) for number in range(60)])
     report = RecoverStatus("metrics", (looked(store, clock),))
     assert "and 10 more, see --output json." in shown(report)

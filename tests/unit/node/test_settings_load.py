@@ -70,7 +70,7 @@ def test_settings_can_not_be_changed() -> None:
         settings.log = settings.log  # type: ignore[misc]  # what must not work
 
 
-def test_the_file_is_the_named_one_or_the_variable_s_or_the_system_s(tmp_path: Path) -> None:
+def test_the_file_is_given_by_option_or_variable_or_is_the_systems(tmp_path: Path) -> None:
     def write(path: Path, level: str) -> Path:
         path.parent.mkdir(exist_ok=True)
         path.write_text(f'[log]\nlevel = "{level}"\n', encoding="utf-8")
@@ -206,7 +206,7 @@ def test_the_error_is_fatal_counts_as_wrong_usage_and_has_all_problems_in_its_te
     assert "log.format (strandline.toml line 3)" in str(raised.value)
 
 
-def test_a_wrong_value_gives_no_second_problem_through_its_default(file: Path) -> None:
+def test_an_invalid_value_gives_no_second_problem_through_its_default(file: Path) -> None:
     """Without the invalid protocol, the default PLAINTEXT would make the CA file look unused."""
     found = problems(file, '[kafka]\nsecurity_protocol = "SSSL"\nsasl_mechanism = "PLAIN"\n')
     assert [problem.setting for problem in found] == ["kafka.security_protocol"]
@@ -256,13 +256,13 @@ def test_an_unknown_variable_is_refused_with_a_suggestion(variable: str, setting
     assert (found.value_shown, found.remedy) == ("(hidden)", remedy)
 
 
-def test_variables_that_are_no_settings_are_left_alone() -> None:
+def test_variables_that_are_not_settings_are_ignored() -> None:
     environ = {"STRANDLINE_INSTALLATION": "x", "STRANDLINE_CACHE": "y", "STRANDLINE_TEST": "z", "LOG__LEVEL": "q"}
     assert load_settings(None, environ) == Settings()
 
 
 @pytest.mark.parametrize("text", ["log = 3\n", 'log = "debug"\n', "[[log]]\nlevel = 'info'\n"])
-def test_a_section_that_is_no_table_is_refused(file: Path, text: str) -> None:
+def test_a_section_that_is_not_a_table_is_refused(file: Path, text: str) -> None:
     (found,) = problems(file, text)
     assert (found.setting, found.where, found.what) == ("log", "strandline.toml line 1", "is not a table")
 
@@ -336,7 +336,7 @@ def test_a_value_that_may_be_a_secret_is_never_shown(file: Path, text: str, envi
     assert [problem.value_shown for problem in found] == ["(hidden)"]
 
 
-def test_a_long_value_is_cut_short(file: Path) -> None:
+def test_a_long_value_is_truncated(file: Path) -> None:
     (found,) = problems(file, f'[log]\nlevel = "{"x" * 500}"\n')
     assert found.value_shown == '"' + "x" * 79 + "..."
 

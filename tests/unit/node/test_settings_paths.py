@@ -46,7 +46,7 @@ def test_a_path_in_the_environment_is_relative_to_the_working_folder(
     assert settings.stack.state_dir == credentials.parent / "state"
 
 
-def test_a_missing_file_is_shown_if_it_surely_is_a_path(credentials: Path) -> None:
+def test_a_missing_file_is_shown_if_it_is_certainly_a_path(credentials: Path) -> None:
     file = credentials.parents[1] / "strandline.toml"
     file.write_text('[cassandra]\ncredentials_file = "secrets/kasandra"\n', encoding="utf-8")
     with pytest.raises(SettingsError) as raised:

@@ -152,11 +152,11 @@ def test_limits_are_accepted() -> None:
         ("sasl.oauthbearer.client.secret", "is a secret, and secrets are not allowed here"),
     ],
 )
-def test_properties_that_are_not_the_operator_s_are_refused(name: str, what: str) -> None:
+def test_reserved_properties_are_refused(name: str, what: str) -> None:
     assert refused(KafkaSettings, client={name: "x", "fetch.min.bytes": 1}) == [(f"client.{name}", what)]
 
 
-def test_a_secret_among_the_properties_is_pointed_to_its_file() -> None:
+def test_a_secret_among_the_properties_is_refused_in_favour_of_its_file() -> None:
     with pytest.raises(ValidationError) as raised:
         KafkaSettings(client={"sasl.password": "x", "ssl.key.password": "y", "some.secret": "z"})
     remedies = [each.finding.remedy for each in located(raised.value)]
@@ -181,7 +181,7 @@ def test_a_secret_among_the_properties_is_pointed_to_its_file() -> None:
         ("topic.metadata.refresh.interval.ms", False),
     ],
 )
-def test_a_secret_is_known_by_its_name(name: str, *, secret: bool) -> None:
+def test_a_secret_property_is_recognised_by_its_name(name: str, *, secret: bool) -> None:
     assert names_secret(name) is secret
 
 
@@ -355,7 +355,7 @@ def test_each_line_of_a_token_file_that_is_not_blank_is_a_token_and_a_secret(
         (f"{FIRST}\n" * 17, "contains 17 tokens"),
     ],
 )
-def test_a_token_file_with_anything_else_in_it_is_refused(tmp_path: Path, content: str, what: str) -> None:
+def test_a_token_file_with_other_content_is_refused(tmp_path: Path, content: str, what: str) -> None:
     assert refused(HttpSettings, write_token_file=write(tmp_path / "tokens", content)) == [("write_token_file", what)]
 
 
@@ -391,7 +391,7 @@ def test_a_file_that_others_can_access_gets_the_chmod_command_as_remedy(tmp_path
     assert found.finding.remedy == f"Run `chmod 600 {path}`"
 
 
-def test_credentials_are_two_lines_and_nothing_in_them_is_changed(tmp_path: Path) -> None:
+def test_credentials_are_two_lines_that_are_read_unchanged(tmp_path: Path) -> None:
     path = write(tmp_path / "credentials", 'us er\r\n pa"ss\\w\x0bö\u2028rd \r\n\n')
     credentials = CassandraSettings(credentials_file=path).credentials_file
     assert credentials is not None

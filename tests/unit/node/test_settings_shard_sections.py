@@ -128,7 +128,7 @@ def test_lucene_s_buffer_is_at_most_half_of_the_heap() -> None:
     assert ShardSettings(java_heap="128m", lucene_buffer="64m").lucene_buffer == ByteSize.parse("64m")
 
 
-def test_a_sqlite_file_is_refused_while_the_store_is_another(tmp_path: Path) -> None:
+def test_a_sqlite_file_is_refused_with_another_store(tmp_path: Path) -> None:
     ((setting, finding),) = refused(StoreSettings, sqlite_file=tmp_path / "x")
     assert (setting, finding.what) == ("sqlite_file", "is given, but kind is cassandra")
     assert finding.remedy == "Set kind to sqlite, or leave this out"

@@ -24,14 +24,14 @@ def shown_at(fraction: float | None) -> str:
 
 
 @pytest.mark.parametrize(("fraction", "percent", "filled"), [(0.0, "0%", 0), (1 / 3, "33%", 8), (1.0, "100%", 24)])
-def test_a_bar_is_as_long_as_what_is_done(fraction: float, percent: str, filled: int) -> None:
+def test_the_length_of_a_bar_is_the_progress(fraction: float, percent: str, filled: int) -> None:
     last = shown_at(fraction).splitlines()[-1]
     assert percent in last
     assert "replaying" in last
     assert (last.count("━"), last.count("─")) == (filled, 24 - filled)
 
 
-def test_a_step_that_does_not_know_how_much_there_is_has_no_bar() -> None:
+def test_a_step_without_a_known_total_has_no_bar() -> None:
     last = shown_at(None).splitlines()[-1]
     assert "Shard 3" in last
     assert "─" not in last

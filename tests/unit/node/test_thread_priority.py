@@ -14,7 +14,7 @@ def priority() -> int:
     return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
-def test_only_the_thread_that_gives_way_and_those_that_it_starts_are_less_urgent() -> None:
+def test_only_the_yielding_thread_and_those_that_it_starts_have_a_lower_priority() -> None:
     before, found = priority(), dict[str, int]()
 
     def child() -> None:

@@ -33,7 +33,7 @@ def test_the_fleets_records_have_its_labels() -> None:
     assert set(columns.time.tolist()) == {1_700_000_000_000}
 
 
-def test_every_look_up_finds_the_fleets_series(report: IndexBenchReport) -> None:
+def test_every_lookup_finds_the_fleets_series(report: IndexBenchReport) -> None:
     found = {one.what: one.found for one in report.lookups}
     assert found["equality, 1 key"] == 1
     assert found["equality, 1 k keys"] == 1_000

@@ -81,7 +81,7 @@ def test_sizes_are_shown_with_the_digits_that_mean_something() -> None:
     assert [row[1] for row in tables(REPORT)[2].rows] == ["0.63", "31.3", "1.85", "200 MB", "150 MB", "1,300 MB"]
 
 
-def test_a_peer_is_set_beside_with_the_ratio() -> None:
+def test_a_peer_is_compared_with_the_ratio() -> None:
     assert len(tables(REPORT)) == 3
     with_peer = replace(REPORT, peer=PeerFigures(new_series=1_000.0, steady_state=230_000.0))
     beside = tables(with_peer)[3]

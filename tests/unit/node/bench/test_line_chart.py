@@ -44,7 +44,7 @@ def value_boxes(picture: ET.Element) -> list[Box]:
 
 
 @given(st.floats(1e-3, 1e9))
-def test_ticks_are_a_few_round_numbers_that_just_reach_the_most(most: float) -> None:
+def test_ticks_are_round_numbers_that_just_reach_the_maximum(most: float) -> None:
     found = ticks(most)
     step = found[1]
     assert found[0] == 0
@@ -65,7 +65,7 @@ def test_ticks_are_a_few_round_numbers_that_just_reach_the_most(most: float) -> 
         (0.7, [0, 0.2, 0.4, 0.6, 0.8]),
     ],
 )
-def test_a_most_that_is_round_itself_is_the_last_tick(most: float, expected: list[float]) -> None:
+def test_a_round_maximum_is_the_last_tick(most: float, expected: list[float]) -> None:
     assert ticks(most) == pytest.approx(expected)
 
 
@@ -83,7 +83,7 @@ def test_points_are_drawn_at_their_values_on_axes_from_zero() -> None:
     assert places(on_spark)[0] == (left + WIDTH / 4, bottom - HEIGHT * 0.6)
 
 
-def test_all_that_has_a_name_is_named() -> None:
+def test_every_line_and_axis_is_labelled() -> None:
     picture = drawn(PANEL, Panel("Against series", "series", "seconds", " s", [Line("warm", [Point(1e6, 3.2)])]))
     assert words(picture, "title") == ["Starts"]
     assert words(picture, "subtitle") == ["on a machine"]

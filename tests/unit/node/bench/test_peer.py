@@ -74,14 +74,14 @@ def test_every_body_is_posted_unchanged_over_one_connection(server: Server) -> N
 
 
 @pytest.mark.parametrize("status", [200, 204, 299])
-def test_any_answer_of_success_will_do(server: Server, status: int) -> None:
+def test_any_2xx_response_is_a_success(server: Server, status: int) -> None:
     server.answers = [(status, b"" if status == 204 else b"taken")]
     Peer(server.url, os.getpid()).send([b"one", b"two"])
     assert len(server.taken) == 2
 
 
 @pytest.mark.parametrize("status", [300, 400, 404, 429, 503])
-def test_a_refusal_is_reported_with_the_peers_response_and_nothing_more_is_sent(server: Server, status: int) -> None:
+def test_a_refusal_is_reported_with_the_peers_response_and_ends_the_sending(server: Server, status: int) -> None:
     server.answers = [(204, b""), (status, b"out of bounds \xff" + b"x" * 500)]
     with pytest.raises(PeerRefused, match=f"{status}: out of bounds") as caught:
         Peer(server.url, os.getpid()).send([b"one", b"two", b"three"])
@@ -124,7 +124,7 @@ def test_its_cpu_time_is_that_of_its_process() -> None:
     assert before.user + before.system - 2 * tick <= found <= after.user + after.system + 2 * tick
 
 
-def test_the_name_of_its_process_may_be_anything() -> None:
+def test_its_process_may_have_any_name() -> None:
     comm = Path("/proc/self/comm")
     name = comm.read_text(encoding="utf-8").strip()
     peer = Peer("http://localhost/", os.getpid())

@@ -155,7 +155,7 @@ def test_prepared_records_are_read_back_unchanged(tmp_path: Path) -> None:
     assert list(records) == bodies
 
 
-def test_scrapes_of_a_load_go_on_at_other_distances() -> None:
+def test_scrapes_of_a_load_continue_at_another_interval() -> None:
     scrapes = PromqlScrapes(50, BEGIN)
     first = decode_batch(list(scrapes.next()), Limits())
     assert scrapes.next_time == BEGIN + INTERVAL_MS

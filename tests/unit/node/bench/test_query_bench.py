@@ -96,7 +96,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
         yield made
 
 
-def test_both_get_the_same_requests_in_turn_over_one_connection_per_look_up(pair: Pair) -> None:
+def test_both_servers_get_the_same_requests_in_turn_over_one_connection_per_lookup(pair: Pair) -> None:
     report = pair.bench.measure(pair.server(pair.node), pair.server(pair.peer))
     assert pair.node.asked == pair.peer.asked
     asked = [pair.options.warm_up + figures.requests for figures in report.lookups]
@@ -202,7 +202,7 @@ def test_servers_are_idle_when_they_have_used_hardly_any_cpu_for_a_while(monkeyp
     assert next(spent) == 9.9, "one merge came after a pause that was too short"
 
 
-def test_servers_that_never_rest_are_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_idle_servers_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: clock.monotonic())
     assert not wait_until_idle([1], clock)

@@ -42,7 +42,7 @@ def test_bodies_hold_each_series_once() -> None:
     assert len(columns.labels(2_499)) > len(expected)
 
 
-def test_a_look_up_with_a_selector_uses_a_different_one_each_time() -> None:
+def test_a_lookup_with_a_selector_uses_a_different_one_each_time() -> None:
     for lookup in lookups(ASKED):
         asked = [parse_qs(urlsplit(lookup.request(turn)).query) for turn in range(60)]
         if "match[]" in asked[0]:
@@ -57,7 +57,7 @@ def test_a_selector_matches_all_series_that_share_its_value() -> None:
         assert sum(dict(labels_of(number))[label] == value for number in range(20_000)) == shared_by
 
 
-def test_only_the_values_that_are_too_many_have_a_limit() -> None:
+def test_only_long_lists_of_values_have_a_limit() -> None:
     limited = [one.what for one in lookups(ASKED) if "limit=" in one.request(0)]
     assert limited == ["values, one a key, limit 10 k"]
 
@@ -89,7 +89,7 @@ def test_an_answer_of_known_length_is_read_to_its_end() -> None:
             assert answer.milliseconds > 0
 
 
-def test_an_answer_in_chunks_is_put_together() -> None:
+def test_a_chunked_answer_is_joined() -> None:
     head = b"HTTP/1.1 503 No\r\ntransfer-encoding: chunked\r\n\r\n"
     with saying(head + b"3\r\nabc\r\n", b"a\r\n0123", b"456789\r\n0\r", b"\n\r\n") as connection:
         for _ in range(2):
@@ -126,7 +126,7 @@ def test_an_answer_that_breaks_off_is_refused() -> None:
         thread.join()
 
 
-def test_percentiles_are_the_middle_and_the_hundredth_part() -> None:
+def test_percentiles_are_the_median_and_p99() -> None:
     taken = LookupCost.of([float(number) for number in range(200, 0, -1)], 0.5)
     assert (taken.p50_ms, taken.p99_ms, taken.cpu_ms) == (101.0, 199.0, 2.5)
     assert LookupCost.of([7.0], None) == LookupCost(7.0, 7.0, None)
@@ -176,5 +176,5 @@ def test_the_report_is_json_too() -> None:
         (70.0, 200),
     ],
 )
-def test_quick_look_ups_get_more_requests(warm_up_s: float, turns: int) -> None:
+def test_fast_lookups_get_more_requests(warm_up_s: float, turns: int) -> None:
     assert QueryOptions(1000, requests=200).request_count(warm_up_s) == turns

@@ -108,7 +108,7 @@ def test_a_session_that_had_to_start_first_is_not_hidden() -> None:
     assert [line for line in lines(REPORT) if "includes the start of a session" in line]
 
 
-def test_a_part_that_was_not_run_has_no_table() -> None:
+def test_a_skipped_part_has_no_table() -> None:
     assert len(tables(replace(REPORT, index_starts=()))) == 2
     (only,) = tables(replace(REPORT, lag_starts=(), warm_replays=()))
     assert only.columns[:2] == ("series", "local copy")

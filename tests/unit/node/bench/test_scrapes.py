@@ -69,7 +69,7 @@ def test_bodies_have_the_current_values_of_the_fleet_in_their_series() -> None:
         assert np.ptp(columns.time - scrapes._offsets) <= 4
 
 
-def test_targets_are_scraped_at_their_own_moments_every_interval(scraped: list[Columns]) -> None:
+def test_each_target_is_scraped_at_its_own_offset_in_every_interval(scraped: list[Columns]) -> None:
     targets = np.arange(SERIES) // SHARED_BY_1K
     base = scraped[0].time
     assert (base >= BEGIN).all()
@@ -112,7 +112,7 @@ def test_each_run_has_the_same_bytes(scraped: list[Columns]) -> None:
 
 
 @pytest.mark.parametrize("series", [1, SERIES_A_RECORD, SERIES_A_RECORD + 1])
-def test_any_number_of_series_will_do(series: int) -> None:
+def test_any_number_of_series_is_possible(series: int) -> None:
     scrapes = Scrapes(series, BEGIN)
     for _ in range(2):
         assert len(columns_of(scrapes).time) == series

@@ -161,7 +161,7 @@ def state_of(process: ShardProcess) -> str:
     return Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
 
 
-def test_it_does_nothing_while_it_is_suspended_and_continues_afterwards(start: Start) -> None:
+def test_it_makes_no_progress_while_it_is_suspended_and_continues_afterwards(start: Start) -> None:
     process = start(ENDS + WAITS)
     process.wait_for("it is active", is_active)
 

@@ -56,11 +56,11 @@ def test_hours_before_the_first_record_are_no_obstacle_unless_rows_may_have_expi
     assert not_ready(dataset(hours=2, known_since=START - 2 * HOUR), *before) == [-3]
 
 
-def test_an_hour_that_is_not_over_is_not_ready() -> None:
+def test_an_hour_that_has_not_ended_is_not_ready() -> None:
     assert not_ready(dataset(hours=2, present=START + HOUR + 1), START, START + 2 * HOUR) == [1]
 
 
-def test_exports_are_opened_elsewhere_by_a_value_that_travels(tmp_path: Path) -> None:
+def test_exports_are_opened_in_other_processes_by_a_pickled_opener(tmp_path: Path) -> None:
     path = write_settings(
         tmp_path / "s.toml",
         {

@@ -62,7 +62,7 @@ class Followed:
 
 
 @pytest.mark.parametrize("end", [BulkJobState.DONE, BulkJobState.FAILED, BulkJobState.BROKEN, BulkJobState.PAUSED])
-def test_a_job_is_followed_until_nothing_of_it_can_be_done_now(end: BulkJobState) -> None:
+def test_a_job_is_followed_until_no_part_can_be_run_now(end: BulkJobState) -> None:
     followed = Followed()
     followed.clock.then = [
         *(lambda part=part: followed.end(part, 1000) for part in range(7)),
@@ -81,7 +81,7 @@ def test_it_ends_when_it_is_interrupted() -> None:
     assert follow(followed.board, "a", followed.step, followed.clock, stop=stop).state is BulkJobState.RUNNING
 
 
-def test_a_store_that_does_not_answer_for_a_while_is_waited_for_and_a_missing_job_is_not() -> None:
+def test_a_temporarily_unresponsive_store_is_waited_for_and_a_missing_job_is_not() -> None:
     followed = Followed(BulkJobState.DONE)
     trouble = [Retryable("no host answers")]
     found = followed.board.job

@@ -65,7 +65,7 @@ def test_what_shards_would_purge_or_drop_is_not_imported(plan: ImportPlan) -> No
 
 
 @pytest.mark.parametrize("content", [None, b"no = toml = at all", b"\xff\xfe"])
-def test_a_mapping_that_can_t_be_read_is_refused_by_name(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_mapping_is_refused_by_name(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "mapping.toml"
     if content is not None:
         path.write_bytes(content)
@@ -73,7 +73,7 @@ def test_a_mapping_that_can_t_be_read_is_refused_by_name(tmp_path: Path, content
         read_mapping(path)
 
 
-def test_a_preview_shows_samples_and_what_is_bad(plan: ImportPlan) -> None:
+def test_a_preview_shows_samples_and_bad_records(plan: ImportPlan) -> None:
     shown = preview(plan, 10)
     assert [(labels, time, value) for labels, time, value in shown.samples] == [
         ('{__name__="cpu", host="a"}', NOW, 1.5),
@@ -84,7 +84,7 @@ def test_a_preview_shows_samples_and_what_is_bad(plan: ImportPlan) -> None:
     assert shown.blocks()
 
 
-def test_what_a_bad_record_holds_does_nothing_to_a_terminal(tmp_path: Path) -> None:
+def test_control_characters_of_a_bad_record_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_bytes(b"\x1b[2J\x07 {no json\n")
     shown = preview(plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW)), 3)
@@ -94,7 +94,7 @@ def test_what_a_bad_record_holds_does_nothing_to_a_terminal(tmp_path: Path) -> N
     assert table.rows[0][-1] == r"\x1b[2J\x07 {no json"
 
 
-def test_null_values_show_in_the_plan_and_in_the_status_and_are_no_errors(
+def test_null_values_are_counted_in_the_plan_and_in_the_status_and_are_no_errors(
     tmp_path: Path, board: BulkBoard, clock: ManualClock
 ) -> None:
     path = tmp_path / "data.jsonl"
@@ -128,14 +128,14 @@ def test_a_rate_bounds_how_fast_an_import_can_be(plan: ImportPlan) -> None:
     assert [PlanReport.of(plan, estimate, rate).seconds for rate in (None, 100.0, 10**6)] == [2.0, 10.0, 2.0]
 
 
-def test_jobs_must_end_a_day_before_brokers_forget_them() -> None:
+def test_jobs_must_end_a_day_before_their_transactional_ids_expire() -> None:
     require_offset_retention(Settings(jobs={"expiry": "6d"}), 7 * DAY)
     with pytest.raises(ExpiryTooLong, match=r"jobs\.expiry is 6d.* 6 days .*offsets\.retention\.minutes") as caught:
         require_offset_retention(Settings(jobs={"expiry": "6d"}), 6 * DAY)
     assert caught.value.exit_code == ExitCode.USAGE
 
 
-def test_a_job_is_there_with_all_its_parts(board: BulkBoard, plan: ImportPlan, clock: ManualClock) -> None:
+def test_a_job_is_created_with_all_its_parts(board: BulkBoard, plan: ImportPlan, clock: ManualClock) -> None:
     job = add_job(SETTINGS, board, planned_import(plan), clock)
     assert job.job.startswith("20270115T080000Z-")
     assert board.job(job.job) == job

@@ -42,7 +42,7 @@ def test_nothing_lands_while_a_shard_is_further_behind_than_allowed() -> None:
     assert limit.wait_s(1) > 0
 
 
-def test_where_no_node_answers_or_nothing_is_known_nothing_waits() -> None:
+def test_without_a_known_lag_parts_do_not_wait() -> None:
     node, clock = Node(100.0), ManualClock()
     limit = LagLimit(node, 30, clock)
     assert limit.wait_s(1) > 0
@@ -63,7 +63,7 @@ def warnings_of(limit: LagLimit, clock: ManualClock, looks: int) -> int:
     return [line["log_level"] for line in lines].count("warning")
 
 
-def test_a_node_that_is_expected_and_does_not_answer_is_warned_of_once_each_time_it_goes() -> None:
+def test_an_expected_node_that_does_not_answer_gives_one_warning_per_outage() -> None:
     node, clock = Node(), ManualClock()
     limit = LagLimit(node, 30, clock)
     node.is_there = False
@@ -74,7 +74,7 @@ def test_a_node_that_is_expected_and_does_not_answer_is_warned_of_once_each_time
     assert warnings_of(limit, clock, 3) == 1
 
 
-def test_a_worker_on_a_machine_without_a_node_logs_no_warning() -> None:
+def test_a_worker_without_an_expected_node_logs_no_warning() -> None:
     node, clock = Node(), ManualClock()
     limit = LagLimit(node, 30, clock, is_expected=False)
     node.is_there = False

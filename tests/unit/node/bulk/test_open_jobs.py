@@ -121,7 +121,7 @@ def sent(at: int, **changes: object) -> PlannedSend:
     return PlannedSend(spec, 3, **changes)  # type: ignore[arg-type]
 
 
-def test_series_are_not_sent_twice_because_the_moment_was_left_out(board: BulkBoard, clock: ManualClock) -> None:
+def test_a_send_job_without_an_explicit_time_is_continued(board: BulkBoard, clock: ManualClock) -> None:
     job = add_job(SETTINGS, board, sent(1_000_000).job(), clock)
     # There are more series by now, so the plan has more parts.
     found = open_job(board, replace(sent(2_000_000), parts=5).job())

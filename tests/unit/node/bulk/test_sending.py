@@ -76,7 +76,7 @@ def test_series_are_divided_into_equal_ranges_of_their_hashes(node: FakeNode) ->
     )
 
 
-def test_there_is_a_job_for_each_offset_that_occurs_and_zones_are_in_one_each(node: FakeNode) -> None:
+def test_there_is_one_job_per_utc_offset_and_each_zone_is_in_one(node: FakeNode) -> None:
     local = {"zone_label": "tz", "local_time": LocalTime(9, 0)}
     plan = plan_send(settings(node), options(**local), ManualClock(NOW))
     jobs = [(one.offset, (one.due_at - NOW) // HOUR, one.spec.zones.zones) for one in plan.jobs if one.spec.zones]
@@ -111,7 +111,7 @@ def test_a_selector_is_narrowed_to_zones(selector: str, wanted: str) -> None:
     assert narrowed(selector, "tz", ["Etc/GMT+5"]) == wanted
 
 
-def test_plans_that_can_t_work_are_refused(node: FakeNode, tmp_path: Path) -> None:
+def test_invalid_plans_are_refused(node: FakeNode, tmp_path: Path) -> None:
     chosen, clock = settings(node, events_folder=str(tmp_path)), ManualClock(NOW)
     with pytest.raises(SendRefused, match="is the dataset's own topic"):
         plan_send(chosen, options(topic=chosen.dataset.topic_name), clock)
@@ -136,7 +136,7 @@ def test_plans_that_can_t_work_are_refused(node: FakeNode, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("url", ["ftp://a", "http://user:secret@a/", "http://", "a b", 3])
-def test_addresses_that_are_no_urls_are_refused_and_not_shown(url: object) -> None:
+def test_addresses_that_are_not_urls_are_refused_and_not_shown(url: object) -> None:
     for jobs in ({"webhook": url}, {"node_urls": [url]}):
         with pytest.raises(ValidationError) as caught:
             Settings.model_validate({"jobs": jobs})
@@ -150,7 +150,7 @@ def test_parts_cover_every_hash_once() -> None:
         assert [HashRange.from_json(one.to_json("up")) for one in ranges] == list(ranges)
 
 
-def test_what_opens_the_kind_travels_to_other_processes_and_shows_no_secret(node: FakeNode, tmp_path: Path) -> None:
+def test_the_opener_of_the_kind_can_be_pickled_and_shows_no_secret(node: FakeNode, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a-token-of-sixteen-characters\n")
     token.chmod(0o600)
@@ -181,7 +181,7 @@ class HookHandler(BaseHTTPRequestHandler):
         """Not shown."""
 
 
-def test_a_webhook_gets_the_event_with_its_key_and_must_answer_well() -> None:
+def test_a_webhook_gets_the_event_with_its_key_and_must_answer_with_success() -> None:
     with Hook() as hook:
         thread = threading.Thread(target=hook.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -200,7 +200,7 @@ def test_a_webhook_gets_the_event_with_its_key_and_must_answer_well() -> None:
         Webhook(url, timeout_s=1)("job-1", b"{}")
 
 
-def test_a_worker_waits_for_jobs_that_are_due_later_until_they_are_or_it_is_to_stop() -> None:
+def test_a_worker_waits_for_later_jobs_until_they_are_due_or_it_is_stopped() -> None:
     class Stop(threading.Event):
         """Lets time pass."""
 

@@ -35,7 +35,7 @@ def test_scripts_are_run_and_counted(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert ["all", "1", "1", "1"] in [line.split() for line in lines]
 
 
-def test_findings_are_there_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_are_available_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.test"
     bad.write_text(BAD)
     assert cli.main(["promql", "test", str(bad), "--output", "json"]) == ExitCode.FAILED
@@ -77,7 +77,7 @@ def test_an_invalid_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[st
     assert shown.err.splitlines()[1:] == ["  sum(up) + 'a'", "            ^"]
 
 
-def test_a_long_line_is_cut_around_the_place() -> None:
+def test_a_long_line_is_truncated_around_the_error() -> None:
     line, caret = with_caret("a" * 300 + "!" + "b" * 300, 1, 301)
     assert line.startswith("  ...aaa")
     assert line.endswith("bbb...")
@@ -134,7 +134,7 @@ def test_a_plan_shows_which_filters_come_from_the_left_side(capsys: pytest.Captu
     assert [one["pushed"] for one in json.loads(capsys.readouterr().out)["fragments"]] == [[], ['job="x"']]
 
 
-def test_a_plan_is_there_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_available_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     query = "quantile_over_time(scalar(q), -g[5m:1m] > 1)"
     assert cli.main(["promql", "explain", query]) == ExitCode.USAGE, "a filter of a range is none"
     capsys.readouterr()

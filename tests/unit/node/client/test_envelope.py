@@ -69,7 +69,7 @@ def test_errors_have_different_types(status: int, kind: str, expected: type[Stra
     assert type(fault(status, kind)) is expected
 
 
-def test_only_what_may_pass_is_retryable() -> None:
+def test_only_temporary_errors_are_retryable() -> None:
     assert [kind for kind in (NodeBusy, NodeNotReady, NodeUnreachable) if not issubclass(kind, Retryable)] == []
     assert not any(issubclass(kind, Retryable) for kind in (AccessDenied, NodeRefused, NotANode, QuestionWrong))
 

@@ -68,7 +68,7 @@ def test_an_invalid_time_is_refused_with_the_valid_formats(written: str, reason:
         parse_moment(written, NOW)
 
 
-def test_a_length_is_a_duration_or_seconds_above_zero() -> None:
+def test_a_length_is_a_duration_or_a_positive_number_of_seconds() -> None:
     assert (parse_length("15s"), parse_length("0.5"), parse_length("1h30m")) == (
         15_000,
         500,
@@ -107,7 +107,7 @@ def test_the_default_step_limits_the_points_and_is_a_multiple_of_a_second(length
     assert length // step <= points or step <= DEFAULT_LOOKBACK_MS or length // MAX_POINTS >= DEFAULT_LOOKBACK_MS
 
 
-def test_the_default_step_is_one_that_people_like() -> None:
+def test_the_default_step_is_a_round_duration() -> None:
     assert [default_step(length, 60) // 1000 for length in (0, HOUR, 3 * HOUR)] == [1, 60, 300]
 
 

@@ -48,12 +48,12 @@ def test_without_limit_or_times_none_is_sent(node: FakeNode, client: NodeClient)
     assert node.asked == [("GET", "/api/v1/labels", [])]
 
 
-def test_the_name_of_a_label_may_be_anything(node: FakeNode, client: NodeClient) -> None:
+def test_a_label_may_have_any_name(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/label/a%2Fb%3F%20%C3%BC/values", ["1"])
     assert client.label_values("a/b? ü", (), TimeBounds(), 0).items == ("1",)
 
 
-def test_queries_ask_for_a_moment_or_for_steps(node: FakeNode, client: NodeClient) -> None:
+def test_a_query_is_sent_for_a_time_or_a_range(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/query", {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]})
     node.data("/api/v1/query_range", {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"]]}]})
     assert client.query("up", -1500, 0).items == (SampledSeries({}, (Point(1000, "2"),)),)
@@ -65,7 +65,7 @@ def test_queries_ask_for_a_moment_or_for_steps(node: FakeNode, client: NodeClien
     ]
 
 
-def test_a_long_question_goes_as_a_form_but_for_values_which_have_none(node: FakeNode, client: NodeClient) -> None:
+def test_long_requests_are_posted_as_a_form_except_for_label_values(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/series", [])
     node.data("/api/v1/label/a/values", [])
     long = f'{{a="{"x" * 3000}"}}'
@@ -77,7 +77,7 @@ def test_a_long_question_goes_as_a_form_but_for_values_which_have_none(node: Fak
     ]
 
 
-def test_all_questions_go_over_one_connection(node: FakeNode, client: NodeClient) -> None:
+def test_all_requests_use_one_connection(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/labels", [])
     for _ in range(3):
         client.label_names((), TimeBounds(), 0)
@@ -87,7 +87,7 @@ def test_all_questions_go_over_one_connection(node: FakeNode, client: NodeClient
     assert len(node.connections) == 2
 
 
-def test_the_token_goes_along_if_there_is_one(node: FakeNode, client: NodeClient) -> None:
+def test_the_token_is_sent_if_there_is_one(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/labels", [])
     client.label_names((), TimeBounds(), 0)
     with closing(NodeClient(parse_url(node.url), token="s3cret")) as other:
@@ -95,7 +95,7 @@ def test_the_token_goes_along_if_there_is_one(node: FakeNode, client: NodeClient
     assert [headers.get("Authorization") for headers in node.headers] == [None, "Bearer s3cret"]
 
 
-def test_a_path_prefix_in_a_url_is_kept(node: FakeNode) -> None:
+def test_a_path_prefix_in_a_url_is_used(node: FakeNode) -> None:
     node.data("/a/b/api/v1/labels", ["x"])
     with closing(NodeClient(parse_url(f"{node.url}/a/b/"))) as client:
         assert client.label_names((), TimeBounds(), 0).items == ("x",)
@@ -183,10 +183,10 @@ class TestTls:
         with closing(NodeClient(address, token="s3cret", verification=verification, timeout_s=10)) as client:
             return client.label_names((), TimeBounds(), 0).items
 
-    def test_a_node_is_known_by_its_authority(self, secure: FakeNode, certificates: Certificates) -> None:
+    def test_a_node_is_verified_by_the_given_authority(self, secure: FakeNode, certificates: Certificates) -> None:
         assert self.ask(secure, TlsVerification(certificates.ca)) == ("a",)
 
-    def test_without_it_nothing_is_sent(self, secure: FakeNode) -> None:
+    def test_without_the_authority_nothing_is_sent(self, secure: FakeNode) -> None:
         with pytest.raises(NodeUntrusted, match="can't be verified") as told:
             self.ask(secure, TlsVerification())
         assert "--ca-file" in told.value.remedy
@@ -203,7 +203,7 @@ class TestTls:
         own = TlsVerification.pinned_to(certificates.server_bundle.read_text())
         assert self.ask(secure, own, "localhost") == ("a",)
 
-    def test_but_no_other_certificate_is_even_of_the_same_authority(
+    def test_another_certificate_of_the_same_authority_is_refused(
         self, secure: FakeNode, certificates: Certificates
     ) -> None:
         for other in (certificates.client_certificate, certificates.ca):
@@ -227,7 +227,7 @@ class TestTls:
                 self.ask(secure, TlsVerification(path))
 
 
-def test_the_client_imports_nothing_that_takes_long() -> None:
+def test_the_client_imports_no_slow_modules() -> None:
     script = (
         "import sys, strandline.node.client.node_client, strandline.node.client.reports;"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"

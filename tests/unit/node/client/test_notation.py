@@ -43,7 +43,7 @@ def test_what_is_written_is_read_as_the_same_labels(metric: str, rest: dict[str,
     ("character", "shown"),
     [("\x1b", "\\x1b"), ("\x7f", "\\x7f"), ("\x9b", "\\u009b"), ("\u202e", "\\u202e"), ("\U000e0001", "\\U000e0001")],
 )
-def test_nothing_that_a_terminal_obeys_is_written(character: str, shown: str) -> None:
+def test_no_control_character_is_written(character: str, shown: str) -> None:
     assert quoted(f"a{character}b") == f'"a{shown}b"'
     assert list_item(f"a{character}b") == f'"a{shown}b"'
     assert single_line(f"a{character}b") == f"a{shown}b"
@@ -56,7 +56,7 @@ def test_every_text_is_written_on_one_printable_line(text: str) -> None:
         assert shown.isprintable()
 
 
-def test_a_listed_value_is_as_it_is_unless_that_would_mislead() -> None:
+def test_a_listed_value_is_unquoted_unless_that_would_be_ambiguous() -> None:
     assert list_item("host-1 (a) ü \\d") == "host-1 (a) ü \\d"
     assert list_item("") == '""'
     assert list_item(" a") == '" a"'
@@ -64,5 +64,5 @@ def test_a_listed_value_is_as_it_is_unless_that_would_mislead() -> None:
     assert list_item('"a"') == '"\\"a\\""', "or it would look like one that is quoted"
 
 
-def test_prose_of_others_is_on_one_line() -> None:
+def test_a_message_of_a_server_is_on_one_line() -> None:
     assert single_line("no\n shard\t answers\r\n") == "no shard answers"

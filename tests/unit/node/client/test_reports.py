@@ -47,7 +47,7 @@ def test_names_are_lines() -> None:
     assert json_value(report) == {"data": ["a", "b\nc"], "truncated": True, "warnings": []}
 
 
-def test_many_lines_stay_in_order() -> None:
+def test_long_lists_stay_in_order() -> None:
     names = tuple(f"n{number:05}" for number in range(1701))
     assert lines(NamesReport.of(ListResult(names, False, ()), "names").blocks()) == list(names)
 
@@ -108,7 +108,7 @@ def test_a_range_on_a_terminal_is_a_plot_on_the_grid_of_its_steps() -> None:
     assert list(report.notes()) == [], "a plot has two lines a series, however many points"
 
 
-def test_values_that_are_no_numbers_break_no_plot() -> None:
+def test_a_plot_leaves_out_nan_and_infinity() -> None:
     found = answered(sampled("a", (T, "\x1b"), (T - 15_000, "1"), (T + 75_000, "1")))
     assert lines(QueryReport.of(found, 9, steps=STEPS, plot_width=60).blocks())[1:] == [
         "a",

@@ -69,7 +69,7 @@ def test_series_are_requested_by_all_labels_and_returned_with_their_hashes() -> 
     assert (found.time.tolist(), found.bits.view(np.float64).tolist()) == ([5, 6, 5, 6], [1.5, 2.5, 1.5, 2.5])
 
 
-def test_what_is_too_large_is_divided_by_series_and_then_by_time() -> None:
+def test_a_request_that_is_too_large_is_divided_by_series_and_then_by_time() -> None:
     asked: list[bytes] = []
 
     def answer(request: bytes) -> tuple[int, bytes]:

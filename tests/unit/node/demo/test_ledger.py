@@ -41,7 +41,7 @@ def test_a_sample_that_is_found_twice_is_doubled_and_not_foreign() -> None:
     assert (compared.doubled, compared.foreign, compared.lost, compared.is_exact) == (1, 0, 0, False)
 
 
-def test_another_value_is_wrong() -> None:
+def test_a_sample_with_another_value_is_wrong() -> None:
     compared = compare(samples((1, 10, 1.0)), samples((1, 10, 2.0)))
     assert (compared.wrong, compared.lost, compared.is_exact) == (1, 0, False)
 
@@ -56,7 +56,7 @@ def test_of_two_that_were_acknowledged_the_later_one_counts() -> None:
 
 
 @given(SAMPLES, SAMPLES)
-def test_it_counts_as_a_dictionary_would(sent: list[Sample], found: list[Sample]) -> None:
+def test_it_counts_like_a_model_with_a_dictionary(sent: list[Sample], found: list[Sample]) -> None:
     compared = compare(samples(*sent), samples(*found))
     wanted = {(key, time): repr(value) for key, time, value in sent}
     there = {(key, time): repr(value) for key, time, value in found}
@@ -80,5 +80,5 @@ def test_a_ledger_has_every_sample_of_the_requests() -> None:
     assert len(set(zip(kept.key_high.tolist(), kept.key_low.tolist(), strict=True))) == 2
 
 
-def test_an_empty_ledger_is_exact_with_nothing() -> None:
+def test_an_empty_ledger_is_exact_with_no_samples() -> None:
     assert compare(Ledger().samples(), Samples.concatenate([])).is_exact

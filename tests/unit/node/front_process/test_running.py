@@ -42,12 +42,12 @@ def port(listener: socket.socket) -> int:
 
 
 class TestListener:
-    def test_it_is_the_one_that_was_handed_on(self, listener: socket.socket) -> None:
+    def test_the_listener_is_the_one_that_was_passed_on(self, listener: socket.socket) -> None:
         with inherited_listener(os.dup(listener.fileno())) as found:
             assert found.getsockname() == listener.getsockname()
             assert not found.getblocking()
 
-    def test_what_is_no_listening_socket_is_refused(self, tmp_path: Path) -> None:
+    def test_a_descriptor_that_is_no_listening_socket_is_refused(self, tmp_path: Path) -> None:
         with (tmp_path / "file").open("wb") as file, pytest.raises(NoListener):
             inherited_listener(file.fileno())
         with pytest.raises(NoListener):
@@ -57,11 +57,11 @@ class TestListener:
         assert caught.value.exit_code == ExitCode.USAGE
 
     @pytest.mark.parametrize("written", ["127.0.0.1:0", "localhost:0"])
-    def test_an_address_that_means_it_stays_as_it_is_written(self, listener: socket.socket, written: str) -> None:
+    def test_an_equivalent_address_stays_as_it_is_written(self, listener: socket.socket, written: str) -> None:
         settings = Settings(http={"node_address": written})
         assert settings_for(listener, settings) is settings
 
-    def test_another_address_in_the_file_is_not_believed(self, listener: socket.socket) -> None:
+    def test_another_address_in_the_file_is_ignored(self, listener: socket.socket) -> None:
         found = settings_for(listener, Settings(http={"node_address": "127.0.0.1:9460"}))
         assert found.http.node_address == f"127.0.0.1:{port(listener)}"
 
@@ -148,7 +148,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_knows_the_node_before_it_answers_and_ends_on_a_signal(world: World, number: signal.Signals) -> None:
+def test_it_has_the_nodes_state_before_it_answers_and_ends_on_a_signal(world: World, number: signal.Signals) -> None:
     world.run(world.path.exists, then=number)
     assert world.noted == ["follows", "front starts", "front stops", "follows no more"]
     assert not world.path.exists()
@@ -189,7 +189,7 @@ def test_while_its_kernels_are_being_compiled_it_counts_as_starting(world: World
     assert stages[:2] == [Stage.STARTING, Stage.STARTING]
 
 
-def test_one_that_can_t_serve_ends_with_the_reason_and_reports_nothing(world: World) -> None:
+def test_a_front_that_can_not_serve_ends_with_the_reason_and_sends_no_report(world: World) -> None:
     world.front.failure = Fatal("the certificate can't be used")
     with pytest.raises(Fatal, match="certificate"):
         world.run(lambda: False)
@@ -204,7 +204,7 @@ def test_new_settings_are_applied_as_far_as_possible(world: World) -> None:
     assert world.applied == [world.front.settings]
 
 
-def test_settings_that_can_not_be_applied_change_nothing(world: World) -> None:
+def test_inapplicable_settings_change_nothing(world: World) -> None:
     run = world.made()
     world.read = lambda: load_settings(Path("/nowhere.toml"), {})
     with pytest.raises(Exception, match=r"nowhere|wrong"):

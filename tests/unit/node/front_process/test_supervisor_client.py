@@ -88,7 +88,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return World(tmp_path_factory.mktemp("c"))
 
 
-def test_there_is_a_state_and_a_link_to_each_shard_after_the_start(world: World) -> None:
+def test_after_the_start_it_has_a_state_and_a_link_to_each_shard(world: World) -> None:
     async def life() -> None:
         server = await world.served()
         await world.client.start()
@@ -125,7 +125,7 @@ def test_links_follow_added_and_removed_shards(world: World) -> None:
     asyncio.run(life())
 
 
-def test_the_last_state_is_used_until_the_supervisor_is_back(world: World) -> None:
+def test_the_last_state_is_used_until_the_supervisor_answers_again(world: World) -> None:
     async def life() -> None:
         server = await world.served()
         await world.client.start()
@@ -144,7 +144,7 @@ def test_the_last_state_is_used_until_the_supervisor_is_back(world: World) -> No
     asyncio.run(life())
 
 
-def test_settings_that_were_reloaded_are_followed_once(world: World) -> None:
+def test_reloaded_settings_are_applied_once(world: World) -> None:
     async def life() -> None:
         server = await world.served()
         await world.client.start()
@@ -163,7 +163,7 @@ def test_settings_that_were_reloaded_are_followed_once(world: World) -> None:
     asyncio.run(life())
 
 
-def test_a_front_that_starts_after_a_reload_follows_it_lest_it_has_read_the_file_before(world: World) -> None:
+def test_a_front_that_starts_after_a_reload_applies_it_again(world: World) -> None:
     async def life() -> None:
         world.node.settings = 3
         server = await world.served()
@@ -194,7 +194,7 @@ def test_settings_that_the_front_can_not_apply_are_logged_and_do_not_block_the_r
     asyncio.run(life())
 
 
-def test_an_unexpected_error_does_not_end_the_following(world: World) -> None:
+def test_an_unexpected_error_does_not_end_the_client(world: World) -> None:
     async def faulty() -> None:
         world.follow = world._follow
         raise ZeroDivisionError
@@ -215,7 +215,7 @@ def test_an_unexpected_error_does_not_end_the_following(world: World) -> None:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_front_that_does_not_follow_is_waited_for_only_so_long(world: World, is_there: bool) -> None:
+def test_a_front_that_does_not_follow_is_waited_for_until_a_timeout(world: World, is_there: bool) -> None:
     async def life() -> None:
         server = await world.served()
         assert not await server.front_has_settings(1, lambda: is_there, 0.05 if is_there else 600.0)
@@ -343,7 +343,7 @@ def test_an_invalid_answer_to_a_reload_is_an_error(world: World) -> None:
 @pytest.mark.parametrize(
     "message", [Message("dance", {}), Message(STATE, {}), Message("restart", {"shard": "x"}), Message("restart", {})]
 )
-def test_the_supervisor_refuses_what_it_does_not_understand_and_goes_on(world: World, message: Message) -> None:
+def test_the_supervisor_refuses_unknown_messages_and_keeps_serving(world: World, message: Message) -> None:
     async def life() -> None:
         server = await world.served()
         reader, writer = await asyncio.open_unix_connection(str(world.path))

@@ -106,7 +106,7 @@ def check(gateway: GatewayOfATest, requests: list[Sent], answers: list[Answer | 
 
 @settings(max_examples=40)
 @given(st.lists(SENT, min_size=1, max_size=8), st.sampled_from([2 << 10, 8 << 10, 1 << 20]))
-def test_success_means_that_all_that_is_valid_is_in_the_log_and_nothing_is_left_in_flight(
+def test_success_means_that_all_valid_series_are_in_the_log_and_none_is_in_flight(
     requests: list[Sent], room: int
 ) -> None:
     in_loop(history(requests, room))

@@ -51,7 +51,7 @@ def in_flight(gateway: GatewayOfATest) -> int:
     return gateway.gateway.figures().in_flight_bytes
 
 
-def test_clients_that_announce_much_and_send_nothing_reserve_next_to_nothing() -> None:
+def test_clients_that_announce_a_large_body_and_send_none_reserve_almost_no_room() -> None:
     """Their bodies together are four times as large as the limit."""
 
     async def test(gateway: GatewayOfATest) -> None:

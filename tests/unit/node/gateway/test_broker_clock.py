@@ -39,7 +39,7 @@ def test_a_broker_agrees_as_long_as_its_time_lies_between_sending_and_acknowledg
     assert difference_ms(NOW, at_broker, NOW + 500_000) == difference
 
 
-def test_clocks_disagree_past_the_tolerance_and_agree_again_with_the_next_comparison() -> None:
+def test_clocks_that_disagree_past_the_tolerance_may_agree_with_the_next_comparison() -> None:
     clock = ManualClock(NOW)
     compared = BrokerClock(clock)
     assert compared.newest is None
@@ -66,14 +66,14 @@ def test_a_comparison_is_fresh_for_a_minute() -> None:
 
 
 @pytest.mark.parametrize("leap", [-60 * MINUTE, -2_000, 2_000, 60 * MINUTE])
-def test_a_leap_while_a_record_is_in_flight_makes_its_comparison_void(leap: int) -> None:
+def test_a_clock_step_while_a_record_is_in_flight_invalidates_its_comparison(leap: int) -> None:
     compared = BrokerClock(ManualClock(NOW))
     compared.acknowledged(OwnTime(NOW - leap, 0.0), NOW)
     assert compared.newest is None
 
 
 @pytest.mark.parametrize("leap", [-60 * MINUTE, -2_000, 2_000, 60 * MINUTE])
-def test_a_comparison_is_invalid_after_the_clock_has_leapt(leap: int) -> None:
+def test_a_comparison_is_invalid_after_a_clock_step(leap: int) -> None:
     compared = BrokerClock(ManualClock(NOW))
     compared.acknowledged(SENT, NOW)
     assert not compared.disagreement(OwnTime(NOW + 20_000, 20.0))
@@ -82,14 +82,14 @@ def test_a_comparison_is_invalid_after_the_clock_has_leapt(leap: int) -> None:
     assert "leapt" in compared.disagreement(leapt)
 
 
-def test_a_topic_with_producers_times_leaves_nothing_to_compare() -> None:
+def test_a_topic_with_producers_times_allows_no_comparison() -> None:
     compared = BrokerClock(ManualClock(NOW))
     compared.acknowledged(SENT, None)
     assert compared.newest == Comparison(None, SENT)
     assert not compared.newest.disagrees
 
 
-def test_it_is_described_which_clock_is_ahead() -> None:
+def test_the_description_names_the_clock_that_is_ahead() -> None:
     assert described(Comparison(900_500, SENT)) == "the gateway's clock is 900 s behind Kafka's"
     assert described(Comparison(-61_000, SENT)) == "the gateway's clock is 61 s ahead of Kafka's"
 
@@ -112,7 +112,7 @@ def outcomes(gateway: GatewayOfATest) -> dict[Outcome, int]:
 
 
 @pytest.mark.parametrize(("wrong_by", "words"), [(-15 * MINUTE, "behind"), (3 * 60 * MINUTE, "ahead of")])
-def test_samples_that_are_out_of_time_by_a_wrong_clock_are_put_off_and_taken_once_it_is_right(
+def test_samples_out_of_range_by_a_wrong_clock_get_503_and_are_accepted_once_it_is_right(
     wrong_by: int, words: str
 ) -> None:
     async def test() -> None:
@@ -139,7 +139,7 @@ def test_samples_that_are_out_of_time_by_a_wrong_clock_are_put_off_and_taken_onc
 
 
 @pytest.mark.parametrize("leap", [-15 * MINUTE, 3 * 60 * MINUTE])
-def test_a_clock_that_leaps_after_it_was_compared_refuses_nothing_for_good(leap: int) -> None:
+def test_a_clock_that_steps_after_its_comparison_drops_no_samples(leap: int) -> None:
     async def test() -> None:
         clock = WrongClock(0)
         async with serving(LIMITED, clock=clock) as gateway:
@@ -156,7 +156,7 @@ def test_a_clock_that_leaps_after_it_was_compared_refuses_nothing_for_good(leap:
 
 
 @pytest.mark.parametrize("leap", [-15 * MINUTE, 3 * 60 * MINUTE])
-def test_a_clock_that_is_wrong_only_while_a_request_is_checked_refuses_nothing_for_good(leap: int) -> None:
+def test_a_clock_that_is_wrong_only_while_a_request_is_checked_drops_no_samples(leap: int) -> None:
     async def test() -> None:
         clock = WrongClock(0)
         async with serving(LIMITED, clock=clock) as gateway:
@@ -177,7 +177,7 @@ def test_a_clock_that_is_wrong_only_while_a_request_is_checked_refuses_nothing_f
     in_loop(test())
 
 
-def test_a_request_that_is_out_of_time_by_a_right_clock_is_refused_once_the_clocks_were_compared() -> None:
+def test_a_request_out_of_range_by_a_right_clock_is_refused_once_the_clocks_were_compared() -> None:
     async def test() -> None:
         async with serving(LIMITED) as gateway:
             old = body_of(up(1, time=SystemClock().now_ms() - 60 * MINUTE))
@@ -193,7 +193,7 @@ def test_a_request_that_is_out_of_time_by_a_right_clock_is_refused_once_the_cloc
     in_loop(test())
 
 
-def test_clocks_that_agreed_a_while_ago_are_compared_again_before_anything_is_refused_for_good() -> None:
+def test_an_old_agreement_of_clocks_is_checked_again_before_samples_are_dropped() -> None:
     async def test() -> None:
         clock = WrongClock(0)
         async with serving(LIMITED, clock=clock) as gateway:
@@ -205,7 +205,7 @@ def test_clocks_that_agreed_a_while_ago_are_compared_again_before_anything_is_re
     in_loop(test())
 
 
-def test_samples_in_range_by_a_wrong_clock_are_written_and_the_request_is_put_off() -> None:
+def test_samples_in_range_by_a_wrong_clock_are_written_and_the_request_gets_503() -> None:
     async def test() -> None:
         async with serving(LIMITED, clock=WrongClock(-15 * MINUTE)) as gateway:
             now = SystemClock().now_ms()

@@ -134,7 +134,7 @@ def test_a_request_that_is_cancelled_while_room_is_released_is_passed_over() -> 
     run(test)
 
 
-def test_an_estimate_is_put_right_in_either_direction() -> None:
+def test_an_estimate_is_corrected_in_either_direction() -> None:
     async def test() -> None:
         room = InFlight(100)
         one = await room.reserve(80, LONG)
@@ -246,7 +246,7 @@ class TestBodiesThatArrive:
 
         run(test)
 
-    def test_a_body_that_grows_waits_behind_a_request_that_came_to_the_line_before(self) -> None:
+    def test_a_growing_body_waits_behind_a_request_that_queued_earlier(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             done = await room.reserve(60, LONG)

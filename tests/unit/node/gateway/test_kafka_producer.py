@@ -126,7 +126,7 @@ def test_a_batch_is_reported_once_when_its_last_record_is_acknowledged() -> None
         ((TIMESTAMP_CREATE_TIME, NOW - 900_000), None),
     ],
 )
-def test_the_time_of_an_acknowledged_record_is_compared_with_the_own_clock(
+def test_the_time_of_an_acknowledged_record_is_compared_with_the_gateways_clock(
     timestamp: tuple[int, int], difference: int | None
 ) -> None:
     made = Made(holding=True, timestamp=timestamp)
@@ -138,7 +138,7 @@ def test_the_time_of_an_acknowledged_record_is_compared_with_the_own_clock(
     made.producer.close(1)
 
 
-def test_a_record_that_was_given_up_compares_nothing() -> None:
+def test_a_failed_record_makes_no_clock_comparison() -> None:
     made = Made(outcome=KafkaError(KafkaError._MSG_TIMED_OUT))
     made.send()
     made.told()
@@ -203,7 +203,7 @@ def test_unacknowledged_records_of_the_old_client_are_reported_as_failed() -> No
     made.producer.close(1)
 
 
-def test_closing_waits_for_deliveries_and_gives_up_the_rest() -> None:
+def test_closing_waits_for_deliveries_and_then_fails_the_others() -> None:
     made = Made(holding=True)
     made.send()
     made.producer.close(0)
@@ -231,7 +231,7 @@ def test_retries_are_the_sum_over_all_brokers_and_previous_clients() -> None:
     made.producer.close(1)
 
 
-def test_awaiting_partitions_that_the_client_does_not_know_fails() -> None:
+def test_awaiting_unknown_partitions_fails() -> None:
     made = Made()
     made.producer.await_partitions(2)
     with pytest.raises(NotDelivered, match="not 3"):
@@ -248,7 +248,7 @@ def test_options_that_the_library_rejects_raise_an_error_at_once() -> None:
         KafkaProducer(make, "topic", BrokerClock(ManualClock()))
 
 
-def test_every_replica_acknowledges_and_no_retry_doubles_a_record_whatever_the_settings_say(
+def test_acks_and_idempotence_can_not_be_overridden_by_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[dict[str, object]] = []
@@ -263,7 +263,7 @@ def test_the_largest_bounds_are_within_the_librarys_limits() -> None:
     make(lambda _: None, lambda _: None)
 
 
-def test_an_error_that_polling_raises_ends_the_client_and_not_the_thread() -> None:
+def test_an_exception_while_polling_ends_the_client_and_not_the_thread() -> None:
     def fail() -> None:
         raise KafkaException(FATAL)
 

@@ -108,7 +108,7 @@ class TestWhatIsDropped:
         assert (one.reason, one.series, one.example) == (reason, 1, '{__name__="up", instance="host-1"}')
         assert packed.series == 1
 
-    def test_samples_that_no_shard_would_keep_are_left_out_and_the_others_written(self) -> None:
+    def test_samples_that_shards_would_drop_are_dropped_and_the_others_written(self) -> None:
         mixed = Series([("__name__", "mixed")], [(5, 1.0), (15, 2.0), (16, 3.0), (25, 4.0), (26, 5.0)])
         old, ahead = up(1, time=4), up(2, time=99)
         packed = pack(body_of(up(3, time=20), mixed, old, ahead), 1, OPTIONS, TimeRange(15, 25))
@@ -125,7 +125,7 @@ class TestWhatIsDropped:
         assert "2 series dropped, the other 2 are written, 1 without some of their samples" in said
         assert "2 samples older than shard.max_sample_age allows, in 2 series" in said
 
-    def test_a_series_that_is_too_old_and_too_far_ahead_is_one_series(self) -> None:
+    def test_a_series_with_samples_too_old_and_too_far_ahead_counts_once(self) -> None:
         packed = pack(body_of(Series([("a", "b")], [(1, 1.0), (99, 1.0)])), 1, OPTIONS, TimeRange(15, 25))
         assert (packed.records, packed.held, packed.shortened, len(packed.dropped)) == ((), 1, 0, 2)
         assert "1 series dropped, nothing was written" in str(loss_error(packed))
@@ -135,7 +135,7 @@ class TestWhatIsDropped:
         (record,) = pack(body, 1, OPTIONS, TimeRange(15, 25)).records
         assert record.value is body
 
-    def test_text_that_is_not_utf8_is_shown_nevertheless(self) -> None:
+    def test_text_that_is_not_utf8_is_shown_escaped(self) -> None:
         request = RawWriteRequest()
         series = request.timeseries.add()
         series.labels.add(name=b"a", value=b"\xff\n")
@@ -174,7 +174,7 @@ def test_skipped_fields_are_counted_and_are_no_error() -> None:
 
 
 class TestWhatIsRefused:
-    def test_a_bomb_is_refused_before_it_is_unpacked(self) -> None:
+    def test_a_decompression_bomb_is_refused_before_it_is_decompressed(self) -> None:
         bomb = compress(bytes(40 << 20))
         assert len(bomb) < 4 << 20
         with pytest.raises(BadBlock, match="over the limit"):
@@ -193,19 +193,19 @@ class TestWhatIsRefused:
 
 
 class TestLabelsAsText:
-    def test_long_ones_are_cut_off_and_stay_on_one_line(self) -> None:
+    def test_long_label_sets_are_truncated_and_stay_on_one_line(self) -> None:
         series = Series([(f"name\n{number}" + "n" * 1000, "v" * 10_000) for number in range(50)], [])
         text = labels_text(_content(series))
         assert len(text) < 500
         assert "\n" not in text
         assert text.endswith(", ...}")
 
-    def test_no_more_than_the_first_fields_are_looked_at(self) -> None:
+    def test_only_the_first_fields_are_decoded(self) -> None:
         """There may be millions of fields, and other requests wait."""
         samples = _content(Series([], [(1, 1.0)] * 100))
         assert labels_text(samples + _content(Series([("a", "b")], []))) == "{}"
 
-    def test_names_that_need_it_are_quoted(self) -> None:
+    def test_names_that_need_quotes_are_quoted_in_an_error(self) -> None:
         assert labels_text(_content(Series([("a b", 'say "x"')], []))) == r'{"a b"="say \"x\""}'
 
 
@@ -251,7 +251,7 @@ def test_every_series_is_in_a_record_or_accounted_for(series: list[Series], part
 @given(
     st.lists(_SERIES, max_size=15), st.integers(1, 5), st.integers(0, 1 << 40), st.integers(0, 1 << 40), st.booleans()
 )
-def test_just_the_samples_outside_of_the_times_are_left_out(
+def test_only_samples_outside_the_time_range_are_dropped(
     series: list[Series], partitions: int, first: int, last: int, turned: bool
 ) -> None:
     """Also for series whose fields have an unusual order."""

@@ -62,7 +62,7 @@ def test_a_request_is_answered_with_success_once_all_of_it_is_in_kafka() -> None
     assert {labels for _, labels, _ in gateway.written()} == wanted
 
 
-def test_nothing_to_write_is_a_success() -> None:
+def test_an_empty_request_is_a_success() -> None:
     async def test(gateway: GatewayOfATest) -> None:
         assert (await gateway.write(compress(b""))).status == 204
         assert (await gateway.write(body_of(Series([("a", "b")], [])))).status == 204
@@ -88,7 +88,7 @@ def test_requests_without_the_right_token_are_counted_by_code(tmp_path: Path) ->
 
 
 class TestSeriesThatAreNotTaken:
-    def test_the_rest_is_written_and_the_answer_names_them(self) -> None:
+    def test_the_other_series_are_written_and_the_answer_names_the_dropped_ones(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             answer = await gateway.write(body_of(up(1), BAD, up(2)))
             assert answer.status == 400
@@ -114,7 +114,7 @@ class TestSeriesThatAreNotTaken:
         assert len(gateway.written()) == 2
         assert gateway.gateway.figures().dropped_series == {"too-far-ahead": 1}
 
-    def test_it_is_a_503_as_long_as_the_rest_is_not_in_kafka(self) -> None:
+    def test_the_answer_is_503_until_the_other_series_are_in_kafka(self) -> None:
         """A sender drops what was answered with 400, and the rest would be lost."""
 
         async def test(gateway: GatewayOfATest) -> None:
@@ -126,7 +126,7 @@ class TestSeriesThatAreNotTaken:
 
         run(test)
 
-    def test_with_nothing_valid_nothing_is_written(self) -> None:
+    def test_a_request_without_valid_series_writes_no_record(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             answer = await gateway.write(body_of(BAD))
             assert answer.status == 400
@@ -136,7 +136,7 @@ class TestSeriesThatAreNotTaken:
         assert gateway.written() == []
         assert outcomes(gateway) == {Outcome.REFUSED: 1}
 
-    def test_the_answer_is_one_line_that_prometheus_logs_whole(self) -> None:
+    def test_the_answer_is_one_line_that_prometheus_logs_completely(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             long = [(f"\n{number}" + "n" * 50, "v" * 100) for number in range(4)]
             bad = [[*long, *long], [*long, ("", "v")], [*long, ("n" * 1100, "v")], [*long, ("n", "v" * 5000)]]
@@ -149,13 +149,13 @@ class TestSeriesThatAreNotTaken:
 
 class TestWhatWillNeverBeTaken:
     @pytest.mark.parametrize("body", [b"", b"not snappy at all", compress(b"\x0a\xff\xff"), BOMB])
-    def test_it_is_refused(self, body: bytes) -> None:
+    def test_an_invalid_request_is_refused(self, body: bytes) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             assert (await gateway.write(body)).status == 400
 
         assert outcomes(run(test)) == {Outcome.REFUSED: 1}
 
-    def test_another_encoding_is_unsupported_and_the_body_not_read(self) -> None:
+    def test_another_encoding_is_unsupported_and_the_body_is_not_read(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             answer = await gateway.write(b"x" * 1000, {"Content-Encoding": "gzip"})
             assert answer.status == 415
@@ -164,7 +164,7 @@ class TestWhatWillNeverBeTaken:
 
         assert outcomes(run(test)) == {Outcome.UNSUPPORTED: 2}
 
-    def test_remote_write_2_is_counted_apart_and_logged_with_its_sender_once_a_minute(self) -> None:
+    def test_remote_write_2_is_counted_separately_and_logged_with_its_sender_once_a_minute(self) -> None:
         clock = ManualClock(SystemClock().now_ms())
         v2 = {"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request"}
 
@@ -222,7 +222,7 @@ class TestKafkaInTrouble:
 
         assert outcomes(run(test)) == {Outcome.KAFKA_UNAVAILABLE: 1}
 
-    def test_no_answer_in_time_is_a_503_and_the_bytes_count_until_kafka_gave_them_up(self) -> None:
+    def test_an_answer_that_times_out_is_a_503_and_its_bytes_count_until_the_delivery_fails(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             answer = await gateway.write(body_of(up(1)))
@@ -264,7 +264,7 @@ class TestBackPressure:
     # Of a body's length and a kilobyte: two of these bodies fit, a third does not.
     OPTIONS = GatewayOptions(max_in_flight=3 << 10, timeout_s=0.8)
 
-    def test_a_request_without_room_waits_and_is_finally_put_off(self) -> None:
+    def test_a_request_without_room_waits_and_then_gets_503(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
@@ -293,7 +293,7 @@ class TestBackPressure:
 
         run(test, replace(self.OPTIONS, timeout_s=60.0))
 
-    def test_it_is_a_503_if_all_waits_for_brokers_that_are_away(self) -> None:
+    def test_requests_get_503_if_all_room_is_taken_while_brokers_are_unreachable(self) -> None:
         """By default, Prometheus drops requests that were answered with 429."""
 
         async def test(gateway: GatewayOfATest) -> None:
@@ -312,7 +312,7 @@ class TestBackPressure:
 
 
 class TestClientsThatGoAway:
-    def test_records_given_to_kafka_stay_there_and_nothing_leaks(self) -> None:
+    def test_records_given_to_kafka_are_delivered_and_their_room_is_released(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             answer = asyncio.create_task(gateway.write(body_of(up(1))))
@@ -357,7 +357,7 @@ class TestClientsThatGoAway:
 
 
 class TestStopping:
-    def test_requests_in_progress_finish_and_new_ones_are_put_off(self) -> None:
+    def test_requests_in_progress_finish_and_new_ones_get_503(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
             begun = asyncio.create_task(gateway.write(body_of(up(1))))
@@ -384,7 +384,7 @@ class TestStopping:
 
 
 class TestHealth:
-    def test_ready_has_the_reason(self) -> None:
+    def test_readiness_reports_the_reason(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             assert (await gateway.get("/-/ready")).status == 200
             gateway.topic.trouble = Fatal("there is no topic up", remedy="Make it")
@@ -402,7 +402,7 @@ class TestHealth:
         run(test)
 
 
-def test_many_connections_share_the_room_and_all_succeed() -> None:
+def test_concurrent_connections_share_the_room_and_all_succeed() -> None:
     async def test(gateway: GatewayOfATest) -> None:
         bodies = [body_of(*(up(number + at) for at in range(20))) for number in range(60)]
         answers = await asyncio.gather(*(gateway.write(body) for body in bodies))
@@ -412,7 +412,7 @@ def test_many_connections_share_the_room_and_all_succeed() -> None:
     run(test, GatewayOptions(max_in_flight=16 << 10))
 
 
-def test_latencies_are_counted_as_prometheus_has_them() -> None:
+def test_latencies_are_exposed_as_a_prometheus_histogram() -> None:
     async def test(gateway: GatewayOfATest) -> None:
         await gateway.write(body_of(up(1)))
         await gateway.write(b"")

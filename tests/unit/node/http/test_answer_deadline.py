@@ -78,7 +78,7 @@ def cut_off(answers: EndlessAnswers, limits: ConnectionLimits, *, reads: bool) -
     return figures
 
 
-def test_a_client_that_reads_well_is_cut_off_at_the_deadline_and_counted_as_timed_out() -> None:
+def test_a_client_that_reads_fast_is_disconnected_at_the_deadline_and_counted_as_timed_out() -> None:
     counts = cut_off(EndlessAnswers(limit_s=0.1), PATIENT, reads=True).counts()
     assert counts.cut_off == {TIMED_OUT: 1}
     assert counts.requests == {("/long", "503"): 1}
@@ -91,7 +91,7 @@ def test_a_client_that_reads_nothing_is_counted_as_a_slow_reader() -> None:
     assert counts.requests == {("/long", "499"): 1}
 
 
-def test_an_answer_that_was_made_too_late_is_a_time_out() -> None:
+def test_an_answer_after_the_deadline_is_a_timeout() -> None:
     async def late(request: Request) -> AnyResponse:
         request.limit_time(-1.0)
         return Response.text("too late")

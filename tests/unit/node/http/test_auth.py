@@ -79,13 +79,13 @@ def basic(password: str, user: str = "anybody") -> str:
         ("/admin", "nonsense", 401),
     ],
 )
-def test_each_token_opens_what_it_is_for(all_three: HttpSettings, path: str, token: str | None, status: int) -> None:
+def test_each_token_gives_its_own_access(all_three: HttpSettings, path: str, token: str | None, status: int) -> None:
     reply = ask(all_three, path, None if token is None else bearer(token))
     assert reply.status == status
     assert ("WWW-Authenticate" in reply.headers) == (status == 401)
 
 
-def test_a_missing_token_is_asked_for_by_bearer_alone(all_three: HttpSettings) -> None:
+def test_a_missing_token_is_requested_with_the_bearer_scheme_only(all_three: HttpSettings) -> None:
     reply = ask(all_three, "/read")
     assert reply.headers["WWW-Authenticate"] == 'Bearer realm="strandline"'
     told = orjson.loads(reply.body)
@@ -94,7 +94,7 @@ def test_a_missing_token_is_asked_for_by_bearer_alone(all_three: HttpSettings) -
 
 
 @pytest.mark.parametrize(("path", "accept"), [("/", "*/*"), ("/read", "text/html,application/xhtml+xml")])
-def test_a_browser_is_asked_for_a_password(all_three: HttpSettings, path: str, accept: str) -> None:
+def test_a_password_is_requested_from_a_browser(all_three: HttpSettings, path: str, accept: str) -> None:
     """By a challenge that stands alone: after another one Chromium does not see it."""
     challenge = ask(all_three, path, Accept=accept).headers["WWW-Authenticate"]
     assert challenge == 'Basic realm="strandline", charset="UTF-8"'
@@ -127,12 +127,12 @@ def test_no_password_is_requested_where_it_would_not_be_accepted(all_three: Http
         ("/read", "Bearer é\udcff", 401),
     ],
 )
-def test_a_password_opens_reading_only(all_three: HttpSettings, path: str, authorization: str, status: int) -> None:
+def test_a_password_gives_read_access_only(all_three: HttpSettings, path: str, authorization: str, status: int) -> None:
     assert ask(all_three, path, authorization).status == status
 
 
 @pytest.mark.parametrize(("path", "status"), [("/open", 200), ("/read", 200), ("/write", 200), ("/admin", 403)])
-def test_without_tokens_all_is_open_but_admin_verbs(path: str, status: int) -> None:
+def test_without_tokens_all_but_admin_verbs_are_open(path: str, status: int) -> None:
     reply = ask(HttpSettings(), path)
     assert reply.status == status
     if status == 403:
@@ -140,7 +140,7 @@ def test_without_tokens_all_is_open_but_admin_verbs(path: str, status: int) -> N
 
 
 @pytest.mark.parametrize("authorization", [bearer(READ), bearer(""), basic(READ)])
-def test_admin_verbs_stay_off_without_an_admin_token_whatever_is_sent(tmp_path: Path, authorization: str) -> None:
+def test_admin_verbs_are_disabled_without_an_admin_token_whatever_is_sent(tmp_path: Path, authorization: str) -> None:
     assert ask(settings(tmp_path, read=READ), "/admin", authorization).status == 403
 
 
@@ -163,7 +163,7 @@ def test_tokens_are_replaced_by_a_reload(tmp_path: Path, all_three: HttpSettings
     assert in_loop(test()) == [401, 200, 401, 403]
 
 
-def test_a_token_is_replaced_without_a_moment_in_which_a_sender_is_refused(tmp_path: Path) -> None:
+def test_a_token_is_rotated_without_refusing_a_sender(tmp_path: Path) -> None:
     """Both are valid while senders change over, and a reload takes the old one away."""
 
     async def test() -> list[list[int]]:
@@ -178,7 +178,7 @@ def test_a_token_is_replaced_without_a_moment_in_which_a_sender_is_refused(tmp_p
     assert in_loop(test()) == [[200, 401, 401], [200, 200, 401], [200, 200, 401], [401, 200, 401]]
 
 
-def test_each_of_several_tokens_opens_what_its_file_is_for_and_nothing_else(tmp_path: Path) -> None:
+def test_each_of_several_tokens_gives_only_the_access_of_its_file(tmp_path: Path) -> None:
     both = settings(tmp_path, read=f"{READ}\n{NEW_READ}", write=f"{WRITE}\n{NEW_WRITE}")
     for token in (READ, NEW_READ):
         assert ask(both, "/read", bearer(token)).status == 200
@@ -189,15 +189,13 @@ def test_each_of_several_tokens_opens_what_its_file_is_for_and_nothing_else(tmp_
         assert ask(both, "/read", bearer(token)).status == 403
 
 
-def test_with_a_token_any_name_of_the_host_is_answered(all_three: HttpSettings) -> None:
+def test_with_a_token_any_host_name_is_accepted(all_three: HttpSettings) -> None:
     assert ask(all_three, "/read", bearer(READ), Host="metrics.example").status == 200
     assert ask(all_three, "/open", Host="metrics.example").status == 200
     assert ask(HttpSettings(), "/open", Host="metrics.example").status == 403
 
 
-def test_every_token_is_compared_by_the_function_that_takes_the_same_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_token_is_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     every = settings(tmp_path, read=f"{READ}\n{NEW_READ}", write=f"{WRITE}\n{NEW_WRITE}", admin=ADMIN)
     compared: list[tuple[bytes, bytes]] = []
     real = auth.hmac.compare_digest
@@ -226,7 +224,7 @@ def test_tokens_are_in_no_log_and_no_repr(all_three: HttpSettings) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\r\n\0"), max_size=40))
-def test_no_header_opens_anything_but_the_token(written: str) -> None:
+def test_no_other_header_gives_access(written: str) -> None:
     known = {Access.READ: [READ.encode(), NEW_READ.encode()], Access.ADMIN: [ADMIN.encode()]}
     sent = written.encode(errors="surrogateescape") if not any("\ud800" <= c <= "\udfff" for c in written) else b""
     held = auth._kinds_of(sent, known)

@@ -95,13 +95,13 @@ def test_requests_sent_at_once_are_answered_in_their_order() -> None:
     assert bodies(talk(b"".join(many))) == [f"GET / n={n}  ".encode() for n in range(100)]
 
 
-def test_a_request_behind_one_with_a_body_is_read() -> None:
+def test_a_request_after_one_with_a_body_is_read() -> None:
     posted = request("/", method="POST", body=b"form")
     assert bodies(talk(posted + request("/?x", CLOSE))) == [b"POST /   form", b"GET / x  "]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_request_means_the_same_in_whichever_pieces_it_comes(seed: int) -> None:
+def test_a_request_is_parsed_alike_in_any_division(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     chunked = (
         b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"
@@ -113,7 +113,7 @@ def test_a_request_means_the_same_in_whichever_pieces_it_comes(seed: int) -> Non
     assert bodies(talk(*pieces)) == expected
 
 
-def test_a_long_answer_comes_in_chunks() -> None:
+def test_a_long_answer_is_chunked() -> None:
     answer = talk(request("/streamed", CLOSE))
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"Transfer-Encoding: chunked" in head
@@ -151,7 +151,7 @@ def test_an_answer_without_content_has_no_length() -> None:
     assert b"\r\nContent-Type:" not in answer
 
 
-def test_a_client_that_waits_to_be_told_to_continue_is_told_once() -> None:
+def test_a_client_that_waits_for_100_continue_gets_it_once() -> None:
     async def test() -> bytes:
         async with served(ROUTES) as serving:
             reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port)

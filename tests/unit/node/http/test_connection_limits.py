@@ -185,7 +185,7 @@ async def whole(_request: Request) -> AnyResponse:
 
 
 @pytest.mark.parametrize("path", [b"/long", b"/whole"])
-def test_a_client_that_takes_too_little_of_an_answer_is_cut_off_and_its_memory_given_back(path: bytes) -> None:
+def test_a_client_that_reads_too_little_of_an_answer_is_disconnected_and_its_memory_released(path: bytes) -> None:
     async def test() -> int:
         memory = AnswerMemory(1 << 30)
         routes = (streaming(b"x" * (1 << 20), 16), Route(("GET",), "/whole", whole, Access.READ))
@@ -200,7 +200,7 @@ def test_a_client_that_takes_too_little_of_an_answer_is_cut_off_and_its_memory_g
     assert held <= (16 << 20 if path == b"/whole" else 1 << 20)
 
 
-def test_a_client_that_takes_an_answer_slowly_but_steadily_gets_all_of_it() -> None:
+def test_a_client_that_reads_an_answer_slowly_but_steadily_gets_all_of_it() -> None:
     async def test() -> int:
         routes = (streaming(b"x" * 50_000, 20),)
         # The answer takes several windows, each long enough for a client on a busy machine.
@@ -216,7 +216,7 @@ def test_a_client_that_takes_an_answer_slowly_but_steadily_gets_all_of_it() -> N
     assert in_loop(test()) >= 1_000_000
 
 
-def test_only_a_block_of_an_answer_is_made_before_the_client_has_taken_the_one_before() -> None:
+def test_a_block_of_an_answer_is_produced_only_after_the_client_has_read_the_previous_one() -> None:
     async def test() -> int:
         made = 0
 
@@ -268,7 +268,7 @@ def test_over_the_limit_requests_are_503_but_health_checks_are_answered() -> Non
     assert answer.endswith(b"held")
 
 
-def test_a_health_check_gets_a_connection_however_many_others_wait_in_vain() -> None:
+def test_a_health_check_gets_a_connection_however_many_others_wait() -> None:
     async def test() -> bytes:
         async with served(ROUTES, limits=limits(connections=1)) as serving:
             waiting = [await connected(serving) for _ in range(100)]
@@ -363,7 +363,7 @@ def test_connections_are_evicted_in_the_order_of_what_they_wait_for(
     in_loop(test())
 
 
-def test_over_tls_a_client_that_has_taken_all_is_no_slow_reader(
+def test_over_tls_a_client_that_has_read_all_is_no_slow_reader(
     encrypted: HttpSettings, trusting: ssl.SSLContext
 ) -> None:
     async def test() -> None:
@@ -410,7 +410,7 @@ def test_clients_without_a_handshake_hold_few_sockets_and_do_not_block_others(
     in_loop(test())
 
 
-def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered(
+def test_a_request_that_arrives_with_the_end_of_the_handshake_is_answered(
     encrypted: HttpSettings, trusting: ssl.SSLContext
 ) -> None:
     """Clients of TLS 1.3 may send both in one packet."""

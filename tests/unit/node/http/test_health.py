@@ -76,16 +76,16 @@ def test_an_active_shard_whose_store_does_not_answer_is_not_ready_until_it_does(
     assert get("/-/healthy", with_store(42.3)).status == 200
 
 
-def test_no_shard_is_not_ready() -> None:
+def test_a_node_without_shards_is_not_ready() -> None:
     assert get("/-/ready").status == 503
 
 
-def test_the_process_of_an_active_shard_has_to_run() -> None:
+def test_an_active_shard_without_a_process_is_not_ready() -> None:
     gone = ShardProcessStatus(0, ProcessState.DOWN, report=ACTIVE.report)
     assert get("/-/ready", gone).status == 503
 
 
-def test_each_shard_is_told_with_phase_and_progress_and_nothing_that_a_stranger_should_not_read() -> None:
+def test_each_shard_is_listed_with_phase_and_progress_and_without_internal_details() -> None:
     assert get("/-/ready", ACTIVE, REPLAYING, WAITING, FAILED).body.decode().splitlines() == [
         "Strandline is not ready.",
         "shard 0: active",
@@ -115,7 +115,7 @@ def test_partitions_that_the_node_does_not_serve_are_named() -> None:
     assert get("/-/ready", partitions=4).body == b"Strandline is not ready.\nIt has no shards yet.\n"
 
 
-def test_an_active_shard_that_warns_of_its_age_says_so() -> None:
+def test_an_active_shard_with_a_lag_warning_is_listed_with_it() -> None:
     def behind(seconds: float | None) -> ShardProcessStatus:
         assert ACTIVE.report is not None
         return replace(ACTIVE, report=replace(ACTIVE.report, behind_s=seconds, limits=LimitFigures(warn_behind_s=15)))
@@ -129,7 +129,7 @@ def test_an_active_shard_that_warns_of_its_age_says_so() -> None:
     assert orjson.loads(get("/-/ready", behind(72.34), Accept="application/json").body)["shards"][0]["behind_s"] == 72.3
 
 
-def test_a_wrong_clock_is_named_beside_its_shard_and_does_not_make_it_unready() -> None:
+def test_a_wrong_clock_is_listed_with_its_shard_and_does_not_affect_readiness() -> None:
     assert ACTIVE.report is not None
     seen = replace(ACTIVE.report, clocks={"node": -90_000, "store": 0, "broker": 60_000})
     one = replace(ACTIVE, report=seen)

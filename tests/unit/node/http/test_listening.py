@@ -41,19 +41,19 @@ ROUTES = (Route(("GET",), "/", hello, Access.READ),)
         ("[::]:0", "::", "http://[::1]:{}"),
     ],
 )
-def test_any_free_port_is_taken_and_told_with_a_url_that_works_here(address: str, host: str, url: str) -> None:
+def test_a_free_port_is_chosen_and_reported_with_a_local_url(address: str, host: str, url: str) -> None:
     with bound_socket(address) as listener:
         bound = address_of(listener, tls=False)
         assert (bound.host, bound.url) == (host, url.format(bound.port))
         assert bound.port == listener.getsockname()[1] > 0
 
 
-def test_every_address_of_ipv6_is_every_one_of_ipv4_too() -> None:
+def test_the_ipv6_wildcard_address_includes_ipv4() -> None:
     with bound_socket("[::]:0") as listener:
         socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=5).close()
 
 
-def test_a_port_in_use_is_refused_with_how_to_find_its_process() -> None:
+def test_a_port_in_use_is_refused_with_a_command_that_finds_its_process() -> None:
     with bound_socket("127.0.0.1:0") as listener:
         port = listener.getsockname()[1]
         with pytest.raises(CannotListen) as refused:
@@ -63,7 +63,7 @@ def test_a_port_in_use_is_refused_with_how_to_find_its_process() -> None:
     assert f"ss -ltnp 'sport = :{port}'" in refused.value.remedy
 
 
-def test_an_address_of_another_machine_is_told() -> None:
+def test_an_address_of_another_machine_is_reported() -> None:
     # 192.0.2.0/24 is kept for documentation: no machine has it.
     with pytest.raises(CannotListen, match="does not have that address"):
         bound_socket("192.0.2.1:0")
@@ -77,7 +77,7 @@ def test_an_address_of_another_machine_is_told() -> None:
         (errno.ENOBUFS, "No buffer space available"),
     ],
 )
-def test_other_reasons_are_told_with_a_remedy(number: int, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_reported_with_a_remedy(number: int, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing(socket.socket):
         def bind(self, _address: object) -> None:
             raise OSError(number, "refused")
@@ -104,7 +104,7 @@ def client_context(certificates: Certificates) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(certificates.ca))
 
 
-def test_tls_is_spoken_with_the_certificate_of_the_settings(encrypted: HttpSettings, trusting: ssl.SSLContext) -> None:
+def test_tls_uses_the_certificate_of_the_settings(encrypted: HttpSettings, trusting: ssl.SSLContext) -> None:
     async def test() -> tuple[str, bytes]:
         async with served(ROUTES, encrypted) as serving:
             reply = await serving.get("/", ssl=trusting)
@@ -137,7 +137,7 @@ def test_a_server_with_tls_stops_whether_or_not_a_client_has_just_gone(
     assert in_loop(test()) == b""
 
 
-def test_nothing_is_answered_without_tls(encrypted: HttpSettings) -> None:
+def test_plain_http_gets_no_answer(encrypted: HttpSettings) -> None:
     async def test() -> bytes:
         async with served(ROUTES, encrypted) as serving:
             return await serving.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -156,7 +156,7 @@ def test_nothing_is_answered_without_tls(encrypted: HttpSettings) -> None:
         (ssl.TLSVersion.TLSv1_1, "ALL:@SECLEVEL=0", False),
     ],
 )
-def test_only_modern_tls_is_spoken(
+def test_only_modern_tls_versions_are_accepted(
     certificates: Certificates, encrypted: HttpSettings, version: ssl.TLSVersion, ciphers: str | None, *, welcome: bool
 ) -> None:
     context = client_context(certificates)
@@ -181,7 +181,7 @@ def test_only_modern_tls_is_spoken(
     assert made.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_a_client_that_does_not_shake_hands_is_cut_off(
+def test_a_client_without_a_tls_handshake_is_disconnected(
     encrypted: HttpSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handshakes, "_HANDSHAKE_TIMEOUT_S", 0.05)
@@ -193,7 +193,7 @@ def test_a_client_that_does_not_shake_hands_is_cut_off(
     assert in_loop(test()) == b""
 
 
-def test_a_reload_shows_the_new_certificate(tmp_path: Path, encrypted: HttpSettings) -> None:
+def test_a_reload_applies_the_new_certificate(tmp_path: Path, encrypted: HttpSettings) -> None:
     renewed = make_certificates(tmp_path / "renewed")
     folder = renewed.ca.parent
     settings = HttpSettings(tls_certificate_file=folder / "server.pem", tls_key_file=folder / "server.key")
@@ -244,7 +244,7 @@ def test_a_missing_certificate_is_refused(tmp_path: Path, certificates: Certific
         tls_context(settings)
 
 
-def test_no_certificate_is_no_tls() -> None:
+def test_without_a_certificate_there_is_no_tls() -> None:
     assert tls_context(HttpSettings()) is None
 
 

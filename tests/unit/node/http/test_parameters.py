@@ -107,7 +107,7 @@ def test_a_url_that_is_not_utf8_is_refused() -> None:
 
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=8)), max_size=5).filter(bool))
-def test_whatever_is_escaped_comes_as_it_was(pairs: list[tuple[str, str]]) -> None:
+def test_escaped_parameters_are_unescaped(pairs: list[tuple[str, str]]) -> None:
     sound = [(name, value) for name, value in pairs if name.isprintable() and not _surrogates(name + value)]
     form = urlencode(sound, quote_via=quote)
 
@@ -122,7 +122,7 @@ def _surrogates(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def test_a_parameter_that_is_meant_once_is_the_first_one() -> None:
+def test_of_a_repeated_single_parameter_the_first_counts() -> None:
     parameters = given_as(("a", "1"), ("a", "2"), ("b", ""))
     assert parameters.text("a") == "1"
     assert parameters.all("a") == ["1", "2"]
@@ -131,7 +131,7 @@ def test_a_parameter_that_is_meant_once_is_the_first_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "empty"])
-def test_one_that_has_to_be_there_is_named_when_it_is_not(name: str) -> None:
+def test_a_missing_required_parameter_is_named(name: str) -> None:
     with pytest.raises(BadParameter, match=f'"{name}" is missing'):
         given_as(("empty", "")).required(name)
     with pytest.raises(BadParameter, match=f'"{name}" is missing'):
@@ -161,7 +161,7 @@ def test_one_that_has_to_be_there_is_named_when_it_is_not(name: str) -> None:
         ("match[]", "a" * (MAX_SELECTOR_LENGTH + 1), lambda parameters: parameters.selectors(required=False)),
     ],
 )
-def test_a_wrong_value_is_400_and_named(name: str, value: str, read: Callable[[Parameters], object]) -> None:
+def test_an_invalid_value_is_400_and_named(name: str, value: str, read: Callable[[Parameters], object]) -> None:
     with pytest.raises(BadParameter) as refused:
         read(given_as((name, value)))
     assert f'"{name}"' in refused.value.message
@@ -190,11 +190,11 @@ def test_a_limit_never_exceeds_what_is_allowed(
         ((("start", "1"), ("end", "1")), TimeRange(1000, 1000)),
     ],
 )
-def test_either_end_of_a_time_may_be_left_out(pairs: tuple[tuple[str, str], ...], expected: TimeRange | None) -> None:
+def test_either_end_of_a_range_may_be_left_out(pairs: tuple[tuple[str, str], ...], expected: TimeRange | None) -> None:
     assert given_as(*pairs).time_range() == expected
 
 
-def test_a_time_that_ends_before_it_begins_is_refused() -> None:
+def test_a_range_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(BadParameter, match='"end" lies before "start"'):
         given_as(("start", "2"), ("end", "1")).time_range()
 
@@ -229,7 +229,7 @@ def test_a_timeout_is_read_in_seconds() -> None:
     assert given_as().timeout_s() is None
 
 
-def test_a_body_that_is_no_form_is_left_to_the_handler() -> None:
+def test_a_body_that_is_not_a_form_is_left_to_the_handler() -> None:
     reply = exchange(lambda serving: serving.post("/echo-url?a=1", data=b"\xff\xfe", headers={"Content-Type": "x/y"}))
     assert orjson.loads(reply.body) == [[["a", "1"]], 2]
 
@@ -258,5 +258,5 @@ def test_parameters_are_those_that_the_library_reads(query: str) -> None:
         ("a;b=c;d", [("a;b", "c;d")]),
     ],
 )
-def test_escapes_are_read_and_what_is_none_stays(query: str, pairs: list[tuple[str, str]]) -> None:
+def test_escapes_are_decoded_and_invalid_ones_stay(query: str, pairs: list[tuple[str, str]]) -> None:
     assert pairs_of(exchange(lambda serving: serving.get(URL(f"/echo?{query}", encoded=True)))) == pairs

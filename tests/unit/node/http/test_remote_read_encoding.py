@@ -81,14 +81,14 @@ def encoded(run: Samples) -> bytes:
 
 
 @given(samples())
-def test_a_chunk_reads_as_the_samples_that_it_was_made_of(run: Samples) -> None:
+def test_a_chunk_decodes_to_its_samples(run: Samples) -> None:
     assert read_chunk(encoded(run[:120])) == run[:120]
 
 
 @pytest.mark.parametrize(
     ("width", "prefix", "next_prefix"), [(14, "10", "110"), (17, "110", "1110"), (20, "1110", "1111")]
 )
-def test_a_change_of_step_takes_the_fewest_bits_that_hold_it(width: int, prefix: str, next_prefix: str) -> None:
+def test_a_change_of_step_takes_the_minimum_of_bits(width: int, prefix: str, next_prefix: str) -> None:
     """From -(2^(n-1) - 1) to 2^(n-1); what lies one further takes the next width."""
     middle, step = 1 << (width - 1), 2**21
     for change, expected in ((1 - middle, prefix), (middle, prefix), (-middle, next_prefix), (middle + 1, next_prefix)):
@@ -100,7 +100,7 @@ def test_a_change_of_step_takes_the_fewest_bits_that_hold_it(width: int, prefix:
         assert stream.startswith("0" + expected)
 
 
-def test_a_chunk_has_the_bytes_that_its_description_gives() -> None:
+def test_a_chunk_has_the_bytes_of_its_specification() -> None:
     """By hand: count, zigzag of 1, the bits of 1.0; then a step of 10 and the same value; then a change of step of 1
     and the value 2.0, which differs in eleven bits from the second one on.
     """
@@ -120,7 +120,7 @@ def test_a_steady_counter_takes_few_bits() -> None:
     assert len(encoded(run)) == 2 + 6 + 8 + 2 + (1 + 2 * 118 + 7) // 8
 
 
-def test_the_longest_samples_fit_into_the_room_for_a_chunk() -> None:
+def test_the_longest_samples_fit_into_a_chunks_buffer() -> None:
     """Steps that change by more than 20 bits each time, and values that differ in the first bit and the last."""
     times, time = [], LEAST
     for place in range(120):
@@ -157,7 +157,7 @@ def test_the_checksum_is_that_of_the_standard(data: bytes, checksum: int) -> Non
 @given(st.lists(answers(), max_size=3), st.integers(1, 3000))
 @example([{(("a", "b" * 20_000), ("b" * 20_000, "c")): [(0, 0)]}, {}], 1)
 @example([{(("a", "b"),): [(0, 0)]}, {}, {(("a", "b"),): [(-1, bits_of(-0.0)), (0, STALE)]}], 1)
-def test_plain_samples_read_as_the_answer(results: list[dict[Labels, Samples]], part_bytes: int) -> None:
+def test_a_sampled_response_decodes_to_the_answer(results: list[dict[Labels, Samples]], part_bytes: int) -> None:
     columns = [AnswerColumns.of(answer_of(result)) for result in results]
     read = read_sampled(b"".join(sampled_parts(columns, part_bytes=part_bytes)))
     assert read == results
@@ -166,7 +166,9 @@ def test_plain_samples_read_as_the_answer(results: list[dict[Labels, Samples]], 
 
 @given(st.lists(answers(), max_size=3), st.integers(1, 3000), st.integers(1, 3000))
 @example([{}, {(("a", "b" * 20_000),): [(0, 0)]}], 1, 1)
-def test_a_stream_reads_as_the_answer(results: list[dict[Labels, Samples]], part_bytes: int, frame_bytes: int) -> None:
+def test_a_streamed_response_decodes_to_the_answer(
+    results: list[dict[Labels, Samples]], part_bytes: int, frame_bytes: int
+) -> None:
     columns = [AnswerColumns.of(answer_of(result)) for result in results]
     read = read_streamed(
         b"".join(streamed_parts(columns, part_bytes=part_bytes, frame_bytes=frame_bytes)), len(results)
@@ -182,7 +184,7 @@ def test_series_without_samples_are_answered_with_their_labels() -> None:
     assert read_streamed(b"".join(streamed_parts(columns)), 1) == [series]
 
 
-def test_columns_that_are_no_plain_arrays_are_read_all_the_same() -> None:
+def test_strided_and_read_only_columns_are_encoded() -> None:
     """Slices with gaps, and arrays that can't be written to."""
     answer = answer_of({(("a", "1"),): [(1, 2), (3, 4)], (("a", "2"),): [(5, 6)]})
     gapped = np.repeat(answer.time, 2)[::2]
@@ -192,7 +194,7 @@ def test_columns_that_are_no_plain_arrays_are_read_all_the_same() -> None:
     assert read_sampled(b"".join(sampled_parts([columns]))) == [expected]
 
 
-def test_labels_that_are_longer_in_a_message_than_in_a_key_have_room() -> None:
+def test_labels_that_are_longer_in_a_message_than_in_a_key_fit() -> None:
     """Many short ones take a third more."""
     series: dict[Labels, Samples] = {tuple((chr(letter), "x") for letter in range(48, 112)): [(1, 2)]}
     columns = [AnswerColumns.of(answer_of(series))]
@@ -240,7 +242,7 @@ def test_a_frame_has_one_series_and_all_of_it() -> None:
     assert [[labels_of(one) for one in frame.chunked_series] for frame in frames] == [[labels] for labels in series]
 
 
-def test_a_series_that_is_too_long_for_a_frame_goes_on_in_the_next() -> None:
+def test_a_series_that_is_too_long_for_a_frame_continues_in_the_next() -> None:
     series = large(1, 3000)
     columns = [AnswerColumns.of(answer_of(series))]
     body = b"".join(streamed_parts(columns, frame_bytes=10_000))

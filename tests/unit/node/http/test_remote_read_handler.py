@@ -105,7 +105,7 @@ def one_query(*accepted: int, start: int = 0, end: int = 10_000, **fields: objec
     return packed_request([Query(start_timestamp_ms=start, end_timestamp_ms=end, matchers=UP, **fields)], accepted)
 
 
-def test_plain_samples_come_in_one_snappy_block() -> None:
+def test_a_sampled_response_is_one_snappy_block() -> None:
     got = read(ReadQueries(SERIES), one_query())
     assert got.status == 200
     assert got.headers["Content-Type"] == "application/x-protobuf"
@@ -114,7 +114,7 @@ def test_plain_samples_come_in_one_snappy_block() -> None:
     assert read_sampled(got.body) == [{UP_A: SERIES[UP_A], UP_B: SERIES[UP_B]}]
 
 
-def test_chunks_come_as_a_stream_of_frames() -> None:
+def test_a_chunked_response_is_a_stream_of_frames() -> None:
     got = read(ReadQueries(SERIES), one_query(1, 0))
     assert got.status == 200
     expected = "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse"
@@ -145,7 +145,7 @@ def test_queries_are_answered_in_their_order(accepted: int) -> None:
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
-def test_a_range_that_ends_before_it_starts_is_empty_and_not_asked(accepted: int) -> None:
+def test_a_range_that_ends_before_it_starts_is_empty_and_not_queried(accepted: int) -> None:
     held = ReadQueries(SERIES)
     got = read(held, one_query(accepted, start=2000, end=1999))
     assert got.status == 200
@@ -160,7 +160,7 @@ def test_a_request_without_a_query_has_an_answer_without_a_result(accepted: int)
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
-def test_where_only_labels_are_wanted_no_sample_is_read(accepted: int) -> None:
+def test_a_request_for_labels_only_reads_no_samples(accepted: int) -> None:
     held = ReadQueries(SERIES)
     got = read(held, one_query(accepted, hints=ReadHints(func="series")))
     assert (read_streamed(got.body, 1) if accepted else read_sampled(got.body)) == [{UP_A: [], UP_B: []}]
@@ -212,7 +212,7 @@ def test_reads_of_times_that_only_very_late_samples_may_reach_go_on_while_kafka_
     assert (refused.status, LACKS_LATER_ONLY in refused.text) == (503, False)
 
 
-def test_a_client_may_ask_for_what_there_is() -> None:
+def test_a_client_may_request_a_partial_answer() -> None:
     held = ReadQueries(SERIES, ("shard 1 is\nrecovering", "a list “was” cut off"))
     got = read(held, one_query(), parameters="?partial=allow")
     assert got.status == 200
@@ -240,7 +240,7 @@ def test_an_unknown_value_of_partial_is_refused() -> None:
     assert (got.status, got.text) == (400, "partial=yes is not a valid value. Use allow, deny or node\n")
 
 
-def test_a_warning_of_each_query_is_told_once() -> None:
+def test_a_warning_of_several_queries_is_sent_once() -> None:
     query = Query(end_timestamp_ms=10_000, matchers=UP)
     got = read(ReadQueries(SERIES, ("shard 1 is away",)), packed_request([query] * 3))
     assert got.text.count("shard 1 is away") == 1
@@ -298,7 +298,7 @@ def test_a_body_that_is_too_large_is_refused_however_it_is_sent() -> None:
     assert str(MAX_BODY) in chunked.text
 
 
-def test_a_body_that_is_packed_in_another_way_is_refused() -> None:
+def test_a_body_with_another_encoding_is_refused() -> None:
     got = read(ReadQueries(SERIES), gzip.compress(one_query()), encoding="gzip")
     assert got.status == 415
     assert "compressed with snappy, not 'gzip'" in got.text
@@ -334,7 +334,7 @@ async def sent(serving: Served, body: bytes) -> tuple[asyncio.StreamReader, asyn
     return reader, writer
 
 
-def test_the_answer_is_made_no_faster_than_it_is_taken_and_a_client_that_stalls_is_given_up(
+def test_the_answer_is_produced_no_faster_than_it_is_read_and_a_stalled_client_is_disconnected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parts, memory = Parts(), AnswerMemory(1 << 30)
@@ -350,7 +350,7 @@ def test_the_answer_is_made_no_faster_than_it_is_taken_and_a_client_that_stalls_
     assert parts.made < 50  # What the two sockets hold.
 
 
-def test_a_client_that_goes_away_ends_its_answer_and_gives_its_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_disconnects_ends_its_answer_and_releases_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     parts, memory = Parts(), AnswerMemory(1 << 30)
     monkeypatch.setattr(handler, "streamed_parts", parts)
 
@@ -399,7 +399,7 @@ def test_queries_have_the_timeout_of_the_settings() -> None:
 
 
 @pytest.mark.parametrize(("taken", "status"), [(0, 422), (50, 503)])
-def test_without_memory_for_the_answer_it_is_refused_as_plain_text(taken: int, status: int) -> None:
+def test_without_memory_the_request_is_refused_in_plain_text(taken: int, status: int) -> None:
     held, memory = ReadQueries(SERIES), AnswerMemory(100)
 
     async def take(scope: QueryScope) -> None:
@@ -414,7 +414,7 @@ def test_without_memory_for_the_answer_it_is_refused_as_plain_text(taken: int, s
     assert memory.used == taken
 
 
-def test_an_answer_that_fails_on_its_way_is_seen_to_be_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_fails_midway_is_recognisably_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler, "streamed_parts", Parts(fails_after=3))
 
     async def conversation(serving: Served) -> None:

@@ -61,7 +61,7 @@ def error_of(reply: Reply) -> tuple[int, str, str]:
     return reply.status, told["errorType"], told["error"]
 
 
-def test_a_handler_answers_with_headers_that_keep_browsers_from_guessing() -> None:
+def test_a_handler_answers_with_headers_that_disable_mime_sniffing() -> None:
     reply = ask("/")
     assert (reply.status, reply.body) == (200, b"hello")
     assert reply.headers["X-Content-Type-Options"] == "nosniff"
@@ -91,7 +91,7 @@ def test_an_unknown_path_is_404_in_the_envelope() -> None:
     assert error_of(ask("/nothing"))[:2] == (404, "not_found")
 
 
-def test_another_method_is_405_and_says_which_are_answered() -> None:
+def test_another_method_is_405_with_the_allowed_ones() -> None:
     reply = ask("/body")
     status, kind, text = error_of(reply)
     assert (status, kind) == (405, "method_not_allowed")
@@ -107,7 +107,7 @@ def test_another_method_is_405_and_says_which_are_answered() -> None:
         (Fatal("x is wrong", remedy="Do this"), 500, "internal"),
     ],
 )
-def test_our_own_errors_are_answered_with_message_and_remedy(error: Exception, status: int, kind: str) -> None:
+def test_expected_errors_are_answered_with_message_and_remedy(error: Exception, status: int, kind: str) -> None:
     assert error_of(ask("/x", at("/x", raising(error)))) == (status, kind, "x is wrong. Do this")
 
 
@@ -123,7 +123,7 @@ def test_secrets_are_hidden_in_errors() -> None:
     assert "hunter2" not in str(logs)
 
 
-def test_an_unexpected_error_is_answered_with_an_id_that_is_logged_and_nothing_else() -> None:
+def test_an_unexpected_error_is_answered_only_with_an_id_that_is_logged() -> None:
     with capture_logs() as logs:
         status, kind, text = error_of(ask("/x", at("/x", raising(ValueError("/etc/secret on line 7")))))
     assert (status, kind) == (500, "internal")
@@ -136,7 +136,7 @@ def test_an_unexpected_error_is_answered_with_an_id_that_is_logged_and_nothing_e
 
 
 @pytest.mark.parametrize("error", [ValueError("then it broke"), Retryable("the shard has gone")])
-def test_an_answer_that_breaks_off_is_seen_as_broken_off(error: Exception) -> None:
+def test_an_incomplete_answer_is_recognisable_as_incomplete(error: Exception) -> None:
     async def half() -> AsyncGenerator[bytes, None]:
         yield b"half"
         raise error
@@ -171,7 +171,7 @@ def test_a_body_may_be_as_large_as_the_limit_and_no_larger(size: int, *, chunked
         assert error_of(reply)[:2] == (413, "too_large")
 
 
-def test_a_body_is_handed_on_as_it_was_sent() -> None:
+def test_a_body_is_passed_on_as_it_was_sent() -> None:
     """Unpacking is for who knows how large it may get: a few bytes of gzip may be gigabytes."""
     reply = ask("/body", method="post", data=b"not gzip at all", headers={"Content-Encoding": "gzip"})
     assert (reply.status, reply.body) == (200, b"15")
@@ -205,7 +205,7 @@ def test_invalid_http_is_400_without_details_of_the_server(request_bytes: bytes)
     assert orjson.loads(body)["errorType"] == "bad_data"
 
 
-def test_noise_of_clients_is_not_logged_as_an_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_requests_are_not_logged_as_errors(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with served(ROUTES) as serving:
             await serving.raw(b"\x16\x03\x01 noise\r\n\r\n")
@@ -216,7 +216,7 @@ def test_noise_of_clients_is_not_logged_as_an_error(caplog: pytest.LogCaptureFix
     assert not caplog.records
 
 
-def test_a_handler_is_cancelled_when_its_client_goes_away() -> None:
+def test_a_handler_is_cancelled_when_its_client_disconnects() -> None:
     async def test() -> bool:
         began, ended = asyncio.Event(), asyncio.Event()
 
@@ -241,7 +241,7 @@ def test_a_handler_is_cancelled_when_its_client_goes_away() -> None:
     assert in_loop(test())
 
 
-def test_stopping_lets_a_request_end_and_takes_no_new_ones() -> None:
+def test_stopping_finishes_requests_and_accepts_no_new_ones() -> None:
     async def test() -> tuple[bytes, bool]:
         began, go_on = asyncio.Event(), asyncio.Event()
 
@@ -269,7 +269,7 @@ def test_stopping_lets_a_request_end_and_takes_no_new_ones() -> None:
     assert in_loop(test()) == (b"ended", True)
 
 
-def test_stopping_gives_up_a_request_that_does_not_end() -> None:
+def test_stopping_cancels_a_request_that_does_not_end() -> None:
     async def test() -> bool:
         began, cancelled = asyncio.Event(), asyncio.Event()
 
@@ -306,14 +306,14 @@ def test_a_server_that_can_not_start_leaves_nothing_open() -> None:
 @pytest.mark.parametrize(
     "host", ["localhost", "127.0.0.1:1234", "[::1]:80", "127.9.9.9", "page.localhost", "LOCALHOST."]
 )
-def test_this_machines_own_names_are_answered_without_a_token(host: str) -> None:
+def test_this_machines_host_names_are_accepted_without_a_token(host: str) -> None:
     assert ask("/", headers={"Host": host}).status == 200
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:9460", "10.0.0.1", "localhost.evil.example", "127.0.0.1.nip.io"]
 )
-def test_another_name_is_refused_without_a_token_since_a_page_may_have_made_it_up(host: str) -> None:
+def test_another_host_name_is_refused_without_a_token_against_dns_rebinding(host: str) -> None:
     status, kind, text = error_of(ask("/", headers={"Host": host}))
     assert (status, kind) == (403, "forbidden")
     assert host.partition(":")[0] in text

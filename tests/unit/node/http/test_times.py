@@ -56,7 +56,7 @@ def test_an_invalid_time_is_refused(written: str) -> None:
         parse_time(written)
 
 
-def test_a_plus_that_a_url_turned_into_a_blank_is_explained() -> None:
+def test_a_plus_that_was_decoded_as_a_space_is_explained() -> None:
     with pytest.raises(ValueError, match="%2B"):
         parse_time("2015-07-01T20:10:51 02:00")
 
@@ -65,7 +65,7 @@ def test_a_plus_that_a_url_turned_into_a_blank_is_explained() -> None:
     st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29)),  # noqa: DTZ001 - the zone is drawn apart
     st.integers(-23 * 60, 23 * 60),
 )
-def test_any_moment_in_any_zone_is_read_as_it_is_written(drawn: datetime, minutes: int) -> None:
+def test_any_time_in_any_zone_is_parsed(drawn: datetime, minutes: int) -> None:
     zoned = drawn.replace(tzinfo=timezone(timedelta(minutes=minutes)))
     expected = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     assert parse_time(zoned.isoformat()) == expected

@@ -67,7 +67,7 @@ def test_counters_do_not_fall_when_a_job_is_deleted() -> None:
     assert looks.figures.rates()[-1].records == 0
 
 
-def test_a_worker_that_fails_at_the_same_place_again_and_again_makes_no_progress() -> None:
+def test_a_worker_that_fails_at_the_same_place_repeatedly_makes_no_progress() -> None:
     looks = Looks(seen(bulk_job("a"), 0))
     looks.after(100, seen(bulk_job("a"), 500))
     assert looks.stalled_s == 0
@@ -78,7 +78,7 @@ def test_a_worker_that_fails_at_the_same_place_again_and_again_makes_no_progress
     assert looks.stalled_s == 0
 
 
-def test_parts_that_end_and_wishes_of_an_operator_are_progress() -> None:
+def test_ended_parts_and_an_operators_changes_are_progress() -> None:
     job = bulk_job("a")
     looks = Looks(seen(job))
     looks.after(100, seen(job, states=(DONE,)))
@@ -108,20 +108,20 @@ def test_parts_that_end_and_wishes_of_an_operator_are_progress() -> None:
     ],
     ids=lambda one: f"{one.state}-{one.wanted}-{one.due_at}" if isinstance(one, BulkJob) else "",
 )
-def test_only_a_job_that_workers_are_to_work_on_can_stall(job: BulkJob, *, stalls: bool) -> None:
+def test_only_a_running_job_can_stall(job: BulkJob, *, stalls: bool) -> None:
     looks = Looks(seen(job))
     looks.after(60, seen(job))
     assert looks.stalled_s == (60 if stalls else None)
 
 
-def test_of_several_jobs_the_one_counts_that_has_stalled_for_longest() -> None:
+def test_of_several_jobs_the_one_stalled_for_longest_counts() -> None:
     looks = Looks(seen(bulk_job("a")), seen(bulk_job("b")))
     looks.after(60, seen(bulk_job("a")), seen(bulk_job("b"), 5))
     assert looks.stalled_s == 60
     assert looks.figures.stalled_s("export", NOW, 0) is None
 
 
-def test_speeds_are_those_between_looks_of_the_last_hour_at_most_one_in_ten_seconds() -> None:
+def test_speeds_are_between_polls_of_the_last_hour_at_most_one_in_ten_seconds() -> None:
     looks = Looks(seen(bulk_job("a")))
     for step in range(1, 2000):
         looks.after(2, seen(bulk_job("a"), 2000 * step, bad=20 * step))
@@ -139,7 +139,7 @@ def test_a_clock_that_is_set_back_restarts_the_history() -> None:
     assert figures.done["import"].records == 200
 
 
-def test_progress_is_that_of_parts_with_an_estimate_of_those_that_are_being_run() -> None:
+def test_progress_counts_ended_parts_and_estimates_running_ones() -> None:
     job = bulk_job("a")
     assert JobSummary.of_job(job, job_parts(job, [JobState.LEASED] * 7, Counts(records=100))).progress == 0
     parts = job_parts(job, [DONE, DONE, JobState.LEASED, *[JobState.PENDING] * 4], Counts(records=100))

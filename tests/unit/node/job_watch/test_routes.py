@@ -113,7 +113,7 @@ def test_jobs_are_listed_in_the_order_in_which_they_were_planned(jobs: Jobs) -> 
     assert "warnings" not in answer
 
 
-def test_a_list_that_is_cut_keeps_jobs_that_have_not_ended_and_names_what_it_lacks(jobs: Jobs) -> None:
+def test_a_truncated_list_keeps_jobs_that_have_not_ended_and_counts_the_others(jobs: Jobs) -> None:
     jobs.add(bulk_job("1", BulkJobState.BROKEN))
     for name in "2345":
         jobs.add(bulk_job(name, BulkJobState.DONE))
@@ -122,7 +122,7 @@ def test_a_list_that_is_cut_keeps_jobs_that_have_not_ended_and_names_what_it_lac
     assert "2 older jobs" in answer["warnings"][0]
 
 
-def test_a_job_is_answered_as_the_command_prints_it(jobs: Jobs) -> None:
+def test_a_job_has_the_same_json_as_the_command(jobs: Jobs) -> None:
     jobs.add(bulk_job("a"), [JobState.FAILED], Counts(records=10))
     job = jobs.board.job("a")
     status, answer = jobs.ask("jobs/a")
@@ -131,12 +131,12 @@ def test_a_job_is_answered_as_the_command_prints_it(jobs: Jobs) -> None:
 
 
 @pytest.mark.parametrize("path", ["jobs/nothing", "jobs/%00", "jobs/%ff", f"jobs/{'a' * 101}"])
-def test_a_job_that_is_not_there_is_404(jobs: Jobs, path: str) -> None:
+def test_a_missing_job_is_404(jobs: Jobs, path: str) -> None:
     assert jobs.ask(path)[0] == 404
     assert jobs.ask(f"{path}/cancel", method="POST", token=ADMIN)[0] == 404
 
 
-def test_reading_takes_either_token_and_changing_only_the_admin_token(jobs: Jobs) -> None:
+def test_reading_accepts_either_token_and_changes_need_the_admin_token(jobs: Jobs) -> None:
     jobs.add(bulk_job("a"))
     for path in ("jobs", "jobs/a", "strandline/job-rates"):
         assert [jobs.ask(path, token=token)[0] for token in ("", READ, ADMIN)] == [401, 200, 200]
@@ -147,7 +147,7 @@ def test_reading_takes_either_token_and_changing_only_the_admin_token(jobs: Jobs
     assert jobs.board.job("a") == bulk_job("a")
 
 
-def test_a_pause_of_a_job_that_runs_is_noted_and_settled_by_a_worker_once_parts_are_fenced(jobs: Jobs) -> None:
+def test_a_pause_of_a_running_job_is_recorded_and_completed_by_a_worker_once_parts_are_fenced(jobs: Jobs) -> None:
     jobs.add(bulk_job("a"))
     (leased, *_) = jobs.board.parts(jobs.board.job("a"))
     leased = jobs.board.lease(leased, "worker", lambda one: one)
@@ -176,7 +176,7 @@ def test_a_pause_of_a_job_that_runs_is_noted_and_settled_by_a_worker_once_parts_
     ("state", "verb", "after"),
     [("planned", "pause", "paused"), ("planned", "cancel", "cancelled"), ("paused", "cancel", "cancelled")],
 )
-def test_a_job_of_which_no_worker_has_a_part_stops_at_once(jobs: Jobs, state: str, verb: str, after: str) -> None:
+def test_a_job_without_leased_parts_stops_at_once(jobs: Jobs, state: str, verb: str, after: str) -> None:
     jobs.add(bulk_job("a", BulkJobState(state)))
     status, answer = jobs.change("a", verb)
     assert (status, answer["settled"], answer["job"]["state"]) == (200, True, after)
@@ -193,20 +193,20 @@ def test_a_job_whose_parts_may_still_land_does_not_stop_before_a_worker_fenced_t
 @pytest.mark.parametrize(
     ("state", "verb"), [("done", "cancel"), ("done", "resume"), ("cancelled", "resume"), ("failed", "pause")]
 )
-def test_what_a_state_does_not_allow_is_a_conflict(jobs: Jobs, state: str, verb: str) -> None:
+def test_a_change_that_the_state_does_not_allow_is_a_conflict(jobs: Jobs, state: str, verb: str) -> None:
     jobs.add(bulk_job("a", BulkJobState(state)))
     status, answer = jobs.change("a", verb)
     assert (status, answer["errorType"]) == (409, "conflict")
     assert f"is {state}" in answer["error"]
 
 
-def test_a_resume_has_failed_parts_tried_again(jobs: Jobs) -> None:
+def test_a_resume_retries_failed_parts(jobs: Jobs) -> None:
     jobs.add(bulk_job("a", BulkJobState.FAILED), [JobState.FAILED, JobState.DONE])
     assert jobs.change("a", "resume")[1]["job"]["parts_failed"] == 0
     assert [part.state for part in jobs.board.parts(jobs.board.job("a"))][:2] == [JobState.PENDING, JobState.DONE]
 
 
-def test_a_store_that_does_not_answer_is_named(jobs: Jobs) -> None:
+def test_an_unresponsive_store_is_named(jobs: Jobs) -> None:
     jobs.unavailable = True
     for path, method in (("jobs", "GET"), ("jobs/a", "GET"), ("jobs/a/pause", "POST")):
         status, answer = jobs.ask(path, method=method, token=ADMIN)

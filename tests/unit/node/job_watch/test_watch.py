@@ -80,7 +80,7 @@ def hanging(store: CountedStore) -> Iterator[None]:
         store.answers.set()
 
 
-def test_all_who_ask_within_seconds_share_one_look() -> None:
+def test_requests_within_seconds_share_one_poll() -> None:
     watched = Watched()
     watched.add(bulk_job("a"), [JobState.DONE], Counts(records=3))
 
@@ -99,7 +99,7 @@ def test_all_who_ask_within_seconds_share_one_look() -> None:
     in_loop(run())
 
 
-def test_looks_at_a_large_job_take_a_tenth_of_the_time_and_opening_the_store_does_not_count() -> None:
+def test_polls_of_a_large_job_take_a_tenth_of_the_time_and_opening_the_store_does_not_count() -> None:
     watched = Watched()
     watched.add(bulk_job("a"))
     watched.store.takes_s, watched.opening_s = 1.0, 8.0
@@ -148,7 +148,7 @@ def test_a_change_invalidates_the_cached_jobs() -> None:
     in_loop(run())
 
 
-def test_a_job_whose_time_is_over_is_cancelled_though_no_worker_runs() -> None:
+def test_an_expired_job_is_cancelled_though_no_worker_runs() -> None:
     watched = Watched(cache_s=0)
     watched.add(bulk_job("a", BulkJobState.PAUSED, idle_since=NOW, expires_after=DAY))
 
@@ -162,7 +162,7 @@ def test_a_job_whose_time_is_over_is_cancelled_though_no_worker_runs() -> None:
     in_loop(run())
 
 
-def test_a_store_that_fails_is_named_and_counted_and_what_was_known_stays() -> None:
+def test_a_store_failure_is_named_and_counted_and_cached_figures_stay() -> None:
     watched = Watched(cache_s=0)
     watched.add(bulk_job("a"))
 
@@ -199,7 +199,7 @@ def test_a_hanging_store_is_reported_after_a_timeout_and_does_not_block_the_even
     in_loop(run())
 
 
-def test_too_many_who_wait_for_a_store_that_hangs_are_refused_at_once() -> None:
+def test_too_many_requests_that_wait_for_a_hanging_store_are_refused_at_once() -> None:
     async def run() -> None:
         hangs, begun = threading.Event(), threading.Event()
 
@@ -222,7 +222,7 @@ def test_too_many_who_wait_for_a_store_that_hangs_are_refused_at_once() -> None:
     in_loop(run())
 
 
-def test_a_client_that_goes_away_does_not_end_a_look_that_others_wait_for() -> None:
+def test_a_client_that_disconnects_does_not_end_a_poll_that_others_wait_for() -> None:
     watched = Watched()
     watched.add(bulk_job("a"))
 

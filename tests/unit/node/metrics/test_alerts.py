@@ -383,7 +383,7 @@ CASES: Mapping[str, Case] = {
 }
 
 
-def test_promtool_has_nothing_to_say_against_the_rules() -> None:
+def test_promtool_accepts_the_rules() -> None:
     ran = subprocess.run(
         ["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, timeout=60, check=False
     )
@@ -413,11 +413,11 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     return said
 
 
-def test_each_alert_fires_when_it_should_and_at_no_other_time(said: str) -> None:
+def test_each_alert_fires_exactly_when_it_should(said: str) -> None:
     assert WRONG_CASE not in said
 
 
-def test_a_case_that_is_wrong_is_noticed(tmp_path: Path) -> None:
+def test_a_wrong_case_fails(tmp_path: Path) -> None:
     series, expected = (
         [shard("spilled_bytes", always(0))],
         [{**firing("StrandlineSpilling", "n:9460", 1), "eval_time": "2m"}],
@@ -453,7 +453,7 @@ def test_an_alert_has_a_severity_a_remedy_and_a_runbook(alert: AlertRule) -> Non
     assert anchor == alert.name.lower()
 
 
-def test_the_runbook_has_all_that_is_needed_of_each_alert_and_of_no_other() -> None:
+def test_the_runbook_has_a_complete_entry_for_exactly_these_alerts() -> None:
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     entries = re.split(r"^##+ ", page, flags=re.MULTILINE)
     told = {entry.splitlines()[0]: entry for entry in entries if entry.startswith("Strandline")}

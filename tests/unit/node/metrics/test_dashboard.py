@@ -23,7 +23,7 @@ VARIABLES: dict[str, dict[str, Any]] = {one["name"]: one for one in DASHBOARD["t
 GIVEN = {"instance", "job", "le"}
 
 
-def test_panels_have_ids_of_their_own_and_a_title_and_do_not_overlap() -> None:
+def test_panels_have_unique_ids_and_a_title_and_do_not_overlap() -> None:
     ids = [panel["id"] for panel in PANELS]
     assert len(set(ids)) == len(ids)
     assert all(panel["title"] for panel in PANELS)
@@ -64,7 +64,7 @@ def test_an_expression_uses_only_metrics_of_the_catalogue_with_labels_that_they_
         assert label in labels[name.removesuffix("_bucket")]
 
 
-def test_legends_name_labels_that_are_there() -> None:
+def test_legends_name_existing_labels() -> None:
     known = {label for metric in CATALOGUE for label in metric.labels} | GIVEN
     for panel in DRAWN:
         for target in panel["targets"]:
@@ -89,7 +89,7 @@ def test_expressions_can_be_parsed(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_all_comes_from_the_chosen_data_source_and_nothing_from_elsewhere() -> None:
+def test_all_queries_use_the_chosen_data_source() -> None:
     text = FILE.read_text(encoding="utf-8")
     assert not re.search(r"https?://|//[a-z]", text)
     sources = {source["uid"] for panel in DRAWN for source in (panel["datasource"], *_sources(panel))}
@@ -116,13 +116,13 @@ def test_nodes_shards_and_gateways_can_be_chosen() -> None:
     assert used == {"instance", "shard", "gateway"}
 
 
-def test_each_expression_keeps_to_what_was_chosen() -> None:
+def test_each_expression_uses_the_chosen_variables() -> None:
     for expression in EXPRESSIONS:
         for selector in re.findall(r"strandline_\w+(\{[^}]*\})?", expression):
             assert 'instance=~"$instance"' in selector or 'instance=~"$gateway"' in selector, expression
 
 
-def test_every_part_of_the_catalogue_is_shown_somewhere() -> None:
+def test_every_section_of_the_catalogue_is_shown() -> None:
     shown = set().union(*map(metric_names, EXPRESSIONS))
     for section in SECTIONS:
         assert any(name.startswith(metric.name) for metric in section.metrics for name in shown), section.title

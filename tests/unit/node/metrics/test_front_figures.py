@@ -70,13 +70,13 @@ def test_a_request_counts_for_its_handler_and_code_and_in_the_bucket_of_its_dura
     assert list(counts.seconds["/b"].cumulative) == [1] * len(BOUNDS_S)
 
 
-def test_bounds_rise_and_end_before_the_infinite() -> None:
+def test_bounds_are_ascending_and_finite() -> None:
     assert list(BOUNDS_S) == sorted(set(BOUNDS_S))
     assert BOUNDS_S[0] > 0
     assert not math.isinf(BOUNDS_S[-1])
 
 
-def test_what_many_threads_count_is_all_there(figures: FrontFigures) -> None:
+def test_concurrent_counts_are_all_included(figures: FrontFigures) -> None:
     def count(_: int) -> None:
         for _ in range(500):
             figures.began()
@@ -92,7 +92,7 @@ def test_what_many_threads_count_is_all_there(figures: FrontFigures) -> None:
     assert counts.in_flight == 0
 
 
-def test_counts_that_were_taken_do_not_change(figures: FrontFigures) -> None:
+def test_a_snapshot_of_counts_does_not_change(figures: FrontFigures) -> None:
     ended(figures, "/a", 200, 1)
     before = figures.counts()
     ended(figures, "/a", 200, 1)
@@ -163,7 +163,7 @@ def test_a_request_that_is_being_answered_is_in_flight_and_its_time_is_counted_a
     assert figures.counts().seconds["/slow"].total == pytest.approx(2)
 
 
-def test_paths_that_clients_make_up_are_one_handler(figures: FrontFigures, clock: ManualClock) -> None:
+def test_unknown_paths_are_one_handler(figures: FrontFigures, clock: ManualClock) -> None:
     async def run() -> None:
         async with served(ROUTES, observer=figures, clock=clock) as serving:
             for number in range(20):
@@ -179,7 +179,7 @@ def test_paths_that_clients_make_up_are_one_handler(figures: FrontFigures, clock
     }
 
 
-def test_a_client_that_does_not_wait_is_counted_as_gone(figures: FrontFigures, clock: ManualClock) -> None:
+def test_a_client_that_disconnects_is_counted_as_such(figures: FrontFigures, clock: ManualClock) -> None:
     async def run() -> None:
         begun = asyncio.Event()
 
@@ -250,12 +250,12 @@ def test_series_and_samples_of_an_answer_are_counted(figures: FrontFigures) -> N
         ("buckets", "buckets"),
     ],
 )
-def test_each_question_is_counted_by_its_name(figures: FrontFigures, name: str, ask: str) -> None:
+def test_each_request_is_counted_by_its_name(figures: FrontFigures, name: str, ask: str) -> None:
     ask_once(figures, BucketsAnswer(()), name)
     assert figures.counts().queries == {(ask, "answered"): 1}
 
 
-def test_an_answer_with_a_warning_is_counted_apart(figures: FrontFigures) -> None:
+def test_an_answer_with_a_warning_is_counted_separately(figures: FrontFigures) -> None:
     nothing = np.empty(0, dtype=np.int64)
     terms = TermsAnswer(nothing, np.empty(0, dtype=np.uint8), nothing, more=False, warnings=("shard 1 recovers",))
     ask_once(figures, terms, "label_names")
@@ -290,14 +290,14 @@ def test_partitions_of_other_nodes_are_no_warning_of_this_one(figures: FrontFigu
         (ValueError("wrong"), "failed"),
     ],
 )
-def test_what_went_wrong_is_counted_and_raised(figures: FrontFigures, error: BaseException, outcome: str) -> None:
+def test_an_error_is_counted_and_raised(figures: FrontFigures, error: BaseException, outcome: str) -> None:
     with pytest.raises(type(error)) as raised:
         ask_once(figures, error)
     assert raised.value is error
     assert figures.counts().queries == {("samples", outcome): 1}
 
 
-def test_a_list_that_was_kept_is_counted_without_a_question(figures: FrontFigures) -> None:
+def test_a_cached_list_is_counted_without_a_request(figures: FrontFigures) -> None:
     within = FakeQueries()
     queries = CountedQueries(within, figures)
     queries.answered_from_cache(LabelNamesRequest((), None, 10))

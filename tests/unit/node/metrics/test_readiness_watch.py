@@ -103,7 +103,7 @@ def manifest_reads(world: World) -> list[Any]:
     return firsts
 
 
-def test_before_the_first_look_nothing_is_known(watch: ReadinessWatch, opener: Opener) -> None:
+def test_before_the_first_poll_readiness_is_unknown(watch: ReadinessWatch, opener: Opener) -> None:
     figures = watch.figures()
     assert (figures.looked_at, figures.newest_ready_hour, figures.partitions, figures.failures) == (None, None, (), 0)
     assert opener.opened == 0, "a node starts without the store"
@@ -215,7 +215,7 @@ def test_while_a_partition_was_never_read_no_hour_is_ready(tmp_path: Path, world
         assert [one.stored_until for one in figures.partitions] == [(FIRST + 2) * HOUR, None]
 
 
-def test_a_look_that_fails_is_counted_and_leaves_what_was_known(watch: ReadinessWatch, world: World) -> None:
+def test_a_failed_poll_is_counted_and_keeps_the_previous_result(watch: ReadinessWatch, world: World) -> None:
     watch.poll()
     known = watch.figures()
 
@@ -248,7 +248,7 @@ def test_an_unexpected_error_does_not_end_the_watch(watch: ReadinessWatch, world
     assert watch.figures().failures == 1
 
 
-def test_a_dataset_that_is_not_there_yet_is_opened_once_it_is(watch: ReadinessWatch, opener: Opener) -> None:
+def test_a_missing_dataset_is_opened_once_it_exists(watch: ReadinessWatch, opener: Opener) -> None:
     opener.failing = NoSuchDataset("no shard was ever started")
     watch.poll()
     assert (watch.figures().failures, watch.figures().looked_at) == (1, None)
@@ -281,7 +281,7 @@ def test_a_request_reports_why_readiness_is_unknown(watch: ReadinessWatch, opene
         watch.check_ready(Period(FIRST))
 
 
-def test_a_thread_looks_until_the_end(opener: Opener, world: World) -> None:
+def test_a_thread_polls_until_it_is_closed(opener: Opener, world: World) -> None:
     looked, again = threading.Event(), threading.Event()
 
     def noted(call: StoreCall) -> None:

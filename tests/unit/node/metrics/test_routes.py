@@ -66,7 +66,7 @@ def test_a_scrape_gets_the_text_format_with_its_version() -> None:
 
 
 @pytest.mark.parametrize("accept", [OPENMETRICS, PROMETHEUS, f"text/html, {OPENMETRICS.upper()} ;version=nonsense"])
-def test_a_scraper_that_names_openmetrics_gets_that(accept: str) -> None:
+def test_a_scraper_that_accepts_openmetrics_gets_it(accept: str) -> None:
     code, headers, body = get(metrics_routes(collect), "/metrics", {"Accept": accept})
     assert code == 200
     assert headers["Content-Type"].startswith(f"{OPENMETRICS}; version=1.0.0")
@@ -76,7 +76,7 @@ def test_a_scraper_that_names_openmetrics_gets_that(accept: str) -> None:
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "text/plain;version=abc", ",;=,", "application/json"])
-def test_any_other_gets_the_text_format(accept: str) -> None:
+def test_any_other_scraper_gets_the_text_format(accept: str) -> None:
     assert expose(collect(), accept).content_type.startswith("text/plain; version=0.0.4")
 
 

@@ -216,7 +216,7 @@ def test_unknown_values_are_missing_and_never_zero() -> None:
         assert told.of_shard(f"strandline_{name}") is None, name
 
 
-def test_a_shard_with_all_stored_has_no_unstored_age_and_no_jobs() -> None:
+def test_a_shard_without_unstored_data_has_no_unstored_age_and_no_jobs() -> None:
     told = Told(active_shard_status())
     assert told.of_shard("strandline_oldest_unstored_bucket_age_seconds") == 0
     assert set(told.by("strandline_replay_jobs", "state").values()) == {0}
@@ -240,7 +240,7 @@ def test_each_shard_has_its_own_series() -> None:
 # Lag in seconds.
 
 
-def test_the_lag_in_seconds_is_for_how_long_records_have_waited() -> None:
+def test_the_lag_in_seconds_is_the_age_of_unread_records() -> None:
     def told(status: Status, behind_s: float | None) -> float | None:
         return lag_seconds(ShardReport(status, PROCESS, behind_s=behind_s), NOW)
 

@@ -206,7 +206,7 @@ def test_of_many_labels_only_the_largest_and_their_number_are_sent() -> None:
     assert len(told["top_labels"]) == 10
 
 
-def test_no_top_is_longer_than_the_most_that_is_given() -> None:
+def test_no_top_is_longer_than_the_maximum() -> None:
     asking = Asking()
     asking.data("cardinality?limit=1000000000")
     [ask] = asking.queries.asked
@@ -219,7 +219,7 @@ def test_an_invalid_selector_is_refused_with_a_message() -> None:
     assert "match[]" in told["error"]
 
 
-def test_two_days_of_hours_end_with_the_one_that_runs() -> None:
+def test_two_days_of_hours_end_with_the_current_one() -> None:
     asking = Asking()
     hours = asking.data("hours")
     now = asking.clock.now_ms() // HOUR
@@ -229,7 +229,7 @@ def test_two_days_of_hours_end_with_the_one_that_runs() -> None:
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "x", "1.5", str(MAX_DAYS + 1), "9" * 50, "\u0661"])
-def test_days_that_make_no_sense_are_refused(days: str) -> None:
+def test_invalid_days_are_refused(days: str) -> None:
     status, told = Asking().get(f"hours?days={days}")
     assert (status, told["errorType"]) == (400, "bad_data")
 
@@ -242,5 +242,5 @@ def test_hours_that_can_not_be_determined_are_retryable() -> None:
     assert "Kafka at localhost:9092" in told["error"]
 
 
-def test_all_of_it_is_for_those_who_may_read() -> None:
+def test_every_path_needs_read_access() -> None:
     assert {route.access for route in Asking().routes} == {Access.READ}

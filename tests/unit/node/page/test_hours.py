@@ -49,7 +49,7 @@ def test_other_hours_are_not_cached() -> None:
     assert source.asked == 2
 
 
-def test_trouble_is_not_remembered() -> None:
+def test_errors_are_not_cached() -> None:
     source = CountedHours()
     hours = CachedHours(source, ManualClock(), cache_s=5)
     source.trouble = Retryable("Kafka can't be reached")

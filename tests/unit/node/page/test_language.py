@@ -27,7 +27,7 @@ def is_accepted(call: str) -> bool:
     return True
 
 
-def test_functions_are_offered_if_the_parser_accepts_them_and_they_find_something() -> None:
+def test_functions_are_offered_if_the_parser_accepts_them_and_their_arguments_match() -> None:
     accepted = {name for name, one in FUNCTIONS.items() if is_accepted(f"{name}()") and not one.is_for_histograms}
     assert words("FUNCTIONS").keys() == accepted
     assert {"rate", "histogram_quantile", "time"} <= accepted

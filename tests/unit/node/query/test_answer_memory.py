@@ -7,7 +7,7 @@ from strandline.node.query.answer_memory import AnswerMemory, AnswerMemoryFull, 
 pytestmark = pytest.mark.unit
 
 
-def test_what_is_leased_counts_until_it_is_released() -> None:
+def test_leased_memory_counts_until_it_is_released() -> None:
     memory = AnswerMemory(100)
     one, other = memory.lease(), memory.lease()
     one.grow(60)
@@ -20,7 +20,7 @@ def test_what_is_leased_counts_until_it_is_released() -> None:
     assert (memory.used, other.held) == (10, 10)
 
 
-def test_beyond_the_limit_nothing_is_taken_and_the_setting_is_named() -> None:
+def test_beyond_the_limit_a_lease_is_refused_and_the_setting_is_named() -> None:
     memory = AnswerMemory(100)
     memory.lease().grow(60)
     late = memory.lease()
@@ -30,7 +30,7 @@ def test_beyond_the_limit_nothing_is_taken_and_the_setting_is_named() -> None:
     late.grow(40)
 
 
-def test_an_answer_above_the_whole_limit_has_its_own_error() -> None:
+def test_an_answer_larger_than_the_limit_has_its_own_error() -> None:
     memory = AnswerMemory(100)
     lease = memory.lease()
     lease.grow(50)
@@ -38,7 +38,7 @@ def test_an_answer_above_the_whole_limit_has_its_own_error() -> None:
         lease.grow(51)
 
 
-def test_memory_that_is_used_already_is_counted_and_never_refused() -> None:
+def test_memory_that_is_already_used_is_counted_and_never_refused() -> None:
     memory = AnswerMemory(100)
     lease = memory.lease()
     lease.hold(150)

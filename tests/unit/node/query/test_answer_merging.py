@@ -52,7 +52,9 @@ def same_keys(one: KeyBytes, other: KeyBytes) -> bool:
 
 
 @given(SHARDS)
-def test_samples_are_those_of_all_shards_and_the_higher_one_wins(shards: list[dict[Labels, dict[int, float]]]) -> None:
+def test_samples_are_merged_from_all_shards_and_the_higher_shard_wins(
+    shards: list[dict[Labels, dict[int, float]]],
+) -> None:
     expected: dict[Labels, dict[int, float]] = {}
     for shard in shards:
         for labels, samples in shard.items():
@@ -65,7 +67,7 @@ def test_samples_are_those_of_all_shards_and_the_higher_one_wins(shards: list[di
     assert whole.warnings == tuple(f"warning {number}" for number in range(len(shards)))
 
 
-def test_the_bits_of_values_are_kept() -> None:
+def test_the_bits_of_values_are_preserved() -> None:
     stale = np.array([0x7FF0_0000_0000_0002, 0x7FF8_0000_0000_0001], dtype=np.uint64).view(np.float64)
     one = samples_answer({(("a", "b"),): {0: 1.0, 1: 1.0}}, 0)
     one = SamplesAnswer(one.keys, one.first_sample, one.time, stale)
@@ -74,7 +76,7 @@ def test_the_bits_of_values_are_kept() -> None:
 
 
 @given(SHARDS, st.integers(0, 8))
-def test_series_are_those_of_all_shards_up_to_the_limit(
+def test_series_are_merged_from_all_shards_up_to_the_limit(
     shards: list[dict[Labels, dict[int, float]]], limit: int
 ) -> None:
     every = set().union(*shards)
@@ -86,7 +88,7 @@ def test_series_are_those_of_all_shards_up_to_the_limit(
 
 
 @given(st.lists(st.dictionaries(TEXTS, st.integers(1, 9), max_size=6), min_size=1, max_size=4), st.integers(1, 6))
-def test_terms_are_cut_off_only_where_their_counts_are_complete(shards: list[dict[str, int]], limit: int) -> None:
+def test_terms_are_truncated_only_where_their_counts_are_complete(shards: list[dict[str, int]], limit: int) -> None:
     def answer(shard: dict[str, int]) -> TermsAnswer:
         ordered = sorted(shard, key=str.encode)[:limit]
         counts = np.array([shard[term] for term in ordered], dtype=np.int64)
@@ -111,7 +113,7 @@ def test_one_answer_alone_is_not_copied() -> None:
     assert merge_terms([terms], 1) is terms
 
 
-def test_buckets_stand_by_time_and_shard_and_the_newest_are_kept() -> None:
+def test_buckets_are_ordered_by_time_and_shard_and_the_newest_are_kept() -> None:
     def answer(shard: int, *buckets: int) -> BucketsAnswer:
         return BucketsAnswer(tuple(BucketFigures(shard, one, 0, 0, 0, 0, 0, 0, "open") for one in buckets))
 

@@ -71,7 +71,7 @@ def by_shard(placed: list[tuple[Series, int]]) -> list[ModelKeys]:
 
 
 @given(SHARDS, st.integers(0, 4))
-def test_figures_and_tops_are_those_of_all_series(placed: list[tuple[Series, int]], limit: int) -> None:
+def test_figures_and_tops_cover_all_series(placed: list[tuple[Series, int]], limit: int) -> None:
     """The shards' tops have a single entry, so that nothing right can come from them alone."""
     answers = [shard.answer(1, PLENTY, (f"warning {place}",)) for place, shard in enumerate(by_shard(placed))]
     whole, model = merge_cardinality(answers, limit, label="a"), ModelKeys([series for series, _ in placed])
@@ -85,7 +85,7 @@ def test_figures_and_tops_are_those_of_all_series(placed: list[tuple[Series, int
 
 
 @given(SHARDS)
-def test_tops_as_long_as_the_shards_own_are_exact_for_every_label(placed: list[tuple[Series, int]]) -> None:
+def test_tops_of_the_shards_length_are_exact_for_every_label(placed: list[tuple[Series, int]]) -> None:
     whole = merge_cardinality([shard.answer(4, PLENTY) for shard in by_shard(placed)], 4, label="a")
     model = ModelKeys([series for series, _ in placed])
     tops = (whole.top_pairs_by_series, whole.top_metrics_by_series, whole.top_values_by_series)
@@ -93,7 +93,7 @@ def test_tops_as_long_as_the_shards_own_are_exact_for_every_label(placed: list[t
 
 
 @given(SHARDS)
-def test_values_that_are_not_listed_are_marked_and_short_samples_count_them_all_the_same(
+def test_unlisted_values_are_marked_and_short_samples_count_them(
     placed: list[tuple[Series, int]],
 ) -> None:
     answers = [shard.answer(100, 1) for shard in by_shard(placed)]
@@ -106,7 +106,7 @@ def test_values_that_are_not_listed_are_marked_and_short_samples_count_them_all_
     assert whole.top_pairs_by_series == model.top(100)
 
 
-def test_the_smallest_labels_are_listed_while_they_fit() -> None:
+def test_the_values_of_the_smallest_labels_are_listed_while_they_fit() -> None:
     """Of 1,000 values of `many` and one of `one`, 100 bytes are enough for the latter."""
     shards = [[frozenset({("many", f"{shard}-{n}"), ("one", "x")}) for n in range(1000)] for shard in range(2)]
     whole = merge_cardinality([ModelKeys(one).answer(3, 100) for one in shards], 3)
@@ -127,7 +127,7 @@ def test_a_sample_estimates_how_many_values_shards_share() -> None:
     assert label.values == pytest.approx(100_000, rel=0.01)
 
 
-def test_an_estimate_of_the_series_is_passed_on_and_marked() -> None:
+def test_a_series_estimate_is_passed_on_and_marked() -> None:
     answers = [ModelKeys([frozenset({("a", "x")})]).answer(1, PLENTY)] * 2
     whole = merge_cardinality(answers, 1, series=SeriesCount(1, is_exact=False))
     assert (whole.series, whole.estimated_series, whole.is_exact) == (1, True, False)

@@ -39,7 +39,7 @@ def test_threads_up_to_the_permits_do_not_wait() -> None:
             again.enter_context(semaphore.acquired(must_not_wait))
 
 
-def test_waiting_threads_get_permits_in_the_order_in_which_they_asked() -> None:
+def test_waiting_threads_get_permits_in_the_order_of_their_requests() -> None:
     semaphore, order = FairSemaphore(1), list[int]()
 
     def work(number: int) -> None:

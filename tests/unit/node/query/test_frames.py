@@ -182,12 +182,12 @@ def same(one: object, other: object) -> bool:
 
 
 @given(REQUESTS, st.floats(0, 1e6))
-def test_a_request_arrives_as_it_was_sent(sent: ShardRequest, seconds: float) -> None:
+def test_a_request_is_received_as_it_was_sent(sent: ShardRequest, seconds: float) -> None:
     assert request_of(message_of(frame_of(request_message(sent, seconds)))) == (sent, seconds)
 
 
 @given(ANSWERS)
-def test_an_answer_arrives_as_it_was_sent(answer: Answer) -> None:
+def test_an_answer_is_received_as_it_was_sent(answer: Answer) -> None:
     assert same(answer_of(message_of(frame_of(answer_message(answer)))), answer)
 
 
@@ -221,7 +221,7 @@ def test_a_column_of_any_length_order_and_layout_arrives(column: npt.NDArray[Any
 
 
 @given(st.one_of(REQUESTS.map(lambda request: request_message(request, 1.0)), ANSWERS.map(answer_message)))
-def test_header_body_and_columns_begin_where_words_may_be_read(message: Message) -> None:
+def test_header_body_and_columns_are_aligned_to_words(message: Message) -> None:
     frame = bytearray(frame_of(message))
     header, body = lengths_of(frame[: PREFIX.size])
     assert (PREFIX.size % 8, header % 8, body % 8) == (0, 0, 0)
@@ -239,7 +239,7 @@ def test_columns_are_views_of_the_frame() -> None:
 
 
 @pytest.mark.parametrize("change", [-8, -1, 1, 8])
-def test_a_frame_of_another_length_than_it_says_is_refused(change: int) -> None:
+def test_a_frame_with_a_wrong_length_is_refused(change: int) -> None:
     frame = frame_of(Message("any", {}, (np.arange(3),)))
     expected = f"a frame of {len(frame)} bytes was received as {len(frame) + change} bytes"
     with pytest.raises(FrameDamaged, match=expected):
@@ -260,7 +260,7 @@ def test_a_frame_of_another_length_than_it_says_is_refused(change: int) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_arrives_as_it_was_raised(error: StrandlineError) -> None:
+def test_an_error_is_received_as_it_was_raised(error: StrandlineError) -> None:
     with pytest.raises(type(error)) as caught:
         answer_of(message_of(frame_of(error_message(error))))
     arrived = caught.value

@@ -41,9 +41,7 @@ def reader(page: IndexVersionPage, file: Path) -> Iterator[IndexVersionReader]:
     page.close()
 
 
-def test_lists_that_are_called_otherwise_are_another_version(
-    page: IndexVersionPage, reader: IndexVersionReader
-) -> None:
+def test_another_number_is_another_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
     seen = []
     for lists in ("a", "a", "b", "a"):
         page.publish(lists, SPAN)
@@ -54,7 +52,7 @@ def test_lists_that_are_called_otherwise_are_another_version(
     assert len({seen[0], seen[2], seen[3]}) == 3, "a version that is over never comes again"
 
 
-def test_another_span_is_published_of_the_same_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
+def test_another_span_may_be_published_for_the_same_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
     page.publish("a", SPAN)
     before = reader.read()
     page.publish("a", Span(3, 150, 180))
@@ -62,7 +60,7 @@ def test_another_span_is_published_of_the_same_version(page: IndexVersionPage, r
     assert reader.read() == IndexVersion(before.numbers, 150, 180)
 
 
-def test_before_the_first_word_and_after_a_withdrawal_nothing_is_known(
+def test_before_the_first_publication_and_after_a_withdrawal_the_version_is_unknown(
     page: IndexVersionPage, reader: IndexVersionReader
 ) -> None:
     assert reader.read() is None
@@ -88,7 +86,7 @@ def test_a_partly_written_version_is_ignored(page: IndexVersionPage, reader: Ind
     assert reader.read() is not None
 
 
-def test_a_page_that_is_closed_withdraws_what_it_said(page: IndexVersionPage, reader: IndexVersionReader) -> None:
+def test_closing_a_page_withdraws_its_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
     page.publish("a", SPAN)
     page.close()
     assert reader.read() is None
@@ -97,7 +95,7 @@ def test_a_page_that_is_closed_withdraws_what_it_said(page: IndexVersionPage, re
     assert reader.read() is None
 
 
-def test_a_new_process_has_a_new_page_and_the_old_one_is_left_as_it_was(
+def test_a_new_process_has_a_new_page_and_the_old_one_is_unchanged(
     page: IndexVersionPage, reader: IndexVersionReader, file: Path
 ) -> None:
     page.publish("a", SPAN)
@@ -117,7 +115,7 @@ def test_only_the_same_user_may_read_a_page(file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_without_a_page_nothing_is_published_and_nothing_fails(tmp_path: Path) -> None:
+def test_without_a_page_publishing_does_nothing(tmp_path: Path) -> None:
     for path in (None, tmp_path / "missing" / "page"):
         with closing(IndexVersionPage(path)) as page:
             page.publish("a", SPAN)
@@ -125,7 +123,7 @@ def test_without_a_page_nothing_is_published_and_nothing_fails(tmp_path: Path) -
         IndexVersionReader(tmp_path / "missing" / "page")
 
 
-def test_on_a_full_disk_nothing_is_published_and_nothing_fails(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_full_disk_publishing_does_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -147,13 +145,13 @@ def test_the_page_has_its_own_path_next_to_the_socket() -> None:
     ("first", "last", "holds"),
     [(0, 100, True), (0, 99, False), (200, 300, True), (201, 300, False), (150, 160, True), (100, 100, True)],
 )
-def test_a_version_holds_for_ranges_in_which_all_series_were_there(first: int, last: int, holds: bool) -> None:
+def test_a_version_is_valid_for_ranges_in_which_all_series_exist(first: int, last: int, holds: bool) -> None:
     version = IndexVersion((1,), SPAN.last_start, SPAN.first_end)
     assert version.holds_for(TimeRange(first, last)) is holds
     assert SPAN.lies_in(first, last) is holds
     assert version.holds_for(None)
 
 
-def test_several_shards_hold_where_each_of_them_does() -> None:
+def test_a_joined_version_is_valid_where_each_of_its_versions_is() -> None:
     both = joined_version([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
     assert both == IndexVersion((1, 7), 100, 150)

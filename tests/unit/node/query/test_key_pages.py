@@ -66,7 +66,7 @@ def of_nodes(pages: Pages, limit: int) -> tuple[list[tuple[tuple[int, int], int,
 
 @pytest.mark.parametrize("merge", [of_shards, of_nodes])
 @given(pages=PAGES, limit=st.integers(8, 20))
-def test_every_series_up_to_the_first_page_s_end_comes_once(
+def test_merged_pages_have_every_series_up_to_the_first_pages_end_once(
     merge: Callable[[Pages, int], object], pages: Pages, limit: int
 ) -> None:
     ends = [hashes[-1] if hashes else (-1, -1) for hashes, more in pages if more]

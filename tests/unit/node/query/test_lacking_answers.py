@@ -65,7 +65,7 @@ def test_a_shard_that_keeps_up_under_load_never_warns(active: LuceneWorld, answe
         assert warnings(answers, TimeRange(active.clock.now_ms() - MINUTE)) == ()
 
 
-def test_a_shard_that_reads_slowly_warns_by_age_however_few_the_records_are(
+def test_a_shard_that_reads_slowly_warns_by_age_even_for_a_small_lag(
     active: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poll, begun = active.log.poll, active.clock.now_ms()
@@ -88,7 +88,7 @@ def test_a_shard_that_reads_slowly_warns_by_age_however_few_the_records_are(
     assert warnings(answers) == ()
 
 
-def test_an_open_transaction_of_another_producer_is_named_with_what_it_holds_back(
+def test_an_open_transaction_of_another_producer_is_named_with_the_records_that_it_holds_back(
     active: LuceneWorld, answers: ShardAnswers
 ) -> None:
     transaction = active.log.begin()
@@ -114,9 +114,7 @@ def test_an_open_transaction_of_another_producer_is_named_with_what_it_holds_bac
     assert active.running.horizon.now().transaction is None
 
 
-def test_transactions_that_follow_each_other_and_end_are_nothing_to_warn_of(
-    active: LuceneWorld, answers: ShardAnswers
-) -> None:
+def test_consecutive_transactions_that_end_give_no_warning(active: LuceneWorld, answers: ShardAnswers) -> None:
     """At no moment is there none open."""
     opened = active.log.begin()
     for number in range(60):
@@ -154,7 +152,7 @@ def test_a_shard_whose_loop_hangs_warns(active: LuceneWorld, answers: ShardAnswe
     assert warning.startswith("shard 0 is 0 records behind (16 s): ")
 
 
-def test_unreachable_kafka_or_a_large_lag_is_warned_of_at_once(active: LuceneWorld, answers: ShardAnswers) -> None:
+def test_unreachable_kafka_or_a_large_lag_gives_a_warning_at_once(active: LuceneWorld, answers: ShardAnswers) -> None:
     active.running.step()
     age = active.running.horizon.now().age_s
     rest = since(active, active.running.horizon.now().complete_at)
@@ -168,7 +166,7 @@ def test_unreachable_kafka_or_a_large_lag_is_warned_of_at_once(active: LuceneWor
         assert warnings(answers) == told
 
 
-def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_request(
+def test_an_unread_late_sample_gives_a_warning_at_any_time_of_the_request(
     active: LuceneWorld, answers: ShardAnswers
 ) -> None:
     """A sender flushes what it has kept for an hour, behind a transaction of another producer."""
@@ -188,7 +186,7 @@ def test_a_late_sample_that_is_not_read_is_warned_of_whatever_the_time_of_the_re
     assert warnings(answers, within) == ()
 
 
-def test_a_warning_names_what_the_time_of_the_request_may_lack(active: LuceneWorld, answers: ShardAnswers) -> None:
+def test_a_warning_names_the_missing_time_within_the_request(active: LuceneWorld, answers: ShardAnswers) -> None:
     turn(active, 30 * 60)
     active.status.lag = None
     known = active.running.horizon.now().complete_at - active.options.grace
@@ -210,9 +208,7 @@ def test_a_warning_names_what_the_time_of_the_request_may_lack(active: LuceneWor
     assert "the answer may lack samples since " in warning
 
 
-def test_a_record_from_the_future_makes_nothing_known_that_is_not_read(
-    active: LuceneWorld, answers: ShardAnswers
-) -> None:
+def test_a_record_from_the_future_does_not_advance_the_read_time(active: LuceneWorld, answers: ShardAnswers) -> None:
     """Where producers give the times, one may be fast by nearly a flush interval."""
     active.produce(("m", "fast", active.clock.now_ms(), 1.0), late=-50 * MINUTE)
     turn(active, 5)
@@ -220,7 +216,7 @@ def test_a_record_from_the_future_makes_nothing_known_that_is_not_read(
     assert warnings(answers, TimeRange(0, active.running.horizon.now().complete_at)) != ()
 
 
-def test_a_shard_that_was_never_complete_since_its_start_knows_what_lies_before_its_open_bucket(
+def test_a_shard_that_was_not_complete_since_its_start_is_complete_before_its_open_bucket(
     world: LuceneWorld, answers: ShardAnswers
 ) -> None:
     """A transaction was open before it started, so that it has not read all of any moment."""

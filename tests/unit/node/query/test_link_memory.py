@@ -42,7 +42,7 @@ def ask_and_hold(linked: Linked, lease: object) -> Answer:
 
 
 @pytest.mark.parametrize("is_taken", [False, True], ids=["by one that is too large", "while others take it"])
-def test_memory_is_refused_before_an_answer_is_received_and_the_shard_is_told(
+def test_memory_is_refused_before_an_answer_is_received_and_the_request_is_cancelled(
     path: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch, is_taken: bool
 ) -> None:
     def no_room(*_: object, **__: object) -> None:
@@ -63,7 +63,7 @@ def test_memory_is_refused_before_an_answer_is_received_and_the_shard_is_told(
 
 
 @pytest.mark.usefixtures("server")
-def test_a_long_answer_takes_memory_until_it_is_released_and_a_short_one_none(service: Service, linked: Linked) -> None:
+def test_a_long_answer_holds_memory_until_it_is_released_and_a_short_one_none(service: Service, linked: Linked) -> None:
     lease = linked.memory.lease()
     ask_and_hold(linked, lease)
     assert linked.memory.used == 0

@@ -169,7 +169,7 @@ def test_a_request_in_several_pieces_is_answered(path: Path, piece: int) -> None
         assert answer_of(received(connection)).warnings == (repr(REQUEST),)
 
 
-def test_the_socket_is_for_its_own_user_and_replaces_one_that_was_left(service: Service, path: Path) -> None:
+def test_the_socket_is_private_to_its_user_and_replaces_a_stale_one(service: Service, path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
     with LinkServer(path, service, CLOCK):

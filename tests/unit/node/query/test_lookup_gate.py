@@ -75,7 +75,7 @@ def test_lookups_of_a_complete_shard_are_answered_before_its_first_request(
     assert published.few() is None
 
 
-def test_lookups_find_series_that_come_later(world: LuceneWorld, published: Published) -> None:
+def test_lookups_find_series_added_later(world: LuceneWorld, published: Published) -> None:
     """Columns move when there are more of them than there is room for."""
     produce_few(world)
     assert published.few() == FOUND
@@ -84,7 +84,7 @@ def test_lookups_find_series_that_come_later(world: LuceneWorld, published: Publ
     assert published.few() == Found(["__name__", "name"], [3, 3])
 
 
-def test_a_shard_that_was_started_again_answers_from_its_new_index(world: LuceneWorld, published: Published) -> None:
+def test_a_restarted_shard_answers_from_its_new_index(world: LuceneWorld, published: Published) -> None:
     produce_few(world)
     assert published.few() == FOUND
     world.crash()
@@ -96,7 +96,7 @@ def test_a_shard_that_was_started_again_answers_from_its_new_index(world: Lucene
     assert published.few() == Found(["__name__", "name"], [3, 3])
 
 
-def test_without_a_lookup_socket_everything_is_answered_over_the_link(
+def test_without_a_lookup_socket_all_requests_are_answered_over_the_link(
     world: LuceneWorld, answers: ShardAnswers, tmp_path: Path
 ) -> None:
     world.produce(("few", "a", START, 1.0))
@@ -137,7 +137,7 @@ def test_a_complete_shard_publishes_a_version_until_its_lists_change(
     assert version(tmp_path, published) is None
 
 
-def test_lists_of_a_shard_that_was_started_again_are_other_lists(
+def test_lists_of_a_restarted_shard_have_another_version(
     world: LuceneWorld, published: Published, tmp_path: Path
 ) -> None:
     produce_few(world)

@@ -30,7 +30,7 @@ class Never:
         pass
 
 
-def test_samples_go_with_no_other_key_where_lucene_lacks_one_and_knows_one_without_samples() -> None:
+def test_samples_stay_with_their_keys_if_lucene_lacks_a_key_or_has_one_without_samples() -> None:
     """Equally many keys as series, and not the same ones."""
     ids = np.array([1, 2, 3, 4], dtype=np.uint32)
     words = ids.astype(np.uint64)

@@ -42,7 +42,7 @@ def test_a_sample_gives_an_estimate_and_names_no_series() -> None:
     assert (found.count.is_exact, found.repeated) == (False, {})
 
 
-def test_what_no_shard_shares_is_the_sum_even_by_a_sample() -> None:
+def test_without_shared_series_the_estimate_is_the_sum() -> None:
     one, other = ([(2 * n + at, 0) for n in range(100)] for at in range(2))
     found = distinct_series({0: answer(one, of=700), 1: answer(other, of=900)})
     assert found.count == SeriesCount(1600, is_exact=False)

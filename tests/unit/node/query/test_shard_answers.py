@@ -112,7 +112,7 @@ def test_an_answer_begun_before_the_shard_was_active_has_its_warning(
     assert read(answers).warnings == ()
 
 
-def test_before_the_index_is_loaded_nothing_is_answered(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_before_the_index_is_loaded_requests_are_refused(stored: LuceneWorld, answers: ShardAnswers) -> None:
     stored.shard = None
     for phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.ACTIVE):
         stored.status.phase, stored.status.fraction = phase, 0.25
@@ -123,7 +123,7 @@ def test_before_the_index_is_loaded_nothing_is_answered(stored: LuceneWorld, ans
         answers.answer(BucketsRequest(None, 10), give())
 
 
-def test_keys_that_were_loaded_from_the_store_are_found_though_nothing_new_comes(stored: LuceneWorld) -> None:
+def test_keys_loaded_from_the_store_are_found_without_new_records(stored: LuceneWorld) -> None:
     stored.pass_hours(1)
     stored.crash()
     for file in (stored.options.folder / "index").rglob("*"):
@@ -157,7 +157,7 @@ def test_a_request_is_cancelled_between_segments(
     assert len(calls) < len(rows)
 
 
-def test_segments_are_read_only_of_groups_with_a_wanted_series(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_only_segments_of_groups_with_a_selected_series_are_read(stored: LuceneWorld, answers: ShardAnswers) -> None:
     calls = at_first_segment(stored, None)
     answer = read(answers, SamplesRequest(selector(METRICS[0]), ALL_TIMES, 10, 100))
     assert samples_of(answer) == expected_samples([stored], names={(METRICS[0], "a"): None})
@@ -165,7 +165,9 @@ def test_segments_are_read_only_of_groups_with_a_wanted_series(stored: LuceneWor
     assert len(calls) == 2, "one for each stored bucket"
 
 
-def test_far_too_many_samples_are_refused_before_all_are_read(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_more_samples_than_the_limit_are_refused_before_all_are_read(
+    stored: LuceneWorld, answers: ShardAnswers
+) -> None:
     for _ in range(6):
         produce_everywhere(stored)
         stored.pass_hours(1)
@@ -207,9 +209,7 @@ def test_samples_that_are_seen_twice_count_once_for_the_limit(stored: LuceneWorl
     assert samples_of(read(answers, limited)) == asked == expected_samples([stored])
 
 
-def test_a_bucket_that_is_stored_before_the_buffers_are_looked_at_is_not_missed(
-    stored: LuceneWorld, answers: ShardAnswers
-) -> None:
+def test_a_bucket_stored_before_the_buffers_are_read_is_not_missed(stored: LuceneWorld, answers: ShardAnswers) -> None:
     stored.pass_time(HOUR)
     stored.read_all()
     flusher = stored.running.flusher
@@ -227,7 +227,7 @@ def test_a_bucket_that_is_stored_before_the_buffers_are_looked_at_is_not_missed(
     assert not closed_buckets()
 
 
-def test_20_a_bucket_that_is_closed_after_the_closed_ones_were_looked_at_is_not_missed(
+def test_a_bucket_closed_after_the_closed_ones_were_read_is_not_missed(
     stored: LuceneWorld, answers: ShardAnswers
 ) -> None:
     stored.pass_time(HOUR)
@@ -245,7 +245,9 @@ def test_20_a_bucket_that_is_closed_after_the_closed_ones_were_looked_at_is_not_
     assert stored.running.bucket == bucket + 1
 
 
-def test_of_samples_at_one_time_in_several_buckets_the_newest_counts(world: LuceneWorld, answers: ShardAnswers) -> None:
+def test_of_samples_at_one_time_in_several_buckets_the_newest_bucket_wins(
+    world: LuceneWorld, answers: ShardAnswers
+) -> None:
     time = world.clock.now_ms()
     for value in range(5):
         world.produce(("m", "a", time, float(value)))
@@ -259,7 +261,7 @@ def test_of_samples_at_one_time_in_several_buckets_the_newest_counts(world: Luce
         assert samples_of(read(answers)) == {("m", "a"): [(time, float(value))]}
 
 
-def test_of_samples_at_one_time_the_open_bucket_s_counts_more_than_one_that_waits_to_be_stored(
+def test_of_samples_at_one_time_the_open_bucket_wins_over_one_that_waits_to_be_stored(
     world: LuceneWorld, answers: ShardAnswers
 ) -> None:
     time = world.clock.now_ms()
@@ -272,7 +274,7 @@ def test_of_samples_at_one_time_the_open_bucket_s_counts_more_than_one_that_wait
     assert len(world.running.flusher.closed_buckets()) == 3
 
 
-def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
+def test_a_key_purged_while_its_samples_are_read_is_left_out(
     stored: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The keys of a few are found together with them.
@@ -298,7 +300,7 @@ def test_a_key_that_is_purged_while_its_samples_are_read_is_left_out(
 
 
 @pytest.mark.parametrize("at_once", [1, 5, 12, 100])
-def test_keys_are_fetched_in_pieces(
+def test_keys_are_fetched_in_batches(
     stored: LuceneWorld, answers: ShardAnswers, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalogues, "_KEYS_PER_FETCH", at_once)
@@ -330,7 +332,7 @@ def test_series_that_ended_before_the_range_are_left_out_however_many_they_are(
     assert sorted(names_of(answer.keys)) == sorted((metric, "a") for metric in METRICS[:live])
 
 
-def test_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers: ShardAnswers) -> None:
+def test_label_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers: ShardAnswers) -> None:
     names = ["a", "straße", "\U0001f600", "日本", "z"]
     world.produce(*(("m", name, world.clock.now_ms(), 1.0) for name in names))
     world.settle()
@@ -339,7 +341,7 @@ def test_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers: Shar
     assert answer.terms() == sorted(names, key=str.encode)
 
 
-def test_buckets_tell_what_waits_and_what_is_stored(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_buckets_are_listed_as_open_waiting_or_stored(stored: LuceneWorld, answers: ShardAnswers) -> None:
     stored.pass_time(HOUR)
     stored.read_all()
     answer = answers.answer(BucketsRequest(None, 3), give())

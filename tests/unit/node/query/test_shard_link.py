@@ -70,7 +70,7 @@ def test_each_of_many_tasks_gets_the_answer_to_its_own_request(linked: Linked) -
 
 
 @pytest.mark.usefixtures("server")
-def test_a_connection_is_used_again(service: Service, linked: Linked) -> None:
+def test_a_connection_is_reused(service: Service, linked: Linked) -> None:
     threads = set[int]()
 
     def answer(_request: ShardRequest, _cancellation: Cancellation) -> BucketsAnswer:
@@ -123,7 +123,7 @@ def test_a_received_answer_is_not_overwritten_by_the_next_one(service: Service, 
 
 
 @pytest.mark.parametrize("piece", [1, 15, 16, 40])
-def test_an_answer_that_comes_in_pieces_is_put_together(path: Path, linked: Linked, piece: int) -> None:
+def test_an_answer_that_arrives_in_pieces_is_joined(path: Path, linked: Linked, piece: int) -> None:
     frame = answer_frame("word")
     pieces = [frame[first : first + piece] for first in range(0, len(frame), piece)]
 
@@ -294,7 +294,7 @@ def test_a_shard_with_too_many_connections_is_unavailable(service: Service, path
         linked.ask()
 
 
-def test_a_shard_that_accepts_no_connections_is_unavailable_and_not_called_ended(path: Path, loop: Loop) -> None:
+def test_a_shard_that_accepts_no_connections_is_unavailable_and_not_reported_as_ended(path: Path, loop: Loop) -> None:
     with socket.socket(socket.AF_UNIX) as listener, ExitStack() as waiting:
         listener.bind(str(path))
         listener.listen(0)
@@ -312,7 +312,7 @@ def fills(connection: socket.socket, path: Path) -> bool:
     return connection.connect_ex(str(path)) == 0
 
 
-def test_a_link_that_was_closed_keeps_no_connection(server: LinkServer, linked: Linked) -> None:
+def test_a_closed_link_keeps_no_connection(server: LinkServer, linked: Linked) -> None:
     async def closed_meanwhile() -> None:
         asking = asyncio.ensure_future(linked.asked())
         await asyncio.sleep(0)
@@ -325,7 +325,7 @@ def test_a_link_that_was_closed_keeps_no_connection(server: LinkServer, linked: 
 
 class TestIndexVersion:
     @pytest.mark.usefixtures("server")
-    def test_what_the_shard_publishes_is_seen_at_once(self, service: Service, linked: Linked) -> None:
+    def test_a_published_version_is_read_at_once(self, service: Service, linked: Linked) -> None:
         assert linked.link.index_version() is None
         linked.ask()
         assert linked.link.index_version() is None, "nothing was published yet"
@@ -359,7 +359,7 @@ class TestIndexVersion:
             assert after is not None
             assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
 
-    def test_the_page_of_a_new_process_is_read_even_if_no_request_met_the_restart(
+    def test_the_page_of_a_new_process_is_read_even_without_a_request_during_the_restart(
         self, service: Service, path: Path, linked: Linked
     ) -> None:
         with LinkServer(path, service, CLOCK):
@@ -378,7 +378,7 @@ class TestIndexVersion:
             assert linked.link.index_version() is None
 
     @pytest.mark.usefixtures("server")
-    def test_a_link_that_was_closed_reads_none(self, service: Service, linked: Linked) -> None:
+    def test_a_closed_link_reads_no_version(self, service: Service, linked: Linked) -> None:
         linked.ask()
         service.page.publish("one", SPAN)
         assert linked.link.index_version() is not None

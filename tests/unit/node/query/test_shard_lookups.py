@@ -60,7 +60,7 @@ def is_answered_again(linked: Linked) -> bool:
     return wait_until(lambda: linked.look_up(FRAME) is not None, timeout=WAIT_S, clock=CLOCK)
 
 
-def test_an_answer_of_the_jvm_is_returned(jvm: Path, linked: Linked) -> None:
+def test_the_jvms_answer_is_returned(jvm: Path, linked: Linked) -> None:
     with scripted(jvm, answering("one", "two")):
         assert [answer.warnings for answer in (linked.look_up(FRAME), linked.look_up(FRAME)) if answer] == [
             ("one",),
@@ -110,7 +110,7 @@ def test_a_jvm_that_closes_the_connection_gets_no_lookups_for_a_second(jvm: Path
         linked.close()
 
 
-def test_a_jvm_that_was_started_again_is_asked_over_a_new_connection_at_once(jvm: Path, linked: Linked) -> None:
+def test_a_restarted_jvm_gets_lookups_over_a_new_connection_at_once(jvm: Path, linked: Linked) -> None:
     with scripted(jvm, answering("one"), answering("two")):
         for word in ("one", "two"):
             answer = linked.look_up(FRAME)
@@ -119,7 +119,7 @@ def test_a_jvm_that_was_started_again_is_asked_over_a_new_connection_at_once(jvm
         linked.close()
 
 
-def test_a_damaged_answer_is_none_and_the_jvm_is_asked_again(jvm: Path, linked: Linked) -> None:
+def test_a_damaged_answer_is_none_and_the_next_lookup_goes_to_the_jvm(jvm: Path, linked: Linked) -> None:
     with scripted(jvm, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), answering("fine")):
         assert linked.look_up(FRAME) is None
         assert linked.look_up(FRAME) is not None

@@ -210,7 +210,7 @@ def test_a_declined_lookup_waits_for_the_semaphore(loop: Loop) -> None:
     loop.run(run())
 
 
-def test_a_new_limit_holds_for_queries_from_then_on(loop: Loop) -> None:
+def test_a_new_limit_applies_to_later_queries(loop: Loop) -> None:
     async def run() -> None:
         held = Held(BucketsAnswer(()))
         node = Node(loop, Client(held), concurrency=1)
@@ -301,12 +301,12 @@ def test_an_answer_of_the_wrong_kind_makes_the_shard_unavailable(loop: Loop) -> 
     assert node.series().warnings == ("shard 1 sent an answer of the wrong kind: the answer lacks its series",)
 
 
-def test_a_node_without_shards_says_so(loop: Loop) -> None:
+def test_a_query_of_a_node_without_shards_is_an_error_that_names_the_cause(loop: Loop) -> None:
     with pytest.raises(QueryUnavailable, match="no shards"):
         Node(loop).series(LOOKUP)
 
 
-def test_shards_that_come_or_change_are_seen(loop: Loop) -> None:
+def test_added_and_changed_shards_are_queried(loop: Loop) -> None:
     node = Node(loop, Client(saying(series("a"))))
     assert jobs(node.series()) == ["a"]
     node.clients = {**node.clients, 1: Client(saying(series("b")))}
@@ -319,7 +319,7 @@ def test_shards_that_come_or_change_are_seen(loop: Loop) -> None:
     )
 
 
-def test_a_node_that_serves_a_part_of_the_dataset_says_so_in_every_answer(loop: Loop) -> None:
+def test_every_answer_of_a_node_that_serves_a_part_of_the_dataset_has_a_warning(loop: Loop) -> None:
     """Scenario 47: also for partitions that were only just added."""
     node = Node(loop, Client(saying(series("a"))), Client(saying(series("b"))))
     assert (node.series().warnings, node.queries.unserved()) == ((), ())
@@ -344,7 +344,7 @@ class TestStoreThatDoesNotAnswer:
             node.series(seconds=seconds)
         return caught.value
 
-    def test_the_error_names_shard_and_store(self, loop: Loop) -> None:
+    def test_a_timeout_names_the_shard_and_its_unresponsive_store(self, loop: Loop) -> None:
         error = self.late(loop, 12.0, 0.02)
         assert isinstance(error, QueryUnavailable)
         assert error.message == (
@@ -352,13 +352,11 @@ class TestStoreThatDoesNotAnswer:
         )
         assert "Narrow" not in str(error)
 
-    def test_a_short_wait_for_the_store_does_not_explain_it(self, loop: Loop) -> None:
+    def test_a_short_wait_for_the_store_is_not_named_as_the_cause(self, loop: Loop) -> None:
         assert isinstance(self.late(loop, 0.9, 0.02), QueryTimedOut)
 
     @pytest.mark.parametrize(("unanswered_s", "is_named"), [(15.0, True), (14.9, False)])
-    def test_the_store_has_to_have_kept_it_waiting_for_half_of_its_time(
-        self, unanswered_s: float, is_named: bool
-    ) -> None:
+    def test_the_store_is_named_from_a_wait_of_half_the_timeout_on(self, unanswered_s: float, is_named: bool) -> None:
         trouble = unresponsive_store_error(3, StoreFigures("SQLite", unanswered_s), 30.0)
         assert (trouble is not None) is is_named
 
@@ -381,7 +379,7 @@ class TestCardinality:
         node = Node(loop, *clients, memory=memory)
         return loop.run(node.queries.cardinality(CardinalityRequest((), None, 2), node.scope()))
 
-    def test_each_shard_leaves_out_the_series_that_a_higher_one_counts(self, loop: Loop) -> None:
+    def test_series_that_a_higher_shard_counts_are_left_out(self, loop: Loop) -> None:
         one, two = self.client(hashes(7, 8, 9)), self.client(hashes(1, 8, 9))
         assert self.ask(loop, one, two).top_pairs_by_series == (
             ValueCardinality("job", "0", 20),
@@ -393,12 +391,12 @@ class TestCardinality:
         assert left_out == [[1, 2], []]
         assert [some[1].limit for some in asks] == [20, 20]  # type: ignore[union-attr]
 
-    def test_a_shard_alone_is_asked_once_and_lists_nothing(self, loop: Loop) -> None:
+    def test_a_single_shard_gets_one_request_and_lists_no_hashes(self, loop: Loop) -> None:
         alone = self.client(hashes())
         self.ask(loop, alone)
         assert [asked for asked, _ in alone.asks] == [CardinalityRequest((), None, 2)]
 
-    def test_shards_share_a_part_of_the_memory_for_what_they_list(self, loop: Loop) -> None:
+    def test_the_hashes_that_shards_list_share_a_part_of_the_memory(self, loop: Loop) -> None:
         one, two = self.client(hashes(7)), self.client(hashes(7))
         self.ask(loop, one, two, memory=1600)
         (first, _), (second, _) = one.asks
@@ -436,15 +434,15 @@ class TestRefusedSeries:
         two = self.client(TooManySeries(5, 3), hashes(3, 4, 5, 6, 7))
         assert "matches 7 series, and a query may read samples of 3" in self.refusal(loop, one, two)
 
-    def test_what_could_not_be_counted_is_at_least_what_the_shard_has(self, loop: Loop) -> None:
+    def test_a_shard_that_timed_out_counts_with_its_lower_bound(self, loop: Loop) -> None:
         one, two = (self.client(TooManySeries(4, 3), QueryTimedOut("late")) for _ in range(2))
         assert "matches at least 4 series" in self.refusal(loop, one, two)
 
-    def test_an_estimate_is_named_as_one(self, loop: Loop) -> None:
+    def test_an_estimate_is_marked_in_the_error(self, loop: Loop) -> None:
         one, two = (self.client(TooManySeries(40, 3), hashes(*words, of=40)) for words in ((1, 2), (3, 4)))
         assert "matches about 80 series" in self.refusal(loop, one, two)
 
-    def test_a_shard_alone_has_counted_already(self, loop: Loop) -> None:
+    def test_a_single_shards_count_is_used(self, loop: Loop) -> None:
         alone = self.client(TooManySeries(4, 3), QueryTimedOut("late"))
         assert "matches 4 series" in self.refusal(loop, alone)
         assert len(alone.asks) == 1
@@ -477,7 +475,7 @@ class TestMemoryOfMerging:
     def ask(self, node: Node, scope: QueryScope) -> TermsAnswer:
         return node.loop.run(node.queries.label_names(LabelNamesRequest((), None, 10**6), scope))
 
-    def test_long_answers_are_merged_in_a_thread_and_only_the_result_is_held(
+    def test_long_answers_are_merged_in_a_thread_and_only_the_result_keeps_memory(
         self, loop: Loop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         node = Node(loop, Client(self.counted(long_terms("a"))), Client(self.counted(long_terms("b"))))
@@ -496,7 +494,7 @@ class TestMemoryOfMerging:
         scope.memory.release()
         assert node.memory.used == 0
 
-    def test_without_room_for_it_the_query_is_refused(self, loop: Loop) -> None:
+    def test_without_memory_for_the_result_the_query_is_refused(self, loop: Loop) -> None:
         clients = [Client(self.counted(long_terms(prefix))) for prefix in "ab"]
         node = Node(loop, *clients, memory=5 * self.SIZE)
         other, scope = node.memory.lease(), node.scope()
@@ -507,7 +505,7 @@ class TestMemoryOfMerging:
         other.release()
         assert len(self.ask(node, node.scope())) == 2 * (SMALL_MESSAGE // 4)
 
-    def test_one_answer_alone_is_taken_as_it_is(self, loop: Loop) -> None:
+    def test_a_single_answer_is_returned_without_a_merge(self, loop: Loop) -> None:
         answer = long_terms("a")
         node = Node(loop, Client(self.counted(answer)), memory=self.SIZE)
         scope = node.scope()
@@ -518,18 +516,18 @@ class TestMemoryOfMerging:
 class TestIndexVersion:
     ONE, TWO = IndexVersion((1,), 10, 20), IndexVersion((2,), 15, 30)
 
-    def test_it_is_that_of_all_shards_together(self, loop: Loop) -> None:
+    def test_the_version_joins_those_of_all_shards(self, loop: Loop) -> None:
         clients = [Client(saying(series()), version=version) for version in (self.ONE, self.TWO)]
         assert Node(loop, *clients).queries.index_version() == IndexVersion((1, 2), 15, 20)
 
-    def test_it_is_another_one_once_the_topic_has_partitions_that_the_node_does_not_serve(self, loop: Loop) -> None:
+    def test_the_version_changes_when_the_topic_has_partitions_that_the_node_does_not_serve(self, loop: Loop) -> None:
         """What is kept has the warning in it."""
         node = Node(loop, *[Client(saying(series()), version=version) for version in (self.ONE, self.TWO)])
         for partitions, numbers in ((2, (1, 2)), (3, (1, 2, 3)), (4, (1, 2, 4))):
             node.topic_partitions = partitions
             assert node.queries.index_version() == IndexVersion(numbers, 15, 20)
 
-    def test_one_that_is_not_known_or_a_shard_that_can_not_answer_leaves_none(self, loop: Loop) -> None:
+    def test_an_unknown_version_or_an_unavailable_shard_means_no_version(self, loop: Loop) -> None:
         clients = [Client(saying(series()), version=version) for version in (self.ONE, self.TWO)]
         node = Node(loop, *clients)
         clients[1].version = None

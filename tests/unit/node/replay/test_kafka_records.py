@@ -39,7 +39,7 @@ def test_records_are_those_at_the_offsets(sampler: LogSampler) -> None:
     assert sampler(0, [0, 3, 6], 12) == [b"0", b"3", b"4"]
 
 
-def test_where_an_offset_has_no_record_the_next_one_is_taken_and_none_twice(sampler: LogSampler) -> None:
+def test_a_missing_offset_is_replaced_by_the_next_record_and_none_is_repeated(sampler: LogSampler) -> None:
     assert sampler(0, [4, 5, 6, 7], 12) == [b"4", b"5"]
 
 
@@ -84,7 +84,7 @@ def checked(world: World, ran: Ran) -> CheckedRunner:
     return CheckedRunner(ran, world.sqlite, LogSampler(lambda _shard: world.log.another_reader()))
 
 
-def test_a_log_that_is_as_it_was_is_read(world: World) -> None:
+def test_an_unchanged_log_is_read(world: World) -> None:
     ran = Ran()
     checked(world, ran).run(jobs_of(world), lambda _: None)
     assert ran.jobs == jobs_of(world)

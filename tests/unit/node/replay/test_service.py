@@ -47,11 +47,11 @@ def is_there(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-def test_nothing_runs_before_the_first_call(lasting: WorkerProcess) -> None:
+def test_no_worker_runs_before_the_first_call(lasting: WorkerProcess) -> None:
     assert lasting.pid is None
 
 
-def test_asking_again_and_again_starts_one_worker(lasting: WorkerProcess) -> None:
+def test_repeated_requests_start_one_worker(lasting: WorkerProcess) -> None:
     lasting.ensure_worker()
     first = lasting.pid
     assert first is not None
@@ -79,7 +79,7 @@ def test_an_idle_worker_is_started_again_after_a_pause(clock: ManualClock, tmp_p
             clock.sleep(10)
 
 
-def test_while_another_worker_is_at_work_none_is_started_to_find_that_out(clock: ManualClock, tmp_path: Path) -> None:
+def test_while_another_worker_runs_none_is_started(clock: ManualClock, tmp_path: Path) -> None:
     with closing(WorkerProcess(None, tmp_path, clock, command=python(""))) as service:
         service.ensure_worker()
         ended(service)
@@ -94,7 +94,7 @@ def test_while_another_worker_is_at_work_none_is_started_to_find_that_out(clock:
         assert was_started(service)
 
 
-def test_a_worker_that_fails_is_tried_again_later_and_later_and_then_no_more(
+def test_a_failing_worker_is_restarted_with_growing_pauses_and_then_no_longer(
     clock: ManualClock, tmp_path: Path
 ) -> None:
     service = WorkerProcess(None, tmp_path, clock, command=python("raise SystemExit(3)"))
@@ -134,7 +134,7 @@ def ends(service: WorkerProcess, clock: ManualClock) -> None:
     clock.sleep(60)
 
 
-def test_a_worker_that_finds_a_disk_full_is_started_again_once_there_is_room(
+def test_a_worker_that_failed_on_a_full_disk_is_restarted_once_there_is_room(
     clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = {tmp_path / "scratch"}
@@ -154,7 +154,7 @@ def test_a_worker_that_finds_a_disk_full_is_started_again_once_there_is_room(
 
 
 @pytest.mark.parametrize("error", [DiskFull(None), StoreUnavailable("the store does not answer")])
-def test_a_worker_whose_errors_pass_by_themselves_is_never_given_up(
+def test_a_worker_with_retryable_errors_is_restarted_without_limit(
     clock: ManualClock, tmp_path: Path, error: StrandlineError
 ) -> None:
     with closing(WorkerProcess(None, tmp_path, clock, command=failing(tmp_path, error))) as service:
@@ -162,7 +162,7 @@ def test_a_worker_whose_errors_pass_by_themselves_is_never_given_up(
             ends(service, clock)
 
 
-def test_the_reason_of_a_worker_that_is_given_up_is_its_own(clock: ManualClock, tmp_path: Path) -> None:
+def test_the_reason_of_a_stopped_worker_is_its_last_error(clock: ManualClock, tmp_path: Path) -> None:
     command = failing(tmp_path, StoreRefused("the tables are not ours"))
     with closing(WorkerProcess(None, tmp_path, clock, command=command)) as service:
         for _ in range(10):

@@ -94,7 +94,7 @@ def error_of(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return told
 
 
-def test_the_help_tells_what_each_exit_code_of_a_shard_means(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_explains_each_exit_code_of_a_shard(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shard", "--help"]) == ExitCode.OK
     shown = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.DATA_LOST, ExitCode.FENCED):
@@ -115,7 +115,7 @@ def test_the_help_tells_what_each_exit_code_of_a_shard_means(capsys: pytest.Capt
         (["0", "--status-file", "."], "Invalid value for '--status-file': File '.' is a directory"),
     ],
 )
-def test_a_wrong_command_line_starts_nothing(
+def test_an_invalid_command_line_starts_no_shard(
     arguments: list[str], message: str, parts: Assembled, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["shard", *arguments]) == ExitCode.USAGE
@@ -123,7 +123,7 @@ def test_a_wrong_command_line_starts_nothing(
     assert parts.asked == []
 
 
-def test_wrong_settings_start_nothing(
+def test_invalid_settings_start_no_shard(
     parts: Assembled, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRANDLINE_DATASET__GROUPS", "many")
@@ -134,7 +134,7 @@ def test_wrong_settings_start_nothing(
     assert parts.asked == []
 
 
-def test_a_settings_file_that_is_not_there_starts_nothing(
+def test_a_missing_settings_file_starts_no_shard(
     parts: Assembled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["shard", "0", "--config", str(tmp_path / "gone.toml")]) == ExitCode.USAGE
@@ -143,7 +143,7 @@ def test_a_settings_file_that_is_not_there_starts_nothing(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_shard_and_all_is_well(
+def test_a_signal_ends_a_shard_with_exit_code_0(
     world: World, parts: Assembled, number: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts.index_storage.number = number
@@ -157,7 +157,7 @@ def test_a_signal_ends_a_shard_and_all_is_well(
     assert capsys.readouterr().out == ""
 
 
-def test_the_status_file_tells_how_the_shard_ended(world: World, parts: Assembled, tmp_path: Path) -> None:
+def test_the_status_file_has_the_final_status(world: World, parts: Assembled, tmp_path: Path) -> None:
     produce_everywhere(world)
     parts.index_storage.number = signal.SIGTERM
     path = tmp_path / "status.json"
@@ -167,7 +167,7 @@ def test_the_status_file_tells_how_the_shard_ended(world: World, parts: Assemble
 
 
 @pytest.mark.usefixtures("parts")
-def test_a_status_file_that_can_not_be_written_is_told_with_what_to_do(
+def test_an_unwritable_status_file_is_reported_with_a_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "gone" / "status.json"
@@ -178,7 +178,7 @@ def test_a_status_file_that_can_not_be_written_is_told_with_what_to_do(
 
 
 @pytest.mark.usefixtures("parts")
-def test_a_shard_that_another_has_taken_ends_with_a_code_of_its_own(
+def test_a_shard_that_was_taken_over_ends_with_its_own_exit_code(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def overtake(call: StoreCall) -> None:
@@ -216,7 +216,7 @@ def make_topic_again(world: World) -> None:
         (make_topic_again, ExitCode.FAILED, ["--accept-new-topic"]),
     ],
 )
-def test_what_a_person_has_to_accept_is_refused_until_it_is(
+def test_a_loss_is_refused_until_an_operator_accepts_it(
     befall: Callable[[World], None], code: ExitCode, option: list[str], world: World, parts: Assembled
 ) -> None:
     befall(world)
@@ -228,7 +228,7 @@ def test_what_a_person_has_to_accept_is_refused_until_it_is(
 
 
 @pytest.mark.usefixtures("parts")
-def test_one_acceptance_does_not_stand_for_the_other(world: World) -> None:
+def test_accepting_one_kind_of_loss_does_not_accept_the_other(world: World) -> None:
     lose_records(world)
     assert main(["shard", "0", "--accept-new-topic"]) == ExitCode.DATA_LOST
     world.log.recreate()

@@ -43,13 +43,13 @@ def unfit(topic_retention_ms: int | None, **values: Any) -> Problem:
     return problem
 
 
-def test_the_defaults_make_a_policy_with_the_least_safe_margin() -> None:
+def test_the_defaults_make_a_policy_with_the_smallest_safe_margin() -> None:
     assert bucket_policy(DatasetSettings(), 7 * DAY) == BucketPolicy(
         flush_interval=HOUR, retention=7 * DAY, margin=7 * DAY + 2 * HOUR, stale_after=HOUR
     )
 
 
-def test_everything_that_is_set_reaches_the_policy() -> None:
+def test_all_settings_reach_the_policy() -> None:
     dataset = DatasetSettings(
         flush_interval="15m", retention="3d", margin="10d", stale_after="2h", kafka_retention="8d"
     )
@@ -80,12 +80,12 @@ def test_a_retention_below_the_topic_s_own_is_refused() -> None:
     assert bucket_policy(DatasetSettings(kafka_retention="7d"), 7 * DAY).margin == 7 * DAY + 2 * HOUR
 
 
-def test_a_retention_above_the_topic_s_own_is_the_one_that_counts() -> None:
+def test_a_retention_above_the_topic_s_own_is_used() -> None:
     """So that the topic's retention can be raised afterwards."""
     assert bucket_policy(DatasetSettings(kafka_retention="10d"), 7 * DAY).margin == 10 * DAY + 2 * HOUR
 
 
-def test_a_margin_that_the_topic_outlives_is_refused() -> None:
+def test_a_margin_below_the_topic_s_retention_is_refused() -> None:
     problem = unfit(7 * DAY, margin="169h")
     assert (problem.setting, problem.value_shown, problem.where) == ("dataset.margin", "169h", "with topic metrics")
     assert problem.what == (
@@ -96,7 +96,7 @@ def test_a_margin_that_the_topic_outlives_is_refused() -> None:
     assert bucket_policy(DatasetSettings(margin="170h"), 7 * DAY).margin == 170 * HOUR
 
 
-def test_a_topic_s_retention_may_make_too_many_rows() -> None:
+def test_a_topic_s_retention_that_needs_too_many_rows_is_refused() -> None:
     problem = unfit(3640 * DAY)
     assert problem.what.startswith(
         "makes 1,488,010 manifest rows per shard, and the maximum is 500,000: (7d of retention + 87362h of margin)"
@@ -117,7 +117,7 @@ def hours(most: int) -> st.SearchStrategy[int | None]:
     retention_and_history=st.tuples(st.integers(24, 600), st.integers(0, 600)),
     margin_kafka_and_topic=st.tuples(hours(1000), hours(600), hours(600)),
 )
-def test_a_policy_is_made_if_and_only_if_it_keeps_every_promise_about_time(
+def test_a_policy_is_accepted_if_and_only_if_it_fulfils_every_guarantee_about_time(
     minutes: int,
     groups: int,
     retention_and_history: tuple[int, int],
@@ -142,7 +142,7 @@ def test_a_policy_is_made_if_and_only_if_it_keeps_every_promise_about_time(
         assert bucket_policy(dataset, topic * HOUR if topic else None).margin == margin
 
 
-def test_a_shard_is_told_the_defaults() -> None:
+def test_a_shard_gets_the_default_options() -> None:
     made = options(Settings())
     assert made.shard == ShardId("metrics", 3)
     assert made.shape == DatasetShape("metrics", HOUR, 16, "xxh3-128", 8)
@@ -156,14 +156,14 @@ def test_a_shard_is_told_the_defaults() -> None:
     assert (made.series_limit, made.flush.spread) == (2_000_000, 0.8)
 
 
-def test_the_defaults_are_those_of_a_shard_s_own() -> None:
+def test_the_default_settings_are_the_default_options_of_a_shard() -> None:
     made = options(Settings())
     for field in fields(ShardOptions):
         if isinstance(field.default, int | float | str):
             assert getattr(made, field.name) == field.default, field.name
 
 
-def test_everything_that_is_set_reaches_the_shard() -> None:
+def test_all_settings_reach_the_shard() -> None:
     settings = Settings(
         dataset=DatasetSettings(name="power", grace="5s", groups=4, history="1d"),
         shard=ShardSettings(
@@ -210,12 +210,12 @@ def test_each_way_to_start_first_reaches_the_shard(written: str, first_start: Fi
     assert options(Settings(shard=ShardSettings(first_start=written))).first_start == first_start
 
 
-def test_no_limit_on_sample_times_is_none() -> None:
+def test_no_limit_on_sample_times_means_none() -> None:
     made = options(Settings(shard=ShardSettings(max_sample_age="", max_sample_ahead="")))
     assert made.sample_limits == SampleLimits(behind=None, ahead=None)
 
 
-def test_the_settings_allow_what_the_decoder_does_and_no_more() -> None:
+def test_the_settings_allow_exactly_what_the_decoder_does() -> None:
     largest = ShardSettings(max_labels=MAX_LABELS, max_label_name=MAX_TEXT, max_label_value=MAX_TEXT)
     assert options(Settings(shard=largest)).record_limits == Limits(
         labels=MAX_LABELS, label_name=MAX_TEXT, label_value=MAX_TEXT
@@ -225,7 +225,7 @@ def test_the_settings_allow_what_the_decoder_does_and_no_more() -> None:
             ShardSettings(**{name: most + 1})
 
 
-def test_shards_have_folders_of_their_own() -> None:
+def test_each_shard_has_its_own_folder() -> None:
     folders = {
         shard_options(
             Settings(dataset=DatasetSettings(name=name)),
@@ -240,6 +240,6 @@ def test_shards_have_folders_of_their_own() -> None:
     assert len(folders) == 16
 
 
-def test_a_shard_is_not_told_options_that_do_not_fit_its_topic() -> None:
+def test_options_that_do_not_fit_the_topic_are_refused() -> None:
     with pytest.raises(SettingsError, match=r"dataset.kafka_retention \(with topic metrics\) must be set"):
         options(Settings(), None)

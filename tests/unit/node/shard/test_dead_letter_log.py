@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 SHARD = ShardId("metrics", 3)
 
 
-def test_a_sender_of_garbage_leaves_one_line_a_minute_with_the_newest_reason_and_place() -> None:
+def test_invalid_records_are_logged_once_a_minute_with_the_newest_reason_and_offset() -> None:
     clock, log = ManualClock(), DeadLetterLog()
     with capture_logs() as lines:
         for offset in range(300):

@@ -38,7 +38,9 @@ def home(tmp_path: Path, clock: ManualClock) -> Iterator[LuceneStorage]:
         yield made
 
 
-def test_the_lag_is_that_of_the_oldest_change_that_searches_do_not_see(home: LuceneStorage, clock: ManualClock) -> None:
+def test_the_lag_is_that_of_the_oldest_change_that_searches_do_not_find(
+    home: LuceneStorage, clock: ManualClock
+) -> None:
     assert home.refresh_lag() == 0.0, "before it is open"
     home.open("topic-1", [])
     assert home.refresh_lag() == 0.0
@@ -78,7 +80,7 @@ def in_segments(home: LuceneStorage) -> PartKeyIndex:
     return home.index
 
 
-def test_documents_at_rest_are_merged(home: LuceneStorage, clock: ManualClock, in_segments: PartKeyIndex) -> None:
+def test_idle_documents_are_merged(home: LuceneStorage, clock: ManualClock, in_segments: PartKeyIndex) -> None:
     def are_merged() -> bool:
         clock.sleep(CHECK_INTERVAL_S)
         home.refresh(changed=False, may_merge=True)
@@ -104,5 +106,5 @@ def test_documents_are_not_merged_where_that_might_fill_the_disk(
     assert in_segments.segments() == MERGE_ABOVE_SEGMENTS + 1
 
 
-def test_documents_in_memory_have_neither() -> None:
+def test_an_index_in_memory_has_neither_lag_nor_merges() -> None:
     assert (MemoryStorage().refresh_lag(), MemoryStorage().disk_bytes()) == (0.0, 0)

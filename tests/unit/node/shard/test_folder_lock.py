@@ -20,7 +20,7 @@ with locked(Path(sys.argv[1])):
 """
 
 
-def test_a_folder_has_one_process_and_is_free_when_that_is_killed(tmp_path: Path) -> None:
+def test_a_folder_has_one_process_and_is_released_when_that_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / "shards" / "0"
     command = [sys.executable, "-c", HOLDER, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:

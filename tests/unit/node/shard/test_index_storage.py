@@ -99,7 +99,7 @@ def test_the_copy_that_the_manifest_names_is_used(home: LuceneStorage) -> None:
     assert len(opened.documents.fetch(BitMap([0, 1]))) == 2
 
 
-def test_a_copy_that_was_prepared_for_nothing_is_let_go_of(folder: Path) -> None:
+def test_an_unneeded_prepared_copy_is_released(folder: Path) -> None:
     given_up = home_in(folder)
     given_up.prepare()
     given_up.close()
@@ -122,7 +122,7 @@ def test_the_copy_is_used_though_the_manifest_has_older_and_newer_buckets(home: 
     assert opened.copy.bucket == FIRST
 
 
-def test_without_a_copy_all_is_loaded(tmp_path: Path) -> None:
+def test_without_a_copy_all_buckets_are_loaded(tmp_path: Path) -> None:
     start_vm()
     with closing(home_in(tmp_path / "new")) as home:
         assert why_loaded(home, TOPIC, [index_row()]).endswith("there is none")
@@ -176,7 +176,7 @@ def test_a_damaged_copy_is_not_used(folder: Path, which: str, is_prepared: bool)
     assert not path.exists(), "what can't be used is discarded"
 
 
-def test_what_was_discarded_makes_room_for_a_new_copy(home: LuceneStorage) -> None:
+def test_a_discarded_copy_makes_room_for_a_new_one(home: LuceneStorage) -> None:
     index = take(home.open("topic-2", [index_row()]), "x")
     index.cut()
     home.save("topic-2", index.snapshot(), "new-attempt")
@@ -189,7 +189,7 @@ def test_what_was_discarded_makes_room_for_a_new_copy(home: LuceneStorage) -> No
     assert names(home) == {0: "x"}
 
 
-def test_opening_again_lets_go_of_what_was_open(home: LuceneStorage) -> None:
+def test_opening_again_closes_what_was_open(home: LuceneStorage) -> None:
     home.open(TOPIC, [index_row()])
     first = home.index
     home.open(TOPIC, [index_row()])
@@ -197,7 +197,7 @@ def test_opening_again_lets_go_of_what_was_open(home: LuceneStorage) -> None:
     assert names(home) == KEYS
 
 
-def test_closing_twice_does_nothing_and_the_folder_is_free_then(home: LuceneStorage) -> None:
+def test_closing_twice_does_nothing_and_releases_the_folder(home: LuceneStorage) -> None:
     home.open(TOPIC, [index_row()])
     home.close()
     home.close()
@@ -206,7 +206,7 @@ def test_closing_twice_does_nothing_and_the_folder_is_free_then(home: LuceneStor
         assert other.open(TOPIC, [index_row()]).copy is not None
 
 
-def test_nothing_is_saved_of_an_index_that_is_not_open(home: LuceneStorage) -> None:
+def test_an_index_that_is_not_open_is_not_saved(home: LuceneStorage) -> None:
     opened = home.open("topic-2", [])
     index = take(opened, "x")
     index.cut()
@@ -216,7 +216,7 @@ def test_nothing_is_saved_of_an_index_that_is_not_open(home: LuceneStorage) -> N
         home.save(TOPIC, snapshot, "attempt")
 
 
-def test_searches_see_what_a_start_loads_after_the_bound_though_nothing_else_comes(folder: Path) -> None:
+def test_searches_find_keys_loaded_at_the_start_after_the_bound_without_new_records(folder: Path) -> None:
     clock = ManualClock()
     with closing(home_in(folder, clock)) as home:
         take(home.open("topic-2", []), "x", "y")
@@ -226,7 +226,7 @@ def test_searches_see_what_a_start_loads_after_the_bound_though_nothing_else_com
         assert home.index.search(everything()) == BitMap([0, 1])
 
 
-def test_searches_see_new_keys_after_the_bound_and_not_before(folder: Path) -> None:
+def test_searches_find_new_keys_after_the_bound_and_not_before(folder: Path) -> None:
     clock = ManualClock()
     with closing(home_in(folder, clock)) as home:
         loaded = home.open("topic-2", [])
@@ -248,7 +248,7 @@ def test_searches_see_new_keys_after_the_bound_and_not_before(folder: Path) -> N
         assert index.search(everything()) == BitMap([0, 1])
 
 
-def test_a_refresh_of_what_is_not_open_does_nothing(folder: Path) -> None:
+def test_a_refresh_of_an_index_that_is_not_open_does_nothing(folder: Path) -> None:
     clock = ManualClock()
     with closing(home_in(folder, clock)) as home:
         home.refresh(changed=True)
@@ -259,7 +259,7 @@ def test_a_refresh_of_what_is_not_open_does_nothing(folder: Path) -> None:
             clock.sleep(2 * REFRESH_S)
 
 
-def test_the_twin_in_memory_begins_empty_each_time_and_has_no_copy() -> None:
+def test_the_index_in_memory_begins_empty_each_time_and_has_no_copy() -> None:
     home = MemoryStorage()
     index = take(home.open(TOPIC, [index_row()]), "a")
     index.cut()

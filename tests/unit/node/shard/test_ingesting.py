@@ -13,7 +13,7 @@ from support.shard_world import START, World
 pytestmark = pytest.mark.unit
 
 
-def test_records_of_one_poll_are_unpacked_within_a_bound_of_bytes_and_all_are_taken(
+def test_records_of_one_poll_are_decompressed_within_a_limit_and_all_are_consumed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unpacked: list[tuple[int, int]] = []

@@ -58,7 +58,7 @@ def admin(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[KafkaAdmi
         yield made
 
 
-def test_a_leader_that_is_back_is_found_at_once(admin: KafkaAdmin) -> None:
+def test_a_leader_that_returns_is_found_at_once(admin: KafkaAdmin) -> None:
     assert admin.end(0, IsolationLevel.READ_COMMITTED) == END
 
 
@@ -68,7 +68,7 @@ def test_without_a_leader_there_is_no_offset(admin: KafkaAdmin, client: Client) 
         admin.end(0, IsolationLevel.READ_COMMITTED)
 
 
-def test_a_request_without_waiting_finds_the_leader_when_it_is_made_again(admin: KafkaAdmin) -> None:
+def test_a_repeated_request_without_waiting_finds_the_leader(admin: KafkaAdmin) -> None:
     clock = ManualClock(0)
     with pytest.raises(LogUnreachable):
         admin.request_ends(0, clock).answer()

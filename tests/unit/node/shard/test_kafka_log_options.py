@@ -10,7 +10,7 @@ from strandline.node.shard.kafka_log import KafkaLog
 pytestmark = pytest.mark.unit
 
 
-def test_no_setting_lets_a_reader_see_aborted_records_or_lose_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_setting_can_change_isolation_level_or_offset_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     """Live reading and a replay must see the same records, and the manifest decides where to read from."""
     made: list[dict[str, object]] = []
     monkeypatch.setattr(kafka_log, "create_client", lambda _kind, options: made.append(options))

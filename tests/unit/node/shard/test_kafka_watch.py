@@ -69,7 +69,7 @@ def hear(watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicI
     watch.check()
 
 
-def test_brokers_are_asked_once_in_a_while_and_never_twice_at_the_same_time(
+def test_metadata_is_requested_periodically_and_never_concurrently(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     watch.check()
@@ -87,7 +87,7 @@ def test_brokers_are_asked_once_in_a_while_and_never_twice_at_the_same_time(
     assert len(brokers.requests) == 2
 
 
-def test_the_first_id_that_is_heard_is_the_topics(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
+def test_the_first_received_id_is_the_topics(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
     hear(watch, brokers, clock, SAME)
     hear(watch, brokers, clock, SAME)
     with pytest.raises(TopicUnfit, match=r"recreated: its id was id-1 and is now id-2"):
@@ -100,7 +100,7 @@ def test_another_id_than_the_expected_one_is_an_error(watch: TopicWatch, brokers
         hear(watch, brokers, clock, SAME)
 
 
-def test_an_answer_to_a_question_from_before_the_expectation_does_not_count(
+def test_an_answer_to_a_request_before_the_expectation_does_not_count(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     clock.sleep(REQUEST_INTERVAL_S)
@@ -126,7 +126,7 @@ def missing_for(
             watch.require_reachable()
 
 
-def test_two_answers_a_second_apart_that_know_no_topic_end_nothing(
+def test_two_answers_without_the_topic_a_second_apart_are_no_error(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     """A broker that has just started knows no topics: the open bucket would be closed for good."""
@@ -136,7 +136,7 @@ def test_two_answers_a_second_apart_that_know_no_topic_end_nothing(
     watch.require_reachable()
 
 
-def test_a_topic_is_gone_once_nobody_has_known_it_for_a_minute(
+def test_a_topic_is_gone_after_a_minute_without_it_in_any_answer(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     missing_for(watch, brokers, clock, 59, no_such_topic("metrics"))
@@ -148,7 +148,7 @@ def test_a_topic_is_gone_once_nobody_has_known_it_for_a_minute(
 
 
 @pytest.mark.parametrize("between", [SAME, AWAY, ALL_DOWN, "records"])
-def test_the_minute_begins_anew_with_any_other_sign(
+def test_the_minute_starts_again_with_any_other_answer(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock, between: object
 ) -> None:
     """A broker that knows the topic, or brokers that don't answer at all."""
@@ -165,7 +165,7 @@ def test_the_minute_begins_anew_with_any_other_sign(
     missing_for(watch, brokers, clock, 59, no_such_topic("metrics"))
 
 
-def test_a_partition_that_nobody_knows_is_gone_after_a_minute_too(
+def test_a_missing_partition_is_gone_after_a_minute_too(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     """A broker that lags behind its controller may not know a newly added partition."""
@@ -175,7 +175,7 @@ def test_a_partition_that_nobody_knows_is_gone_after_a_minute_too(
         hear(watch, brokers, clock, fewer)
 
 
-def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_something(
+def test_all_brokers_down_means_unreachable_until_one_sends_a_message(
     watch: TopicWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -188,7 +188,7 @@ def test_brokers_that_are_all_down_are_known_to_be_out_of_reach_until_one_sends_
     assert caplog.messages == ["topic metrics: 1/1 brokers are down", "topic metrics: the brokers are available again"]
 
 
-def test_brokers_that_are_away_are_asked_again_soon_and_read_from_anew_once_they_answer(
+def test_after_an_outage_metadata_is_requested_sooner_and_the_reader_fetches_again(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     watch.report_error(ALL_DOWN)
@@ -211,7 +211,7 @@ def test_brokers_that_are_away_are_asked_again_soon_and_read_from_anew_once_they
     assert not watch.must_restart_fetch()
 
 
-def test_a_reader_that_hears_nothing_after_an_outage_fetches_anew_after_longer_and_longer_pauses(
+def test_a_reader_without_records_after_an_outage_fetches_again_with_growing_pauses(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     """Over a slow network, an answer takes minutes, and must have the chance to arrive."""
@@ -230,14 +230,14 @@ def test_a_reader_that_hears_nothing_after_an_outage_fetches_anew_after_longer_a
     assert watch.must_restart_fetch()
 
 
-def test_an_answer_without_an_outage_disturbs_no_reader(
+def test_an_answer_without_an_outage_does_not_reset_the_reader(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     hear(watch, brokers, clock, SAME)
     assert not watch.must_restart_fetch()
 
 
-def test_a_question_without_an_answer_tells_that_brokers_are_away(
+def test_an_unanswered_request_means_that_the_brokers_are_unreachable(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
     hear(watch, brokers, clock, AWAY)
@@ -250,19 +250,19 @@ def test_one_broker_of_several_may_fail(watch: TopicWatch) -> None:
     watch.require_reachable()
 
 
-def test_a_refused_group_keeps_nobody_from_reading(watch: TopicWatch) -> None:
+def test_a_refused_consumer_group_does_not_prevent_reading(watch: TopicWatch) -> None:
     watch.report_error(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "no right to the group"))
     watch.require_reachable()
 
 
-def test_a_refusal_is_not_hidden_by_the_silence_that_follows(watch: TopicWatch) -> None:
+def test_a_refusal_is_not_hidden_by_a_later_timeout(watch: TopicWatch) -> None:
     watch.report_error(REFUSED)
     watch.report_error(ALL_DOWN)
     with pytest.raises(KafkaRefused, match="wrong password"):
         watch.require_reachable()
 
 
-def test_raising_the_same_trouble_again_gathers_no_traces(watch: TopicWatch) -> None:
+def test_raising_the_same_error_repeatedly_does_not_grow_its_traceback(watch: TopicWatch) -> None:
     watch.report_error(ALL_DOWN)
     depths = []
     for _ in range(3):

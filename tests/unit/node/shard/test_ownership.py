@@ -55,30 +55,30 @@ def store(tmp_path: Path, clock: ManualClock) -> Iterator[SqliteStore]:
         yield opened
 
 
-def test_the_first_take_begins_with_the_topic_and_the_time(store: SqliteStore, clock: ManualClock) -> None:
+def test_the_first_owner_is_stored_with_the_topic_and_the_time(store: SqliteStore, clock: ManualClock) -> None:
     taken = take_shard(store, SHARD, "topic-9", clock)
     assert (taken.shard, taken.epoch) == (SHARD, 1)
     assert store.state(SHARD) == ShardState(1, taken.owner, NOW, "topic-9", 0)
 
 
-def test_an_owner_that_left_is_followed_at_once(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_released_shard_is_taken_at_once(store: SqliteStore, clock: ManualClock) -> None:
     store.touch(take_shard(store, SHARD, "topic-1", clock, known("1")), None, 1)
     assert take_shard(store, SHARD, "topic-1", clock, known("2")).epoch == 2
     assert clock.now_ms() == NOW
 
 
-def test_an_owner_that_is_known_to_be_dead_is_followed_at_once(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_shard_of_a_dead_owner_is_taken_at_once(store: SqliteStore, clock: ManualClock) -> None:
     take_shard(store, SHARD, "topic-1", clock, known("1"))
     assert take_shard(store, SHARD, "topic-1", clock, known("2", "1")).epoch == 2
     assert clock.now_ms() == NOW
 
 
-def test_a_process_follows_an_owner_that_it_was_itself(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_process_takes_its_own_shard_again(store: SqliteStore, clock: ManualClock) -> None:
     take_shard(store, SHARD, "topic-1", clock, known("1"))
     assert take_shard(store, SHARD, "topic-1", clock, known("1")).epoch == 2
 
 
-def test_a_live_owner_on_the_same_machine_is_left_alone_at_once(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_shard_of_a_live_owner_on_the_same_machine_is_refused_at_once(store: SqliteStore, clock: ManualClock) -> None:
     take_shard(store, SHARD, "topic-1", clock, known("1"))
     with pytest.raises(StillOwned) as caught:
         take_shard(store, SHARD, "topic-1", clock, known("2"))
@@ -88,7 +88,7 @@ def test_a_live_owner_on_the_same_machine_is_left_alone_at_once(store: SqliteSto
     assert clock.now_ms() == NOW
 
 
-def test_by_force_it_is_taken_from_a_live_owner_whose_topic_stays(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_forced_take_over_from_a_live_owner_keeps_the_topic(store: SqliteStore, clock: ManualClock) -> None:
     first = take_shard(store, SHARD, "topic-1", clock, known("1"))
     clock.sleep(5)
     second = take_shard(store, SHARD, "topic-2", clock, known("2"), by_force=True)
@@ -101,7 +101,7 @@ def test_by_force_it_is_taken_from_a_live_owner_whose_topic_stays(store: SqliteS
 
 
 @pytest.mark.parametrize("wrong_by", [0, 10**9, -(10**9)])
-def test_an_owner_elsewhere_is_watched_for_a_term_whatever_its_clock_shows(
+def test_an_owner_on_another_machine_is_watched_for_a_term_regardless_of_its_clock(
     store: SqliteStore, clock: ManualClock, wrong_by: int
 ) -> None:
     owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
@@ -113,7 +113,7 @@ def test_an_owner_elsewhere_is_watched_for_a_term_whatever_its_clock_shows(
     assert "whether the owner is gone: process 7 on a" in said[0]
 
 
-def test_an_owner_elsewhere_that_counts_on_is_left_alone(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_shard_of_an_owner_elsewhere_with_heartbeats_is_refused(store: SqliteStore, clock: ManualClock) -> None:
     """Although its clock stands still."""
     owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
     store.touch(owner, NOW, 1)
@@ -127,7 +127,7 @@ def test_an_owner_elsewhere_that_counts_on_is_left_alone(store: SqliteStore, clo
     assert clock.now_ms() - NOW < 15_000, "it need not be watched any longer than that"
 
 
-def test_an_owner_of_the_version_before_that_does_not_count_is_seen_by_its_times(
+def test_an_owner_of_the_previous_version_is_judged_by_its_heartbeat_times(
     store: SqliteStore, clock: ManualClock
 ) -> None:
     owner = store.take(SHARD, "5f0c", None, now=NOW, topic_id="topic-1")
@@ -140,7 +140,7 @@ def test_an_owner_of_the_version_before_that_does_not_count_is_seen_by_its_times
         take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), on_wait=beat)
 
 
-def test_an_owner_that_leaves_while_it_is_watched_is_followed(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_shard_released_during_the_watch_is_taken(store: SqliteStore, clock: ManualClock) -> None:
     owner = take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
 
     def leave(_reason: str) -> None:
@@ -151,7 +151,7 @@ def test_an_owner_that_leaves_while_it_is_watched_is_followed(store: SqliteStore
 
 
 @pytest.mark.parametrize(("call", "is_answered"), [(1, True), (3, False)])
-def test_an_owner_that_came_and_went_while_a_start_stood_still_is_followed(
+def test_a_shard_taken_and_released_while_a_start_stalled_is_taken(
     store: SqliteStore, clock: ManualClock, call: int, *, is_answered: bool
 ) -> None:
     """It wrote between two observations of the start, but possibly longer ago than the timeout."""
@@ -162,7 +162,7 @@ def test_an_owner_that_came_and_went_while_a_start_stood_still_is_followed(
     assert taken.epoch == stalling.came.epoch + 1
 
 
-def test_a_live_owner_keeps_its_shard_from_a_start_that_stood_still_with_an_old_answer(
+def test_a_live_owner_keeps_its_shard_when_a_start_stalls_with_an_outdated_answer(
     store: SqliteStore, clock: ManualClock
 ) -> None:
     """By the start's clock, the timeout has passed since its first observation, but there was no observation after
@@ -194,9 +194,7 @@ def test_a_live_owner_keeps_its_shard_from_a_start_that_stood_still_with_an_old_
         take_shard(Stalls(), SHARD, "topic-1", clock, Elsewhere("b"), on_wait=beat)
 
 
-def test_an_owner_that_came_while_a_start_stood_still_and_lives_is_left_alone(
-    store: SqliteStore, clock: ManualClock
-) -> None:
+def test_a_shard_taken_by_a_live_owner_while_a_start_stalled_is_refused(store: SqliteStore, clock: ManualClock) -> None:
     take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
     stalling = Stalling(store, clock, 3, is_answered=False)
 
@@ -208,7 +206,7 @@ def test_an_owner_that_came_while_a_start_stood_still_and_lives_is_left_alone(
         take_shard(stalling, SHARD, "topic-1", clock, Elsewhere("b"), on_wait=beat)
 
 
-def test_a_start_that_is_not_wanted_any_more_ends_the_watch(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_cancelled_start_ends_the_watch(store: SqliteStore, clock: ManualClock) -> None:
     take_shard(store, SHARD, "topic-1", clock, Elsewhere("a"))
 
     def stop(_reason: str) -> None:
@@ -218,7 +216,7 @@ def test_a_start_that_is_not_wanted_any_more_ends_the_watch(store: SqliteStore, 
         take_shard(store, SHARD, "topic-1", clock, Elsewhere("b"), on_wait=stop)
 
 
-def test_attempts_are_named_by_what_no_other_owner_has(store: SqliteStore, clock: ManualClock) -> None:
+def test_attempts_have_names_that_are_unique_to_an_owner(store: SqliteStore, clock: ManualClock) -> None:
     first = take_shard(store, SHARD, "topic-1", clock, known("1"))
     second = take_shard(store, SHARD, "topic-1", clock, known("1"))
     assert attempt_prefix(first) != attempt_prefix(second)
@@ -281,7 +279,7 @@ class Contested:
         return self.store.take(shard, owner, after, now=now, topic_id=topic_id)
 
 
-def test_a_race_that_was_lost_is_run_again_from_what_is_there_now(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_lost_race_is_retried_from_the_current_row(store: SqliteStore, clock: ManualClock) -> None:
     contested = Contested(store, 2)
     taken = take_shard(contested, SHARD, "topic-1", clock)
     assert taken.epoch == 3
@@ -292,7 +290,7 @@ def test_a_race_that_was_lost_is_run_again_from_what_is_there_now(store: SqliteS
     assert held.owner == taken.owner
 
 
-def test_who_loses_every_race_says_so_and_owns_nothing(store: SqliteStore, clock: ManualClock) -> None:
+def test_a_start_that_loses_every_race_fails_and_owns_nothing(store: SqliteStore, clock: ManualClock) -> None:
     contested = Contested(store, 1_000)
     with pytest.raises(TakeFailed, match="shard metrics/3 was taken by other processes 5 times in a row"):
         take_shard(contested, SHARD, "topic-1", clock)
@@ -301,20 +299,20 @@ def test_who_loses_every_race_says_so_and_owns_nothing(store: SqliteStore, clock
     assert held.owner == f"other-{len(contested.tried)}"
 
 
-def test_who_loses_a_race_does_not_take_the_shard_from_who_won(store: SqliteStore, clock: ManualClock) -> None:
+def test_the_loser_of_a_race_does_not_take_the_shard_from_the_winner(store: SqliteStore, clock: ManualClock) -> None:
     contested = Contested(store, 1, others_stay=True)
     with pytest.raises(StillOwned, match="other-1"):
         take_shard(contested, SHARD, "topic-1", clock, on_wait=contested.beat)
     assert len(contested.tried) == 1
 
 
-def test_a_dataset_is_made_as_wanted_and_found_again(store: SqliteStore) -> None:
+def test_a_dataset_is_created_as_requested_and_found_again(store: SqliteStore) -> None:
     assert ensure_dataset(store, SHAPE) == SHAPE
     assert ensure_dataset(store, SHAPE) == SHAPE
     assert store.dataset("metrics") == SHAPE
 
 
-def test_partitions_may_have_been_added_and_those_that_were_there_first_are_told(store: SqliteStore) -> None:
+def test_partitions_may_be_added_and_the_initial_number_is_returned(store: SqliteStore) -> None:
     ensure_dataset(store, SHAPE)
     assert ensure_dataset(store, replace(SHAPE, partitions=12)).partitions == 8
 
@@ -327,9 +325,7 @@ def test_partitions_may_have_been_added_and_those_that_were_there_first_are_told
         ({"key_hash": "md5"}, "the key hash = xxh3-128, which can't be changed to md5"),
     ],
 )
-def test_what_was_stored_under_another_shape_is_refused(
-    store: SqliteStore, changed: dict[str, object], message: str
-) -> None:
+def test_a_dataset_with_another_shape_is_refused(store: SqliteStore, changed: dict[str, object], message: str) -> None:
     ensure_dataset(store, SHAPE)
     with pytest.raises(AnotherShape) as caught:
         ensure_dataset(store, replace(SHAPE, **changed))

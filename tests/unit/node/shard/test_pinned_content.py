@@ -49,13 +49,13 @@ def buffer(number: int = 7, bucket: int = 1, *, is_closed: bool = False) -> Buff
         ((buffer(), row()), (buffer(),), 150),
     ],
 )
-def test_a_row_is_a_change_unless_its_buffer_tells_of_it(
+def test_a_row_is_a_change_unless_its_buffer_is_known_to_have_it(
     before: tuple[StoredRow | BufferContent, ...], now: tuple[StoredRow | BufferContent, ...], change: int
 ) -> None:
     assert content(*now).first_change(content(*before), LIFE) == change
 
 
-def test_a_moment_before_the_time_to_live_tells_nothing() -> None:
+def test_a_time_before_the_time_to_live_means_nothing() -> None:
     before = content(buffer(is_closed=True), settled=50)
     assert content(settled=50 + LIFE - 1).first_change(before, LIFE) == BEHIND
     assert content(settled=50 + LIFE).first_change(before, LIFE) == EARLIEST

@@ -128,7 +128,7 @@ def check_all_let_go(run: Run) -> None:
         run.world.log.poll(1, 0)
 
 
-def test_a_stop_ends_both_threads_and_leaves_the_shard(world: World, run: Run) -> None:
+def test_a_stop_ends_both_threads_and_releases_the_shard(world: World, run: Run) -> None:
     produce_everywhere(world)
     run.start()
     run.until(lambda: run.phase is Phase.ACTIVE)
@@ -142,7 +142,7 @@ def test_a_stop_ends_both_threads_and_leaves_the_shard(world: World, run: Run) -
     check_all_let_go(run)
 
 
-def test_a_stop_stores_nothing_that_is_not_due(world: World, run: Run) -> None:
+def test_a_stop_stores_only_groups_that_are_due(world: World, run: Run) -> None:
     produce_everywhere(world)
     run.start()
     run.until(lambda: run.running.status.counters.records == 1)
@@ -150,7 +150,7 @@ def test_a_stop_stores_nothing_that_is_not_due(world: World, run: Run) -> None:
     assert world.manifest().groups == ()
 
 
-def test_what_is_due_is_stored_while_it_runs(world: World, run: Run) -> None:
+def test_groups_that_are_due_are_stored_while_it_runs(world: World, run: Run) -> None:
     produce_everywhere(world)
     run.start()
     world.pass_time(HOUR + GRACE)
@@ -160,7 +160,7 @@ def test_what_is_due_is_stored_while_it_runs(world: World, run: Run) -> None:
     world.check_stored_once()
 
 
-def test_a_stop_before_the_start_is_over_is_heard(world: World, run: Run) -> None:
+def test_a_stop_during_the_start_takes_effect(world: World, run: Run) -> None:
     run.running.stop()
     assert run.end() is None
     assert run.phase is Phase.STOPPED
@@ -168,15 +168,13 @@ def test_a_stop_before_the_start_is_over_is_heard(world: World, run: Run) -> Non
     check_all_let_go(run)
 
 
-def test_a_stop_may_be_said_twice(run: Run) -> None:
+def test_a_stop_may_be_repeated(run: Run) -> None:
     run.start()
     run.running.stop()
     assert run.stop() is None
 
 
-def test_letters_that_are_under_way_are_waited_for_and_not_for_long(
-    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dead_letters_in_flight_are_waited_for_briefly(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr(world.dead_letters, "close", lambda *, timeout: waited.append(timeout))
     run.start()
@@ -185,7 +183,7 @@ def test_letters_that_are_under_way_are_waited_for_and_not_for_long(
     assert 0 < waited[0] <= 10
 
 
-def test_a_store_that_is_away_when_the_owner_leaves_is_no_error(world: World, run: Run) -> None:
+def test_an_unreachable_store_during_the_release_is_no_error(world: World, run: Run) -> None:
     run.start()
 
     def away(call: StoreCall) -> None:
@@ -200,7 +198,7 @@ def test_a_store_that_is_away_when_the_owner_leaves_is_no_error(world: World, ru
     assert run.home.closed == 1
 
 
-def test_whoever_is_fenced_while_storing_ends_and_touches_nothing_of_the_new_owner(world: World, run: Run) -> None:
+def test_a_shard_fenced_while_storing_ends_and_does_not_touch_the_new_owners_row(world: World, run: Run) -> None:
     run.start()
     touched: list[object] = []
     world.store.before = lambda call: touched.append(call.arguments[1]) if call.name == "touch" else None
@@ -219,7 +217,7 @@ def test_whoever_is_fenced_while_storing_ends_and_touches_nothing_of_the_new_own
     check_all_let_go(run)
 
 
-def test_whoever_is_fenced_answers_nothing_any_more_though_its_reading_waits_for_kafka(
+def test_a_fenced_shard_answers_no_requests_though_its_reading_waits_for_kafka(
     world: World, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.start()
@@ -245,7 +243,7 @@ def test_whoever_is_fenced_answers_nothing_any_more_though_its_reading_waits_for
     assert isinstance(run.end(), ShardFenced)
 
 
-def test_whoever_is_fenced_and_hears_of_it_when_it_leaves_says_so(world: World, run: Run) -> None:
+def test_a_fencing_that_is_noticed_during_the_release_is_raised(world: World, run: Run) -> None:
     run.start()
     taken_by_another(world)
     before = state(world)
@@ -255,7 +253,7 @@ def test_whoever_is_fenced_and_hears_of_it_when_it_leaves_says_so(world: World, 
     check_all_let_go(run)
 
 
-def test_whoever_is_fenced_at_its_start_says_so(world: World, run: Run) -> None:
+def test_a_fencing_during_the_start_is_raised(world: World, run: Run) -> None:
     def overtake(call: StoreCall) -> None:
         if call.name == "manifest":
             taken_by_another(world)
@@ -267,7 +265,7 @@ def test_whoever_is_fenced_at_its_start_says_so(world: World, run: Run) -> None:
     check_all_let_go(run)
 
 
-def test_a_final_error_in_storing_surfaces_and_the_status_says_why(world: World, run: Run) -> None:
+def test_a_fatal_error_in_storing_is_raised_and_is_in_the_status(world: World, run: Run) -> None:
     produce_everywhere(world)
     run.start()
     world.store.before = refuses("commit")
@@ -279,7 +277,7 @@ def test_a_final_error_in_storing_surfaces_and_the_status_says_why(world: World,
     check_all_let_go(run)
 
 
-def test_an_error_that_nobody_foresaw_in_storing_surfaces_and_is_logged(world: World, run: Run) -> None:
+def test_an_unexpected_error_in_storing_is_raised_and_logged(world: World, run: Run) -> None:
     run.start()
 
     def surprise(call: StoreCall) -> None:
@@ -295,7 +293,7 @@ def test_an_error_that_nobody_foresaw_in_storing_surfaces_and_is_logged(world: W
     assert state(world).seen_at is None
 
 
-def test_trouble_with_the_buffer_in_the_storing_thread_surfaces(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_buffer_in_the_storing_thread_is_raised(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_buffer: WriteBuffer) -> bool:
         raise StoreRefused("the disk is full")
 
@@ -305,7 +303,7 @@ def test_trouble_with_the_buffer_in_the_storing_thread_surfaces(run: Run, monkey
     check_all_let_go(run)
 
 
-def test_why_storing_failed_is_told_though_leaving_fails_too(world: World, run: Run) -> None:
+def test_an_error_in_storing_is_raised_though_the_release_fails_too(world: World, run: Run) -> None:
     produce_everywhere(world)
     run.start()
     first, second = refuses("commit", "the first"), refuses("touch", "the second")
@@ -321,7 +319,7 @@ def test_why_storing_failed_is_told_though_leaving_fails_too(world: World, run: 
     assert error.message == run.running.status.reason == "the first"
 
 
-def test_a_final_error_in_reading_surfaces_and_ends_storing(world: World, run: Run) -> None:
+def test_a_fatal_error_in_reading_is_raised_and_ends_storing(world: World, run: Run) -> None:
     run.start()
     world.log.recreate()
     error = run.end()
@@ -340,7 +338,7 @@ def wait_with_storing(world: World) -> World:
     return world
 
 
-def test_what_only_the_shard_still_has_is_stored_before_it_ends(world: World) -> None:
+def test_records_that_kafka_no_longer_has_are_stored_before_it_ends(world: World) -> None:
     run = Run(wait_with_storing(world))
     produce_everywhere(world)
     run.start()
@@ -357,7 +355,7 @@ def test_what_only_the_shard_still_has_is_stored_before_it_ends(world: World) ->
     check_all_let_go(run)
 
 
-def test_a_store_that_is_away_does_not_keep_a_shard_that_must_end_for_longer_than_its_last_work_may_take(
+def test_an_unreachable_store_delays_the_end_of_a_shard_only_until_the_final_flush_times_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "_DRAIN_TIMEOUT_S", 2.0)
@@ -454,7 +452,7 @@ def test_a_stop_does_not_wait_for_a_store_that_hangs(
             thread.join(PATIENCE_S)
 
 
-def test_an_error_at_the_start_surfaces_and_nothing_is_left_open(world: World, run: Run) -> None:
+def test_an_error_at_the_start_is_raised_and_everything_is_closed(world: World, run: Run) -> None:
     world.store.before = refuses("create_dataset")
     assert isinstance(run.end(), StoreRefused)
     assert (run.phase, run.running.status.reason) == (Phase.FAILED, "no such table")
@@ -462,7 +460,7 @@ def test_an_error_at_the_start_surfaces_and_nothing_is_left_open(world: World, r
     check_all_let_go(run)
 
 
-def test_what_may_pass_ends_nothing(world: World, run: Run) -> None:
+def test_a_retryable_error_does_not_end_the_shard(world: World, run: Run) -> None:
     produce_everywhere(world)
     run.start()
     failed = threading.Event()

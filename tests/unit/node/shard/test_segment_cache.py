@@ -44,7 +44,7 @@ def asked(cache: SegmentCache, store: CountedStore, bucket: int, *, samples: int
 
 @pytest.mark.parametrize("first", [b"a", b"b", b"c", b"d", b"e", b"h", b"i"])
 @pytest.mark.parametrize("last", [b"a", b"b", b"d", b"e", b"h", b"z"])
-def test_a_held_row_gives_what_the_store_gives(first: bytes, last: bytes) -> None:
+def test_a_cached_row_is_equal_to_the_stores(first: bytes, last: bytes) -> None:
     if last < first:
         first, last = last, first
     store, cache = CountedStore(), SegmentCache(1000)
@@ -56,14 +56,14 @@ def test_a_held_row_gives_what_the_store_gives(first: bytes, last: bytes) -> Non
     assert held == list(store.segments(where(0), first=first, last=last))
 
 
-def test_a_row_is_held_when_it_is_read_again() -> None:
+def test_a_row_is_cached_when_it_is_read_again() -> None:
     store, cache = CountedStore(), SegmentCache(1000)
     for _ in range(5):
         assert len(asked(cache, store, 0)) == len(KEYS)
     assert store.asked == 2
 
 
-def test_the_rows_that_were_read_last_are_held() -> None:
+def test_the_most_recently_read_rows_are_cached() -> None:
     store, cache = CountedStore(size=10), SegmentCache(120)
     for bucket in (0, 0, 1, 1, 0, 2, 2):
         asked(cache, store, bucket)
@@ -75,7 +75,7 @@ def test_the_rows_that_were_read_last_are_held() -> None:
     assert store.asked == before + 1
 
 
-def test_figures_say_how_often_rows_were_held_and_what_they_take() -> None:
+def test_figures_count_hits_and_bytes() -> None:
     store, cache = CountedStore(size=10), SegmentCache(120)
     for bucket in (0, 0, 0, 0, 1):
         asked(cache, store, bucket)
@@ -87,7 +87,7 @@ def test_figures_say_how_often_rows_were_held_and_what_they_take() -> None:
 
 
 @pytest.mark.parametrize("samples", [0, 1])
-def test_a_cache_of_no_bytes_holds_nothing(samples: int) -> None:
+def test_a_cache_of_zero_bytes_stores_nothing(samples: int) -> None:
     store, cache = CountedStore(size=0), SegmentCache(0)
     for _ in range(4):
         asked(cache, store, 0, samples=samples)

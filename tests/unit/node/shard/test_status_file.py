@@ -56,7 +56,7 @@ def test_before_its_start_a_shard_has_a_phase_and_a_process(running: RunningShar
     assert 1 << 20 < status["resident_bytes"] <= 2 * status["peak_resident_bytes"]
 
 
-def test_a_shard_that_runs_tells_of_all_its_parts(running: RunningShard, world: World) -> None:
+def test_a_running_shard_reports_all_its_parts(running: RunningShard, world: World) -> None:
     start(running, world)
     produce_everywhere(world)
     world.read_all()
@@ -75,7 +75,7 @@ def test_a_shard_that_runs_tells_of_all_its_parts(running: RunningShard, world: 
     assert (status["unstored_buckets"], status["checkpoint"]) == (0, 1)
 
 
-def test_the_file_is_the_status_and_when_it_was_written(
+def test_the_file_has_the_status_and_the_time_of_its_writing(
     running: RunningShard, world: World, file: StatusFile, tmp_path: Path
 ) -> None:
     start(running, world)
@@ -89,7 +89,9 @@ def test_the_file_is_the_status_and_when_it_was_written(
     assert list(tmp_path.glob("status.json.*")) == []
 
 
-def test_a_number_that_json_has_not_is_never_written(running: RunningShard, file: StatusFile, tmp_path: Path) -> None:
+def test_a_number_that_is_invalid_in_json_is_never_written(
+    running: RunningShard, file: StatusFile, tmp_path: Path
+) -> None:
     file.write(running)
     running.status.fraction = math.nan
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -97,7 +99,7 @@ def test_a_number_that_json_has_not_is_never_written(running: RunningShard, file
     assert read(tmp_path / "status.json")["fraction"] is None
 
 
-def test_a_reader_finds_the_old_file_or_the_new_one_and_both_are_whole(
+def test_a_reader_finds_the_old_file_or_the_new_one_and_both_are_complete(
     running: RunningShard, file: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "status.json"
@@ -116,7 +118,7 @@ def test_a_reader_finds_the_old_file_or_the_new_one_and_both_are_whole(
     assert read(path)["phase"] == "active"
 
 
-def test_a_write_that_fails_leaves_the_file_as_it_was(
+def test_a_failed_write_leaves_the_file_unchanged(
     running: RunningShard, file: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write(running)
@@ -133,7 +135,7 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(
     assert read(tmp_path / "status.json")["phase"] == "acquiring"
 
 
-def test_a_status_that_is_being_read_does_not_change_under_its_reader(running: RunningShard, world: World) -> None:
+def test_an_open_status_file_does_not_change_for_its_reader(running: RunningShard, world: World) -> None:
     start(running, world)
     counters = running.status.counters
     for number in range(1, 3):
@@ -166,7 +168,7 @@ class Written:
         assert self.happened.wait(60)
 
 
-def test_the_file_is_kept_true_by_a_thread_and_once_more_at_the_end(
+def test_the_file_is_updated_by_a_thread_and_once_more_at_the_end(
     running: RunningShard, file: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = Written(file, monkeypatch)
@@ -183,7 +185,7 @@ def test_the_file_is_kept_true_by_a_thread_and_once_more_at_the_end(
     assert "status" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_the_last_word_is_not_written_before_the_thread_has_ended(
+def test_the_final_status_is_not_written_before_the_thread_has_ended(
     running: RunningShard, file: StatusFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrived, last_word = threading.Event(), threading.Event()
@@ -204,7 +206,7 @@ def test_the_last_word_is_not_written_before_the_thread_has_ended(
     assert not any(overtaken)
 
 
-def test_the_file_tells_how_a_shard_ended_that_failed(
+def test_the_file_has_the_reason_of_a_failed_shard(
     running: RunningShard, world: World, file: StatusFile, tmp_path: Path
 ) -> None:
     world.log.reachable = False
@@ -223,7 +225,7 @@ def test_a_file_that_can_not_be_written_is_an_error_before_the_shard_is_taken(
     assert world.sqlite.state(world.options.shard) is None
 
 
-def test_a_file_that_can_not_be_written_any_more_neither_ends_a_shard_nor_hides_why_it_ended(
+def test_a_file_that_becomes_unwritable_neither_ends_a_shard_nor_hides_the_reason_of_its_end(
     running: RunningShard, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "gone"

@@ -49,7 +49,7 @@ print(json.dumps([sorted(warmed - imported), sorted(at_hand() - warmed)]))
 """
 
 
-def test_a_shard_finds_all_its_kernels_after_a_warm_up(tmp_path: Path) -> None:
+def test_after_a_warm_up_a_shard_compiles_no_kernel(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LIFE, str(tmp_path)]
     environ = {**os.environ, "PYTHONPATH": str(SUPPORT)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ, timeout=300)
@@ -58,7 +58,7 @@ def test_a_shard_finds_all_its_kernels_after_a_warm_up(tmp_path: Path) -> None:
     assert len(by_warm_up) > 10, "without it, the shard would have found none of these"
 
 
-def test_it_leaves_nothing_and_takes_away_what_one_that_was_killed_has_left(tmp_path: Path) -> None:
+def test_it_leaves_no_files_and_removes_those_of_a_killed_warm_up(tmp_path: Path) -> None:
     folder = tmp_path / "warm-up"
     folder.mkdir()
     (folder / "store.sqlite").write_text("half of one")
@@ -66,7 +66,7 @@ def test_it_leaves_nothing_and_takes_away_what_one_that_was_killed_has_left(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_that_fails_is_logged_and_keeps_nobody_from_starting(
+def test_a_failed_warm_up_is_logged_and_does_not_prevent_the_start(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,

@@ -39,7 +39,7 @@ def cassandra(tmp_path: Path, jars: Path, given: StackOptions | None = None) -> 
     )
 
 
-def test_node_listens_on_loopback_only(tmp_path: Path) -> None:
+def test_cassandra_listens_on_loopback_only(tmp_path: Path) -> None:
     told = node_configuration(PORTS, tmp_path)
 
     assert (told["listen_address"], told["storage_port"]) == ("127.0.0.1", 7000)

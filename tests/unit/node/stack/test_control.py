@@ -85,7 +85,7 @@ def test_second_start_finds_the_first(folder: StateFolder) -> None:
     assert start(folder) == (first, False)
 
 
-def test_steps_of_the_keeper_are_heard(folder: StateFolder) -> None:
+def test_steps_of_the_keeper_are_reported(folder: StateFolder) -> None:
     heard: list[StackStep] = []
 
     control.start_detached(options(folder.root), on_step=heard.append, clock=SystemClock())
@@ -107,7 +107,7 @@ def test_killed_keeper_takes_its_servers_with_it_and_the_next_start_is_not_misle
     assert again.ports == record.ports
 
 
-def test_server_that_dies_stops_the_stack_and_is_named(folder: StateFolder) -> None:
+def test_server_that_ends_stops_the_stack_and_is_named(folder: StateFolder) -> None:
     record, _ = start(folder)
     kafka = record.servers[0].process
     assert kafka is not None
@@ -123,7 +123,7 @@ def test_server_that_dies_stops_the_stack_and_is_named(folder: StateFolder) -> N
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_start_that_is_killed_or_interrupted_leaves_nothing(folder: StateFolder, how: signal.Signals) -> None:
+def test_start_that_is_killed_or_interrupted_leaves_no_process(folder: StateFolder, how: signal.Signals) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", UP, str(folder.root)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as up:

@@ -35,7 +35,7 @@ def test_messages_arrive_complete_and_in_order() -> None:
     far.close()
 
 
-def test_other_end_that_is_there_is_not_gone() -> None:
+def test_connected_peer_is_not_reported_as_gone() -> None:
     near, far_socket = Handshake.pair()
 
     assert not near.is_peer_closed()
@@ -54,7 +54,7 @@ def test_sending_to_a_closed_end_is_no_error_and_receiving_returns_none() -> Non
     near.close()
 
 
-def test_end_that_finished_still_hears_the_other() -> None:
+def test_half_closed_end_still_receives() -> None:
     near, far_socket = Handshake.pair()
     far = Handshake(far_socket)
 

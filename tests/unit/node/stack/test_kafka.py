@@ -43,7 +43,7 @@ def test_broker_and_controller_listen_on_loopback_only(tmp_path: Path) -> None:
     assert listeners == "BROKER://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
 
 
-def test_topics_are_not_made_by_accident(tmp_path: Path) -> None:
+def test_topics_are_not_created_automatically(tmp_path: Path) -> None:
     assert server_properties(PORTS, tmp_path)["auto.create.topics.enable"] == "false"
 
 
@@ -87,7 +87,7 @@ def test_missing_jars_are_named(tmp_path: Path, jars: Path) -> None:
         kafka(tmp_path, jars)
 
 
-def test_new_storage_is_formatted_aside_and_then_put_in_its_place(tmp_path: Path, jars: Path) -> None:
+def test_new_storage_is_formatted_in_a_temporary_folder_and_then_renamed(tmp_path: Path, jars: Path) -> None:
     server = kafka(tmp_path, jars)
     aside = tmp_path / "state/tmp/kafka-storage"
 

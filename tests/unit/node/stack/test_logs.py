@@ -48,18 +48,18 @@ def test_remedy_names_the_setting_of_the_server() -> None:
     assert cause_of_exit("java.lang.OutOfMemoryError", 3, "cassandra").remedy == "Raise stack.cassandra_heap"
 
 
-def test_server_that_was_killed_points_at_the_kernel() -> None:
+def test_killed_server_has_a_remedy_about_the_kernel() -> None:
     cause = cause_of_exit("all is well", -signal.SIGKILL, "kafka")
 
     assert cause.what == "it was killed"
     assert "dmesg" in cause.remedy
 
 
-def test_unknown_cause_points_at_the_log() -> None:
+def test_unknown_cause_has_a_remedy_about_the_log() -> None:
     assert "strandline stack logs kafka" in cause_of_exit("", 1, "kafka").remedy
 
 
-def test_telling_lines_leave_out_stack_frames() -> None:
+def test_relevant_lines_leave_out_stack_frames() -> None:
     log = (
         "first\nERROR failed\n\tat a.b.C(D.java:1)\n\t... 16 more\nCaused by: x\n\n\t\tat a.b.E(F.java:2)\nWARNING: y\n"
     )
@@ -67,7 +67,7 @@ def test_telling_lines_leave_out_stack_frames() -> None:
     assert informative_lines(log, 2) == ["ERROR failed", "Caused by: x"]
 
 
-def test_telling_lines_are_not_without_end() -> None:
+def test_relevant_lines_are_limited() -> None:
     assert [len(line) for line in informative_lines("x" * 5000, 1)] == [303]
 
 
@@ -127,7 +127,7 @@ def test_follow_waits_for_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
     assert len(waited) == 3
 
 
-def test_follow_ends_on_request_and_leaves_nothing_unread(tmp_path: Path) -> None:
+def test_follow_ends_on_request_after_all_lines(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\n")
 

@@ -13,7 +13,7 @@ from support.stack import eventually
 pytestmark = pytest.mark.unit
 
 
-def test_own_process_is_alive() -> None:
+def test_the_current_process_is_alive() -> None:
     assert ProcessIdentity.own().pid == os.getpid()
     assert ProcessIdentity.own().alive()
 
@@ -38,7 +38,7 @@ def test_a_zombie_is_not_alive() -> None:
         assert child.returncode is None
 
 
-def test_a_process_that_never_was_has_no_facts() -> None:
+def test_a_process_that_never_existed_has_no_facts() -> None:
     nobody = 2**22 + 1
 
     assert ProcessIdentity.of(nobody) is None

@@ -126,7 +126,7 @@ def test_server_that_ends_early_is_named_with_the_cause_and_the_other_is_stopped
     assert (record.state, record.failure) == (StackState.FAILED, error.message)
 
 
-def test_cause_from_an_earlier_run_is_not_blamed_again(tmp_path: Path) -> None:
+def test_cause_from_an_earlier_run_is_not_reported_again(tmp_path: Path) -> None:
     for says in ("java.lang.OutOfMemoryError", "nothing special"):
         with pytest.raises(ServerExited) as caught:
             Stack.start(options(tmp_path), build=StandIns(kafka=Behaviour(exit_code=1, says=says)))
@@ -170,7 +170,7 @@ def test_error_in_on_step_stops_what_was_started(tmp_path: Path) -> None:
     assert watched.all_gone()
 
 
-def test_server_that_does_not_listen_to_reason_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strandline.node.stack.stack._STOP_TIMEOUT", 0.2)
     watched = Watched(StandIns(kafka=Behaviour(deaf=True)))
 
@@ -234,7 +234,7 @@ def test_full_disk_is_found_before_anything_is_started(tmp_path: Path) -> None:
     assert not StateFolder(tmp_path).is_held()
 
 
-def test_waiting_ends_with_an_error_when_a_server_dies(tmp_path: Path) -> None:
+def test_waiting_ends_with_an_error_when_a_server_ends(tmp_path: Path) -> None:
     watched = Watched(StandIns())
     silent, other_end = socket.socketpair()
     with silent, other_end, Stack.start(options(tmp_path), build=watched, on_step=watched.on_step) as stack:

@@ -59,7 +59,7 @@ def test_server_that_fails_its_check_makes_the_stack_unhealthy(tmp_path: Path) -
     assert "kafka: it coughs" in text(found)
 
 
-def test_record_of_a_killed_keeper_is_not_believed(tmp_path: Path) -> None:
+def test_record_of_a_killed_keeper_is_ignored(tmp_path: Path) -> None:
     with Stack.start(options(tmp_path), build=StandIns()) as stack:
         record = stack.record
     StateFolder(tmp_path).write(record)
@@ -70,7 +70,7 @@ def test_record_of_a_killed_keeper_is_not_believed(tmp_path: Path) -> None:
     assert found.failure == "its keeper was killed"
 
 
-def test_process_that_is_gone_is_a_problem_whatever_answers_on_its_port(tmp_path: Path) -> None:
+def test_ended_process_is_a_problem_whatever_answers_on_its_port(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path)
     with Stack.start(options(tmp_path), build=StandIns()) as stack:
         record = stack.record

@@ -70,13 +70,13 @@ def test_the_command_line_is_one_that_the_worker_takes() -> None:
     assert (context.config, context.output_format) == (Path("/etc/x.toml"), "json")
 
 
-def test_an_error_that_was_told_as_json_is_its_last_word() -> None:
+def test_an_error_printed_as_json_is_its_exit_reason() -> None:
     told = {"error": {"type": "X", "message": "it is lost", "remedy": "Accept it", "exit_code": 3, "retryable": True}}
     assert exit_reason(json.dumps(told).encode(), "a line") == ExitReason("it is lost", "Accept it", retryable=True)
     assert str(exit_reason(json.dumps(told).encode(), "")) == "it is lost. Accept it"
 
 
-def test_a_full_disk_is_named_in_its_last_words_though_no_disk_has_room_for_them() -> None:
+def test_a_full_disk_is_named_in_its_exit_reason_though_no_disk_can_store_it() -> None:
     told = {"error": {"message": "the disk of /data is full", "remedy": "", "retryable": True, "full_disk": "/data"}}
     child = run(f"import sys; print({json.dumps(told)!r}); sys.exit(1)")
     assert ended(child) == 1
@@ -84,13 +84,13 @@ def test_a_full_disk_is_named_in_its_last_words_though_no_disk_has_room_for_them
 
 
 @pytest.mark.parametrize("said", [b"", b"{", b"[]", b'{"error": 1}', b'{"error": {}}', b"# A fatal error"])
-def test_without_one_the_last_line_of_its_log_is(said: bytes) -> None:
+def test_without_an_error_the_last_line_of_its_log_is_its_exit_reason(said: bytes) -> None:
     assert exit_reason(said, "MemoryError") == ExitReason("MemoryError")
     assert exit_reason(said, '{"event": "storing has failed", "level": "error"}') == ExitReason("storing has failed")
 
 
 @pytest.mark.parametrize("level", ["debug", "info"])
-def test_a_line_that_tells_how_things_go_is_no_reason(level: str) -> None:
+def test_an_informational_line_is_no_exit_reason(level: str) -> None:
     assert exit_reason(b"", json.dumps({"event": "phase", "phase": "active", "level": level})) == ExitReason()
 
 
@@ -100,19 +100,19 @@ def test_exit_code_and_last_line_are_known_as_soon_as_it_has_ended() -> None:
     assert child.exit_reason() == ExitReason("last")
 
 
-def test_a_line_without_an_end_counts_too() -> None:
+def test_a_line_without_a_newline_counts_too() -> None:
     child = run("import sys, os; sys.stderr.write('one\\nabort'); sys.stderr.flush(); os.kill(os.getpid(), 9)")
     assert ended(child) == -9
     assert child.exit_reason() == ExitReason("abort")
 
 
-def test_a_process_that_can_t_be_run_says_so(tmp_path: Path) -> None:
+def test_a_program_that_can_not_be_run_is_reported(tmp_path: Path) -> None:
     child = ProcessChild([str(tmp_path / "missing")], {})
     assert ended(child) == 126
     assert "missing can't be run" in child.exit_reason().message
 
 
-def test_a_machine_without_room_for_another_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_memory_for_another_process_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_room(*_: object, **__: object) -> None:
         raise OSError(12, "Cannot allocate memory")
 
@@ -121,18 +121,18 @@ def test_a_machine_without_room_for_another_process_is_told(monkeypatch: pytest.
         run("")
 
 
-def test_what_systemd_told_the_node_is_not_handed_on(tmp_path: Path) -> None:
+def test_systemds_variables_are_not_passed_on(tmp_path: Path) -> None:
     environ = {"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "1", "PATH": "/bin"}
     launcher = ProcessLauncher(None, environ, tmp_path)
     assert launcher._environment == {"PATH": "/bin"}
 
 
-def test_a_path_in_its_last_words_that_is_no_text_can_be_told_on() -> None:
+def test_a_path_in_its_exit_reason_that_is_not_utf8_can_be_reported() -> None:
     said = json.dumps({"error": {"message": "the folder /data/\udcff", "remedy": ""}}).encode()
     assert exit_reason(said, "").message == "the folder /data/?"
 
 
-def test_a_descriptor_that_is_handed_on_is_there_under_its_number() -> None:
+def test_a_descriptor_that_is_passed_on_keeps_its_number() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number = listener.fileno()
         code = f"import socket, sys; sys.exit(socket.socket(fileno={number}).getsockname()[1] % 250)"
@@ -140,7 +140,7 @@ def test_a_descriptor_that_is_handed_on_is_there_under_its_number() -> None:
         assert ended(child) == listener.getsockname()[1] % 250
 
 
-def test_asking_and_killing_end_it() -> None:
+def test_it_ends_when_stopped_or_killed() -> None:
     polite = run("import time; time.sleep(300)")
     polite.terminate()
     assert ended(polite) == -signal.SIGTERM
@@ -151,7 +151,7 @@ def test_asking_and_killing_end_it() -> None:
     rude.terminate()
 
 
-def test_work_shows_in_its_cpu_time() -> None:
+def test_its_cpu_time_counts_its_work() -> None:
     child = run("while True: pass")
     try:
         assert wait_until(lambda: (child.cpu_seconds() or 0) > 0.2, timeout=60, clock=SystemClock(), poll=0.05)
@@ -192,7 +192,7 @@ class TestStderrRelay:
         os.close(heard)
         os.close(to)
 
-    def test_lines_pass_on_whole_and_as_they_are(self, pipes: tuple[StderrRelay, int, int]) -> None:
+    def test_lines_are_relayed_complete_and_unchanged(self, pipes: tuple[StderrRelay, int, int]) -> None:
         relay, child, heard = pipes
         os.write(child, b"one\ntw")
         assert os.read(heard, 100) == b"one\n"
@@ -203,7 +203,7 @@ class TestStderrRelay:
         assert os.read(heard, 100) == b"unended"
         assert relay.last_line() == "unended"
 
-    def test_nobody_who_listens_is_no_reason_to_stop(self) -> None:
+    def test_a_closed_stderr_does_not_end_the_relay(self) -> None:
         from_child, child = os.pipe()
         nobody, to = os.pipe()
         os.close(nobody)

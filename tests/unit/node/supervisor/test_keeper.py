@@ -20,7 +20,7 @@ def one(world):
     return world
 
 
-def test_a_shard_starts_and_runs_once_it_has_spoken(one) -> None:
+def test_a_shard_is_starting_until_its_first_report(one) -> None:
     assert one.status().state is ProcessState.STARTING
     assert one.status().report is None
     child = one.activate()
@@ -29,7 +29,7 @@ def test_a_shard_starts_and_runs_once_it_has_spoken(one) -> None:
     assert (status.restarts, status.exit_code, status.reason) == (0, None, "")
 
 
-def test_a_crash_is_shown_with_its_signal_and_last_words_and_mended_after_a_pause(one) -> None:
+def test_a_crash_is_reported_with_signal_and_exit_reason_and_followed_by_a_restart_after_a_pause(one) -> None:
     one.activate()
     one.end(-11, words=ExitReason("terminate called"))
     status = one.status()
@@ -42,7 +42,7 @@ def test_a_crash_is_shown_with_its_signal_and_last_words_and_mended_after_a_paus
     assert (one.status().restarts, one.status().reason) == (1, "")
 
 
-def test_what_needs_a_person_is_down_at_once_with_the_remedy(one) -> None:
+def test_an_error_that_needs_an_operator_is_down_at_once_with_the_remedy(one) -> None:
     one.end(ExitCode.DATA_LOST, words=ExitReason("[3, 9) is lost", "Accept it with --accept-loss 9"))
     one.pass_time(4000)
     assert one.status().state is ProcessState.DOWN
@@ -50,7 +50,7 @@ def test_what_needs_a_person_is_down_at_once_with_the_remedy(one) -> None:
     assert len(one.starts()) == 1
 
 
-def test_over_the_limit_it_is_down_and_says_so(one) -> None:
+def test_over_the_limit_it_is_down_and_reports_the_limit(one) -> None:
     for _ in range(3):
         one.end(1)
         one.pass_time(10)
@@ -61,7 +61,7 @@ def test_over_the_limit_it_is_down_and_says_so(one) -> None:
     assert "node.restarts" in one.status().reason
 
 
-def test_what_passes_by_itself_is_tried_for_ever_within_the_limit(one) -> None:
+def test_retryable_errors_are_retried_indefinitely_within_the_limit(one) -> None:
     for _ in range(3000):
         if one.status().state is ProcessState.STARTING:
             one.end(1, words=ExitReason("Kafka is out of reach", retryable=True))
@@ -71,9 +71,7 @@ def test_what_passes_by_itself_is_tried_for_ever_within_the_limit(one) -> None:
     assert 6000 / 600 * 2 < len(starts) <= 6000 / 600 * 3 + 4
 
 
-def test_a_full_disk_is_waited_out_and_the_process_starts_by_itself_once_there_is_room(
-    one, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_full_disk_the_process_starts_once_there_is_room(one, monkeypatch: pytest.MonkeyPatch) -> None:
     full = {Path("/data/shard-0")}
     monkeypatch.setattr(keeper, "is_nearly_full", lambda path: path in full)
     remedy = "Free space on it"
@@ -89,7 +87,7 @@ def test_a_full_disk_is_waited_out_and_the_process_starts_by_itself_once_there_i
     assert one.status().state is ProcessState.STARTING
 
 
-def test_a_disk_that_is_full_again_and_again_never_leaves_a_process_down(one, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_repeatedly_never_leaves_a_process_down(one, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "is_nearly_full", lambda _: False)
     for _ in range(600):
         if one.status().state is ProcessState.STARTING:
@@ -98,7 +96,7 @@ def test_a_disk_that_is_full_again_and_again_never_leaves_a_process_down(one, mo
     assert one.status().state is ProcessState.WAITING
 
 
-def test_a_person_s_restart_does_not_wait_for_room(one, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_requested_restart_does_not_wait_for_room(one, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "is_nearly_full", lambda _: True)
     one.end(1, words=ExitReason("the disk of /data is full", retryable=True, full_disk="/data"))
     one.processes.restart(0)
@@ -106,7 +104,7 @@ def test_a_person_s_restart_does_not_wait_for_room(one, monkeypatch: pytest.Monk
     assert one.status().state is ProcessState.STARTING
 
 
-def test_a_machine_that_starts_no_process_is_asked_again(one) -> None:
+def test_a_start_that_the_machine_refused_is_retried(one) -> None:
     one.no_launch = True
     one.end(1)
     one.pass_time(2)
@@ -117,7 +115,7 @@ def test_a_machine_that_starts_no_process_is_asked_again(one) -> None:
     assert one.status().state is ProcessState.STARTING
 
 
-def test_a_restart_by_a_person_ends_the_process_and_starts_another_at_once(one) -> None:
+def test_a_requested_restart_ends_the_process_and_starts_another_at_once(one) -> None:
     child = one.activate()
     one.processes.restart(0)
     assert child.terminated_at == one.clock.monotonic()
@@ -126,7 +124,7 @@ def test_a_restart_by_a_person_ends_the_process_and_starts_another_at_once(one) 
     assert one.status().restarts == 1
 
 
-def test_a_person_brings_back_what_is_down_and_the_past_counts_no_more(one) -> None:
+def test_a_requested_restart_of_a_shard_that_is_down_resets_its_history(one) -> None:
     for _ in range(4):
         one.end(1)
         one.pass_time(10)
@@ -138,14 +136,14 @@ def test_a_person_brings_back_what_is_down_and_the_past_counts_no_more(one) -> N
     assert one.status().starts_in_s == 1.0
 
 
-def test_a_person_does_not_wait_for_a_pause(one) -> None:
+def test_a_requested_restart_does_not_wait_for_the_pause(one) -> None:
     one.end(ExitCode.FENCED)
     one.processes.restart(0)
     one.check()
     assert len(one.starts()) == 2
 
 
-def test_reviving_starts_only_what_is_down(one) -> None:
+def test_reviving_starts_only_processes_that_are_down(one) -> None:
     one.serve(0, 1)
     one.check()
     child = one.activate(1)
@@ -158,7 +156,7 @@ def test_reviving_starts_only_what_is_down(one) -> None:
 
 
 class TestFencing:
-    def test_it_waits_a_minute_before_it_looks_again(self, one) -> None:
+    def test_after_a_fencing_it_waits_a_minute_before_it_starts_again(self, one) -> None:
         one.activate()
         one.end(ExitCode.FENCED)
         one.pass_time(59.5)
@@ -166,14 +164,14 @@ class TestFencing:
         one.pass_time(0.5)
         assert len(one.starts()) == 2
 
-    def test_while_the_owner_lives_it_tries_again_without_limit(self, one) -> None:
+    def test_while_another_owner_is_live_it_retries_without_limit(self, one) -> None:
         for _ in range(50):
             one.end(ExitCode.FENCED)
             one.pass_time(61)
         assert len(one.starts()) == 51
         assert one.status().state is ProcessState.STARTING
 
-    def test_one_that_was_fenced_and_hangs_on_its_way_out_counts_as_fenced(self, one) -> None:
+    def test_a_fenced_shard_that_hangs_while_it_ends_counts_as_fenced(self, one) -> None:
         child = one.activate()
         child.phase, child.iterating = Phase.FENCED, False
         one.pass_time(61)
@@ -182,7 +180,7 @@ class TestFencing:
 
 
 class TestHanging:
-    def test_a_loop_that_stands_still_is_killed_and_started_again(self, one) -> None:
+    def test_a_shard_whose_loop_hangs_is_killed_and_started_again(self, one) -> None:
         child = one.activate()
         child.iterating = False
         one.pass_time(59)
@@ -193,14 +191,14 @@ class TestHanging:
         one.pass_time(3)
         assert one.status().restarts == 1
 
-    def test_one_that_does_not_answer_is_no_better(self, one) -> None:
+    def test_a_shard_that_does_not_answer_is_killed_and_started_again(self, one) -> None:
         child = one.activate()
         child.mute = True
         one.pass_time(61)
         assert child.killed_at is not None
         assert "0 is not running" in one.status().reason
 
-    def test_one_that_does_not_answer_for_a_while_is_left_alone(self, one) -> None:
+    def test_a_shard_that_does_not_answer_for_a_short_time_keeps_running(self, one) -> None:
         child = one.activate()
         for _ in range(5):
             child.mute = True
@@ -210,7 +208,7 @@ class TestHanging:
         assert child.killed_at is None
 
     @pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.CATCHING_UP, Phase.REPLAYING])
-    def test_a_storing_thread_that_hangs_ends_the_shard_though_its_loop_turns_and_works(self, one, phase) -> None:
+    def test_a_hanging_storing_thread_ends_the_shard_though_its_loop_iterates(self, one, phase) -> None:
         child = one.activate()
         child.phase, child.busy = phase, True
         one.pass_time(600)
@@ -223,7 +221,7 @@ class TestHanging:
         assert child.killed_at - stuck_since >= 60
         assert "its storing thread made no progress for 60 s, see node.hang_after" in one.status().reason
 
-    def test_a_storing_thread_that_goes_on_again_is_no_hang(self, one) -> None:
+    def test_a_storing_thread_that_continues_is_no_hang(self, one) -> None:
         child = one.activate()
         for _ in range(5):
             child.stuck = "its storing thread made no progress"
@@ -240,24 +238,24 @@ class TestHanging:
         assert one.status().state is ProcessState.DOWN
         assert len(one.starts()) == 4
 
-    def test_a_start_that_works_is_not_killed_however_long_it_is_silent(self, one) -> None:
+    def test_a_start_that_uses_cpu_is_not_killed_however_long_it_is_silent(self, one) -> None:
         one.child().busy = True
         one.pass_time(3000, step=1.0)
         assert one.child().killed_at is None
 
-    def test_a_start_that_does_nothing_at_all_is_killed_later(self, one) -> None:
+    def test_a_start_that_makes_no_progress_is_killed_later(self, one) -> None:
         one.pass_time(295)
         assert one.child().killed_at is None
         one.pass_time(5)
         assert one.child().killed_at is not None
 
-    def test_after_a_standstill_of_the_machine_shards_get_their_time_again(self, one) -> None:
+    def test_after_a_suspend_of_the_machine_the_shards_timeouts_start_again(self, one) -> None:
         child = one.activate()
         one.clock.sleep(7200)
         one.pass_time(50)
         assert child.killed_at is None
 
-    def test_a_slow_answer_of_one_is_not_taken_for_a_standstill(self, one) -> None:
+    def test_a_slow_answer_of_one_shard_is_not_taken_for_a_suspend(self, one) -> None:
         one.serve(0, 1)
         one.check()
         stuck = one.activate(0)
@@ -274,7 +272,7 @@ class TestHanging:
         one.pass_time(80)
         assert stuck.killed_at is not None
 
-    def test_a_word_of_the_process_before_is_not_taken_for_its_own(self, one) -> None:
+    def test_a_report_of_the_previous_process_is_ignored(self, one) -> None:
         old = one.activate()
         report = old.report()
         one.end(-9)
@@ -284,7 +282,7 @@ class TestHanging:
 
 
 class TestLeaving:
-    def test_all_are_asked_at_the_same_moment(self, one) -> None:
+    def test_all_processes_are_stopped_at_the_same_time(self, one) -> None:
         one.serve(0, 1, 2)
         one.check()
         for shard in range(3):
@@ -297,7 +295,7 @@ class TestLeaving:
         assert one.processes.has_stopped
         assert [status.state for status in one.processes.shards()] == [ProcessState.STOPPED] * 3
 
-    def test_who_does_not_end_is_killed_after_the_time_for_it(self, one) -> None:
+    def test_a_process_that_does_not_end_is_killed_after_its_timeout(self, one) -> None:
         child = one.activate()
         child.deaf = True
         one.processes.stop()
@@ -309,7 +307,7 @@ class TestLeaving:
         assert child.killed_at is not None
         assert one.processes.has_stopped
 
-    def test_an_impatient_operator_has_them_killed_at_once(self, one) -> None:
+    def test_a_kill_ends_all_processes_at_once(self, one) -> None:
         child = one.activate()
         child.deaf = True
         one.processes.stop()
@@ -317,7 +315,7 @@ class TestLeaving:
         one.check()
         assert one.processes.has_stopped
 
-    def test_nothing_is_started_any_more(self, one) -> None:
+    def test_no_process_is_started_during_a_stop(self, one) -> None:
         one.end(1)
         one.processes.stop()
         one.processes.restart(0)
@@ -325,7 +323,7 @@ class TestLeaving:
         assert len(one.starts()) == 1
         assert one.processes.has_stopped
 
-    def test_a_shard_that_is_no_longer_served_leaves_and_others_stay(self, one) -> None:
+    def test_a_shard_that_is_no_longer_served_is_stopped_and_others_keep_running(self, one) -> None:
         one.serve(0, 1)
         one.check()
         gone, stays = one.activate(0), one.activate(1)
@@ -335,7 +333,7 @@ class TestLeaving:
         assert stays.terminated_at is None
         assert [status.shard for status in one.processes.shards()] == [1]
 
-    def test_one_that_is_no_longer_served_and_does_not_end_is_killed_and_waited_for(self, one) -> None:
+    def test_a_shard_that_is_no_longer_served_and_does_not_end_is_killed_and_waited_for(self, one) -> None:
         child = one.activate()
         child.deaf = True
         one.serve()

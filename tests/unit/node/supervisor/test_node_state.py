@@ -38,7 +38,7 @@ def travelled(state: NodeState) -> Any:
 
 
 @pytest.mark.parametrize("state", [NodeState(), FULL])
-def test_what_arrives_is_what_was_sent(state: NodeState) -> None:
+def test_a_state_is_received_as_it_was_sent(state: NodeState) -> None:
     assert NodeState.from_fields(travelled(state)) == state
 
 
@@ -55,7 +55,7 @@ def test_what_arrives_is_what_was_sent(state: NodeState) -> None:
         lambda fields: fields.update(supervisor={"pid": 1}),
     ],
 )
-def test_what_is_no_state_is_an_error_that_the_front_knows(damage: Any) -> None:
+def test_an_invalid_state_is_an_expected_error(damage: Any) -> None:
     fields = travelled(FULL)
     damage(fields)
     with pytest.raises(ValueError, match=r"state|asleep|invalid literal"):

@@ -85,7 +85,7 @@ def test_no_shard_is_restarted_more_often_than_allowed_and_a_stop_always_ends(wo
 
 @settings(max_examples=100)
 @given(st.lists(EVENTS.filter(lambda event: event[0] != "no launch"), max_size=60))
-def test_what_becomes_of_others_never_touches_a_healthy_shard(world_of, events) -> None:
+def test_failures_of_other_shards_never_affect_a_healthy_one(world_of, events) -> None:
     world = world_of()
     world.serve(*range(SHARDS))
     world.check()

@@ -168,7 +168,7 @@ def test_a_signal_closes_the_listener_and_stops_the_processes(node: Node, number
     assert node.noted == ["starts", "closes its listener", "stops"]
 
 
-def test_a_second_signal_kills_all_at_once(node: Node) -> None:
+def test_a_second_signal_kills_all_processes_at_once(node: Node) -> None:
     node.supervisor.stops_when_killed = True
 
     def first() -> Callable[[], bool]:
@@ -179,7 +179,7 @@ def test_a_second_signal_kills_all_at_once(node: Node) -> None:
     assert node.noted[-1] == "kills"
 
 
-def test_the_end_of_a_child_is_looked_at_now(node: Node) -> None:
+def test_the_end_of_a_child_wakes_the_supervisor(node: Node) -> None:
     def child_ends() -> Callable[[], bool]:
         os.kill(os.getpid(), signal.SIGCHLD)
         return lambda: "wakes" in node.noted
@@ -187,7 +187,7 @@ def test_the_end_of_a_child_is_looked_at_now(node: Node) -> None:
     node.run(child_ends, send(signal.SIGTERM))
 
 
-def test_sighup_reads_the_settings_again_and_all_follow_what_is_in_force(node: Node) -> None:
+def test_sighup_reads_the_settings_again_and_all_processes_follow_those_in_force(node: Node) -> None:
     node.read = lambda: Settings(log={"level": "debug"}, query={"max_series": 7}, http={"connections": 9})
 
     def hang_up() -> Callable[[], bool]:
@@ -200,7 +200,7 @@ def test_sighup_reads_the_settings_again_and_all_follow_what_is_in_force(node: N
     assert applied.http.connections == 1000, "that one waits for a restart"
 
 
-def test_a_reload_that_the_front_asks_for_has_been_followed_by_it_when_it_is_answered(node: Node) -> None:
+def test_a_reload_over_http_is_answered_after_the_front_has_followed_it(node: Node) -> None:
     node.read = lambda: Settings(query={"max_series": 7}, shard={"poll_records": 9})
     changes: list[Change] = []
 
@@ -226,7 +226,7 @@ def test_a_front_that_is_not_running_is_not_waited_for(node: Node, monkeypatch: 
     node.run(hang_up, send(signal.SIGTERM))
 
 
-def test_what_is_wrong_with_settings_is_told_to_the_front_that_asked_and_changes_nothing(node: Node) -> None:
+def test_invalid_settings_are_reported_to_the_requesting_front_and_change_nothing(node: Node) -> None:
     def broken() -> Settings:
         raise SettingsError([Problem("node.restarts", "x", "line 3", "is not a number", "A number")])
 
@@ -240,7 +240,7 @@ def test_what_is_wrong_with_settings_is_told_to_the_front_that_asked_and_changes
     assert (node.applied, node.followed) == ([], 0)
 
 
-def test_what_may_pass_is_told_as_such(node: Node) -> None:
+def test_a_retryable_error_is_reported_as_retryable(node: Node) -> None:
     def busy() -> Settings:
         raise Retryable("the file is locked")
 
@@ -253,7 +253,7 @@ def test_what_may_pass_is_told_as_such(node: Node) -> None:
     node.run(reload, send(signal.SIGTERM), front=True)
 
 
-def test_a_restart_of_a_shard_goes_through_to_the_supervisor(node: Node) -> None:
+def test_a_restart_of_a_shard_reaches_the_supervisor(node: Node) -> None:
     async def restart() -> None:
         await node.client.restart_shard(1)
         with pytest.raises(NoSuchShard, match=r"does not serve shard 7\. It serves 0, 1"):
@@ -263,7 +263,7 @@ def test_a_restart_of_a_shard_goes_through_to_the_supervisor(node: Node) -> None
     assert "restarts 1" in node.noted
 
 
-def test_the_front_knows_what_the_supervisor_knows(node: Node) -> None:
+def test_the_front_gets_the_supervisors_state(node: Node) -> None:
     seen: list[NodeState] = []
     node.run(lambda: seen.append(node.client.state()), send(signal.SIGTERM), front=True)
     (state,) = seen
@@ -274,7 +274,7 @@ def test_the_front_knows_what_the_supervisor_knows(node: Node) -> None:
     assert state.started_at > 0
 
 
-def test_a_broken_file_keeps_the_settings_and_says_so(node: Node) -> None:
+def test_a_broken_file_keeps_the_settings_and_is_logged(node: Node) -> None:
     def broken() -> Settings:
         raise SettingsError([Problem("node.restarts", "x", "line 3", "is not a number", "A number")])
 
@@ -291,7 +291,7 @@ def test_a_broken_file_keeps_the_settings_and_says_so(node: Node) -> None:
     assert node.applied == []
 
 
-def test_the_end_of_the_supervisor_is_the_nodes(node: Node) -> None:
+def test_a_failure_of_the_supervisor_ends_the_node(node: Node) -> None:
     def fail() -> None:
         node.supervisor.failure, node.supervisor.has_ended = Fatal("it broke"), True
 
@@ -300,7 +300,7 @@ def test_the_end_of_the_supervisor_is_the_nodes(node: Node) -> None:
     assert node.noted[-1] == "stops"
 
 
-def test_afterwards_signals_are_nobodys(node: Node) -> None:
+def test_signal_handlers_are_removed_afterwards(node: Node) -> None:
     node.run(send(signal.SIGTERM))
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL

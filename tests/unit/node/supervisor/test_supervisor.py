@@ -93,7 +93,7 @@ def test_a_shard_that_does_not_end_in_time_is_killed(running: Supervisor, world)
     assert world.child(0).code == 0
 
 
-def test_an_impatient_operator_need_not_wait(running: Supervisor, world) -> None:
+def test_a_second_stop_kills_the_shards_at_once(running: Supervisor, world) -> None:
     for shard in (0, 1):
         world.child(shard).deaf = True
     threading.Timer(0.05, running.kill).start()
@@ -109,7 +109,7 @@ def test_a_crash_of_one_leaves_the_other_alone(running: Supervisor, world) -> No
     assert running.shards()[1].is_active
 
 
-def test_a_shard_is_restarted_on_a_persons_word(running: Supervisor, world) -> None:
+def test_a_shard_is_restarted_on_request(running: Supervisor, world) -> None:
     first = world.child(0)
     running.restart_shard(0)
     soon(lambda: world.child(0) is not first and 0 in active(running))
@@ -117,7 +117,7 @@ def test_a_shard_is_restarted_on_a_persons_word(running: Supervisor, world) -> N
         running.restart_shard(7)
 
 
-def test_a_listed_shard_that_is_not_there_is_told_before_anything_starts(made: Supervisor, world) -> None:
+def test_a_listed_shard_without_a_partition_is_an_error_before_any_process_starts(made: Supervisor, world) -> None:
     made._settings = Settings(node={"shards": "0-4"})
     made.start()
     soon(lambda: made.has_ended)
@@ -129,7 +129,7 @@ def test_a_listed_shard_that_is_not_there_is_told_before_anything_starts(made: S
     made._failure = None
 
 
-def test_while_kafka_is_out_of_reach_it_waits_with_a_front_and_then_starts(made: Supervisor, kafka: Kafka) -> None:
+def test_while_kafka_is_unreachable_it_waits_with_a_front_and_then_starts(made: Supervisor, kafka: Kafka) -> None:
     kafka.error = LogUnreachable("no broker answers")
     made.start()
     soon(lambda: made.waits_for == "no broker answers")
@@ -140,7 +140,7 @@ def test_while_kafka_is_out_of_reach_it_waits_with_a_front_and_then_starts(made:
     assert made.waits_for == ""
 
 
-def test_a_node_started_before_its_topic_exists_waits_for_it_and_says_so(made: Supervisor, kafka: Kafka) -> None:
+def test_a_node_started_before_its_topic_exists_waits_for_it_and_reports_that(made: Supervisor, kafka: Kafka) -> None:
     kafka.error = no_such_topic("metrics")
     with capture_logs() as lines:
         made.start()
@@ -155,13 +155,13 @@ def test_a_node_started_before_its_topic_exists_waits_for_it_and_says_so(made: S
     assert made.waits_for == ""
 
 
-def test_a_reload_without_the_topic_goes_by_the_partitions_that_were_known(running: Supervisor, kafka: Kafka) -> None:
+def test_a_reload_without_the_topic_uses_the_known_partitions(running: Supervisor, kafka: Kafka) -> None:
     kafka.error = no_such_topic("metrics")
     running.reload(Settings(node=NODE))
     assert active(running) == [0, 1]
 
 
-def test_what_is_wrong_and_found_only_then_ends_it(made: Supervisor, kafka: Kafka) -> None:
+def test_a_fatal_error_found_while_waiting_for_kafka_ends_the_node(made: Supervisor, kafka: Kafka) -> None:
     kafka.error = LogUnreachable("no broker answers")
     made.start()
     soon(lambda: made.waits_for != "")
@@ -182,7 +182,7 @@ def test_partitions_that_are_added_are_served_without_a_reload(running: Supervis
     assert len(world.launched) == 5, "a front and four shards, of which none was started twice"
 
 
-def test_a_node_with_a_list_knows_of_partitions_that_are_added_and_does_not_serve_them(
+def test_a_node_with_a_list_counts_added_partitions_and_does_not_serve_them(
     running: Supervisor, kafka: Kafka, world
 ) -> None:
     running.reload(Settings(node={**NODE, "shards": "0-1"}))
@@ -209,20 +209,20 @@ def test_a_reload_finds_new_partitions_and_leaves_running_shards_alone(
     assert len(world.launched) == 4, "a front and three shards"
 
 
-def test_a_reload_ends_shards_that_are_listed_no_more(running: Supervisor, world) -> None:
+def test_a_reload_stops_shards_that_are_no_longer_listed(running: Supervisor, world) -> None:
     running.reload(Settings(node={**NODE, "shards": "1"}))
     soon(lambda: active(running) == [1])
     assert world.child(0).terminated_at is not None
 
 
-def test_a_reload_brings_back_what_is_down(running: Supervisor, world) -> None:
+def test_a_reload_restarts_shards_that_are_down(running: Supervisor, world) -> None:
     world.child(0).code = ExitCode.DATA_LOST
     soon(lambda: running.shards()[0].state is ProcessState.DOWN)
     running.reload(Settings(node=NODE))
     soon(lambda: active(running) == [0, 1])
 
 
-def test_a_reload_that_lists_what_is_not_there_changes_nothing(running: Supervisor) -> None:
+def test_a_reload_that_lists_a_missing_partition_changes_nothing(running: Supervisor) -> None:
     before = running.settings
     with pytest.raises(ListedShardMissing):
         running.reload(Settings(node={**NODE, "shards": "5", "restarts": 1}))
@@ -230,7 +230,7 @@ def test_a_reload_that_lists_what_is_not_there_changes_nothing(running: Supervis
     assert running.shards()[0].is_active
 
 
-def test_without_kafka_a_reload_goes_by_the_partitions_that_were_known(running: Supervisor, kafka: Kafka) -> None:
+def test_without_kafka_a_reload_uses_the_known_partitions(running: Supervisor, kafka: Kafka) -> None:
     kafka.error = LogUnreachable("no broker answers")
     outcome = running.reload(Settings(node={**NODE, "restarts": 1}, shard={"poll_records": 7}))
     assert outcome.names(TakesEffect.AT_ONCE) == ("node.restarts",)
@@ -249,7 +249,7 @@ def test_it_publishes_its_own_iterations_and_the_heartbeats_of_its_children(runn
     assert all(process.must_iterate for process in running.heartbeats().processes)
 
 
-def test_a_stop_does_not_wait_for_an_answer_of_kafka(made: Supervisor, world) -> None:
+def test_a_stop_does_not_wait_for_kafkas_answer(made: Supervisor, world) -> None:
     asked, answered = threading.Event(), threading.Event()
 
     def hangs(_settings: Settings) -> int:
@@ -265,13 +265,13 @@ def test_a_stop_does_not_wait_for_an_answer_of_kafka(made: Supervisor, world) ->
     assert [child.name for child in world.launched if child.name != FRONT] == []
 
 
-def test_each_turn_is_told_to_whoever_passes_the_state_on(running: Supervisor) -> None:
+def test_each_iteration_calls_the_publish_callback(running: Supervisor) -> None:
     told = threading.Event()
     running.on_publish = told.set
     assert told.wait(20)
 
 
-def test_a_child_that_ended_is_seen_before_the_next_turn_is_due(
+def test_a_child_that_ended_is_noticed_before_the_next_iteration_is_due(
     running: Supervisor, world, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor_module, "_LOOP_INTERVAL_S", 600.0)
@@ -283,7 +283,7 @@ def test_a_child_that_ended_is_seen_before_the_next_turn_is_due(
     soon(lambda: running.processes()[0].state is ProcessState.WAITING)
 
 
-def test_a_failure_of_its_own_is_told_and_ends_it(running: Supervisor) -> None:
+def test_an_internal_error_is_logged_and_ends_it(running: Supervisor) -> None:
     def broken() -> None:
         raise ZeroDivisionError
 

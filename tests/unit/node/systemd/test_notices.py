@@ -72,14 +72,16 @@ def notices(node: Node, manager: socket.socket, clock: ManualClock) -> Iterator[
     made.close()
 
 
-def test_each_feeding_is_counted(notices: NodeNotices, clock: ManualClock) -> None:
+def test_each_watchdog_message_is_counted(notices: NodeNotices, clock: ManualClock) -> None:
     for _ in range(60):
         notices.update()
         clock.sleep(1)
     assert notices.feeds == 2
 
 
-def test_a_node_from_start_to_end(notices: NodeNotices, node: Node, manager: socket.socket, clock: ManualClock) -> None:
+def test_a_node_notifies_systemd_from_start_to_stop(
+    notices: NodeNotices, node: Node, manager: socket.socket, clock: ManualClock
+) -> None:
     notices.update()
     assert heard(manager) == [
         ["EXTEND_TIMEOUT_USEC=180000000", "WATCHDOG=1", "STATUS=0 of 1 shard active; shard 0 replaying"]
@@ -110,7 +112,7 @@ def test_a_reload_before_it_is_ready_does_not_make_it_so(notices: NodeNotices, m
 
 
 @pytest.mark.parametrize(("hang_after", "warned"), [("30s", False), ("31s", True)])
-def test_a_watchdog_that_is_quicker_than_the_supervisor_is_reported(
+def test_a_watchdog_timeout_below_the_supervisors_interval_is_reported(
     notices: NodeNotices, hang_after: str, warned: bool
 ) -> None:
     with structlog.testing.capture_logs() as logs:
@@ -118,7 +120,7 @@ def test_a_watchdog_that_is_quicker_than_the_supervisor_is_reported(
     assert bool(logs) is warned
 
 
-def test_without_systemd_nothing_happens(node: Node, clock: ManualClock) -> None:
+def test_without_systemd_no_notice_is_sent(node: Node, clock: ManualClock) -> None:
     notices = NodeNotices.of(node, {}, clock)
     notices.update()
     notices.reloading()
@@ -128,7 +130,9 @@ def test_without_systemd_nothing_happens(node: Node, clock: ManualClock) -> None
     assert node.iterations == 0
 
 
-def test_a_gateway_is_ready_when_it_listens_and_lives_while_its_loop_turns(manager: socket.socket) -> None:
+def test_a_gateway_is_ready_when_it_listens_and_feeds_the_watchdog_while_its_loop_iterates(
+    manager: socket.socket,
+) -> None:
     async def life() -> list[list[str]]:
         notices = GatewayNotices(NotifySocket(manager.getsockname()), watchdog_s=0.02)
         notices.ready("taking remote writes")

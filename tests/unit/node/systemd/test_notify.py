@@ -25,7 +25,7 @@ def manager(
         yield address, listening
 
 
-def test_assignments_go_out_in_one_message(manager: tuple[str, socket.socket]) -> None:
+def test_assignments_are_sent_in_one_message(manager: tuple[str, socket.socket]) -> None:
     address, listening = manager
     notify = NotifySocket.of({"NOTIFY_SOCKET": address})
     assert notify.is_open
@@ -36,7 +36,7 @@ def test_assignments_go_out_in_one_message(manager: tuple[str, socket.socket]) -
     assert not notify.send("READY=1")
 
 
-def test_a_long_status_is_cut_and_not_lost(manager: tuple[str, socket.socket]) -> None:
+def test_a_long_status_is_truncated(manager: tuple[str, socket.socket]) -> None:
     address, listening = manager
     notify = NotifySocket(address)
     assert notify.send("WATCHDOG=1", "STATUS=" + "x" * 10_000)
@@ -47,7 +47,7 @@ def test_a_long_status_is_cut_and_not_lost(manager: tuple[str, socket.socket]) -
 
 
 @pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "vsock:2:1234"}])
-def test_without_systemd_nothing_is_sent(environ: dict[str, str]) -> None:
+def test_without_systemd_no_message_is_sent(environ: dict[str, str]) -> None:
     notify = NotifySocket.of(environ)
     assert not notify.is_open
     assert not notify.send("READY=1")

@@ -48,12 +48,12 @@ def analyzed(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", [NODE, GATEWAY])
-def test_systemd_has_nothing_to_say_against_them(installed: Path, name: str) -> None:
+def test_systemd_accepts_the_units(installed: Path, name: str) -> None:
     done = analyzed("verify", str(installed / name))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_systemd_would_say_so_if_there_were(installed: Path) -> None:
+def test_systemd_reports_an_invalid_unit(installed: Path) -> None:
     broken = installed / NODE
     broken.write_text(broken.read_text().replace("OOMPolicy=continue", "OOMPolicy=shrug"))
     assert "shrug" in analyzed("verify", str(broken)).stderr
@@ -103,7 +103,7 @@ def test_the_units_of_the_checkout_fit_an_installation_in_usr() -> None:
     ("program", "written"),
     [("/opt/x/bin/strandline", "/opt/x/bin/strandline"), ("/opt/a b/100%/s", '"/opt/a b/100%%/s"')],
 )
-def test_the_programs_path_is_written_as_systemd_reads_it(program: str, written: str) -> None:
+def test_the_programs_path_is_escaped_for_systemd(program: str, written: str) -> None:
     target = UnitTarget(Path(program), "strandline")
     assert fill_template("ExecStart=/usr/bin/strandline node --x\n", target) == f"ExecStart={written} node --x\n"
 

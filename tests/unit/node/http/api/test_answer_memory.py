@@ -43,7 +43,7 @@ async def open_to(serving: Served, path: str) -> tuple[asyncio.StreamReader, asy
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_memory_is_given_back_when_the_client_has_the_answer(path: str) -> None:
+def test_memory_is_released_when_the_client_has_the_answer(path: str) -> None:
     memory = AnswerMemory(10_000)
 
     async def test() -> int:
@@ -57,7 +57,7 @@ def test_memory_is_given_back_when_the_client_has_the_answer(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_query_without_memory_is_refused_with_the_setting_and_may_be_repeated(path: str) -> None:
+def test_a_query_without_memory_gets_a_retryable_error_that_names_the_setting(path: str) -> None:
     memory = AnswerMemory(10_000)
     memory.lease().hold(5_000)
     told = refused(path, memory, 503, FakeQueries(UP, size=6_000))
@@ -67,7 +67,7 @@ def test_a_query_without_memory_is_refused_with_the_setting_and_may_be_repeated(
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_query_with_an_answer_above_the_memory_is_refused_for_good(path: str) -> None:
+def test_a_query_with_an_answer_above_the_memory_gets_an_error_that_is_not_retryable(path: str) -> None:
     memory = AnswerMemory(10_000)
     memory.lease().hold(5_000)
     told = refused(path, memory, 422, FakeQueries(UP, size=10_001))
@@ -86,7 +86,7 @@ def refused(path: str, memory: AnswerMemory, status: int, queries: FakeQueries) 
     return in_loop(test())
 
 
-def test_points_that_would_be_more_than_the_samples_are_counted_before_they_are_made() -> None:
+def test_points_in_excess_of_samples_are_counted_before_their_evaluation() -> None:
     """Of one sample, ten thousand points."""
     memory = AnswerMemory(100_000)
     path = "/api/v1/query_range?query=up&start=1&end=100&step=0.01&lookback_delta=1h"
@@ -118,7 +118,7 @@ def test_an_answer_of_many_blocks_is_complete_and_holds_little_memory(encoding: 
     assert orjson.loads(in_loop(test()))["data"] == [labels for labels, _ in MANY]
 
 
-def test_an_answer_for_whose_text_there_is_no_room_is_refused_before_it_begins() -> None:
+def test_an_answer_without_memory_for_its_text_is_refused_before_it_begins() -> None:
     """Its columns find room, and a block of text beside them does not."""
     memory = AnswerMemory(2 << 20)
     told = refused(PATHS[0], memory, 422, FakeQueries(MANY, size=1 << 20))
@@ -126,7 +126,7 @@ def test_an_answer_for_whose_text_there_is_no_room_is_refused_before_it_begins()
     assert memory.used == 0
 
 
-def test_slow_clients_never_take_more_than_the_limit() -> None:
+def test_slow_clients_never_use_more_than_the_limit() -> None:
     """Each answer is 1 MB of columns, and two blocks of text that wait for the client."""
     memory = AnswerMemory(10 << 20)
     most = 0
@@ -169,7 +169,7 @@ def test_of_a_large_unread_answer_one_block_is_counted_besides_its_columns() -> 
     assert columns + (1 << 20) <= in_loop(test()) < columns + (8 << 20)
 
 
-def test_a_client_that_takes_nothing_of_a_large_answer_is_cut_off_and_its_memory_is_free() -> None:
+def test_a_client_that_reads_nothing_of_a_large_answer_is_disconnected_and_its_memory_released() -> None:
     memory = AnswerMemory(1 << 30)
 
     async def test() -> None:
@@ -198,7 +198,7 @@ def test_answers_of_slow_clients_use_up_the_memory_and_others_are_refused() -> N
     in_loop(test())
 
 
-def test_a_head_of_a_large_answer_makes_none_of_it() -> None:
+def test_a_head_request_encodes_nothing_of_a_large_answer() -> None:
     memory = AnswerMemory(1 << 30)
 
     async def test() -> None:

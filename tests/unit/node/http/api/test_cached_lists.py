@@ -27,7 +27,7 @@ def test_a_list_is_cached_for_its_version_and_its_key() -> None:
     assert cached.get(FIRST, NAMES) is None, "what is over does not come again"
 
 
-def test_another_span_is_no_other_version() -> None:
+def test_a_list_is_valid_for_another_span_of_its_version() -> None:
     cached = CachedLists()
     cached.add(FIRST, NAMES, whole(5))
     assert cached.get(IndexVersion(FIRST.numbers, 3, 4), NAMES) is not None

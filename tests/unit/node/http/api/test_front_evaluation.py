@@ -66,7 +66,7 @@ def scope(memory: AnswerMemory, seconds: float = 30.0) -> QueryScope:
     return QueryScope(seconds, memory.lease())
 
 
-def test_a_query_that_was_given_up_ends_in_its_thread_at_the_next_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_query_ends_in_its_thread_at_the_next_node(monkeypatch: pytest.MonkeyPatch) -> None:
     thread, memory = Thread(), AnswerMemory(1 << 30)
     monkeypatch.setattr(front_evaluation, "evaluate", thread.evaluate)
 
@@ -102,7 +102,7 @@ def test_a_query_is_answered_at_its_deadline_whatever_its_thread_does(monkeypatc
 
 
 @pytest.mark.parametrize("query", [LONG, "up @ 1 + up @ 1", "max_over_time(up[1h:1s] @ 1)"])
-def test_an_evaluation_takes_the_memory_that_it_needs_and_no_more_than_there_is(query: str) -> None:
+def test_an_evaluation_leases_the_memory_that_it_needs_within_the_limit(query: str) -> None:
     async def test(limit: int) -> int:
         memory = AnswerMemory(limit)
         with closing(Workers(1)) as workers:
@@ -115,7 +115,7 @@ def test_an_evaluation_takes_the_memory_that_it_needs_and_no_more_than_there_is(
         in_loop(test(100))
 
 
-def test_values_that_are_held_at_once_are_counted() -> None:
+def test_simultaneously_used_values_are_counted() -> None:
     async def test(most: int) -> Result:
         with closing(Workers(1)) as workers:
             return await evaluated(LONG, scope(AnswerMemory(1 << 30)), workers, most)

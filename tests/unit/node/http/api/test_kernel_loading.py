@@ -28,7 +28,7 @@ def columns(dtype: type, *values: float, writable: bool, shift: int) -> np.ndarr
 
 @pytest.mark.parametrize("writable", [True, False])
 @pytest.mark.parametrize("shift", [0, 1])
-def test_an_answer_of_any_kind_of_array_compiles_nothing_more(shift: int, *, writable: bool) -> None:
+def test_answers_of_all_array_types_need_no_further_compilation(shift: int, *, writable: bool) -> None:
     load_kernels()
     compiled = [len(kernel.signatures) for kernel in KERNELS]
     assert all(compiled)

@@ -49,7 +49,7 @@ class Paged(FakeQueries):
         )
 
 
-def test_a_page_comes_through_http_as_it_is() -> None:
+def test_a_page_survives_a_round_trip_over_http() -> None:
     queries = Paged()
 
     async def asked() -> None:
@@ -108,7 +108,7 @@ def test_each_partition_must_be_served_by_one_of_the_nodes() -> None:
         ("end=3", 'no "match[]" is given'),
     ],
 )
-def test_what_is_wrong_with_a_request_is_named(parameters: str, fault: str) -> None:
+def test_an_invalid_request_gets_an_error_that_names_the_parameter(parameters: str, fault: str) -> None:
     def ask(url: str) -> None:
         with closing(NodeClient(parse_url(url))) as client:
             client._request(f"/api/v1/strandline/series?{parameters}", [])

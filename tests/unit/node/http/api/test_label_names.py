@@ -54,6 +54,6 @@ def test_any_name_survives_escaping(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 40_000, "\udc80"])
-def test_what_can_be_no_name_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(BadParameter):
         label_name_of(name)

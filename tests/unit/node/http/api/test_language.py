@@ -37,7 +37,7 @@ def test_a_query_has_a_tree(*, post: bool) -> None:
     assert (status, told["data"]["type"], told["data"]["expr"]["type"]) == (200, "unaryExpr", "vectorSelector")
 
 
-def test_a_long_query_is_read_as_well() -> None:
+def test_a_long_query_may_be_posted() -> None:
     assert ask("format_query", "up" + " " * 3000) == (200, {"status": "success", "data": "up"})
 
 

@@ -100,7 +100,7 @@ def test_without_a_version_nothing_is_cached() -> None:
     assert queries.cached_answers == []
 
 
-def test_a_list_over_a_time_in_which_all_series_were_there_is_that_of_all() -> None:
+def test_a_list_for_a_range_in_which_all_series_exist_is_that_of_all_series() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     asked(queries, VALUES, f"{VALUES}?start=1&end=9", f"{VALUES}?start=9&end=20", f"{VALUES}?end=1")
     assert len(queries.asked) == 1

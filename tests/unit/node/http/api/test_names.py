@@ -56,7 +56,7 @@ def test_series_are_listed_with_their_labels_in_order() -> None:
     assert reply.body.startswith('{"status":"success","data":[{"Größe":"é😀","__name__":"up","job":"b"}'.encode())
 
 
-def test_series_may_be_asked_for_by_a_form() -> None:
+def test_series_may_be_requested_by_a_form() -> None:
     assert data_of(post(FakeQueries(SERIES), "/api/v1/series", [("match[]", "down")])) == [C]
 
 
@@ -122,7 +122,7 @@ def test_a_name_that_is_no_utf8_is_refused() -> None:
 @pytest.mark.parametrize(
     "path", ["/api/v1/series?match[]={__name__!=''}", "/api/v1/labels?", "/api/v1/label/job/values?"]
 )
-def test_a_list_that_is_cut_off_says_so(path: str) -> None:
+def test_a_truncated_list_has_a_warning(path: str) -> None:
     whole = orjson.loads(get(FakeQueries(SERIES), path).body)
     cut = orjson.loads(get(FakeQueries(SERIES), f"{path}&limit=1").body)
     assert cut["data"] == whole["data"][:1]
@@ -171,7 +171,7 @@ def test_failures_of_queries_have_prometheus_status_codes(failure: Exception, st
     assert (reply.status, told["errorType"], told["error"]) == (status, kind, str(failure))
 
 
-def test_a_large_answer_is_compressed_for_who_takes_that() -> None:
+def test_a_large_answer_is_compressed_for_clients_that_accept_it() -> None:
     many = [({"__name__": "up", "n": str(number)}, []) for number in range(1000)]
     queries = FakeQueries(many)
 
@@ -205,7 +205,7 @@ def test_an_answer_of_several_blocks_is_complete(encoding: str) -> None:
     assert told["warnings"] == ["w"]
 
 
-def test_the_work_is_given_up_when_the_client_goes_away() -> None:
+def test_a_query_is_cancelled_when_its_client_disconnects() -> None:
     queries = FakeQueries(SERIES, held=True)
 
     async def test() -> None:
@@ -220,7 +220,7 @@ def test_the_work_is_given_up_when_the_client_goes_away() -> None:
     in_loop(test())
 
 
-def test_a_query_ends_at_the_time_that_its_client_wants() -> None:
+def test_a_query_ends_at_its_clients_timeout() -> None:
     reply = get(FakeQueries(SERIES, held=True), "/api/v1/labels?timeout=20ms")
     told = orjson.loads(reply.body)
     assert (reply.status, told["errorType"]) == (503, "timeout")
@@ -235,7 +235,7 @@ def test_a_query_that_takes_longer_than_the_settings_allow_names_the_setting(wri
     assert "raise query.timeout" in orjson.loads(reply.body)["error"]
 
 
-def test_a_client_can_not_have_more_time_than_the_settings_give() -> None:
+def test_a_clients_timeout_can_not_exceed_the_setting() -> None:
     queries, settings = FakeQueries(SERIES), QuerySettings.model_validate({"timeout": "7s"})
     for written in ("", "?timeout=3", "?timeout=1h"):
         get(queries, f"/api/v1/labels{written}", settings)

@@ -66,7 +66,7 @@ def time_written(milliseconds: int) -> str:
         (-math.nan, "NaN"),
     ],
 )
-def test_values_are_written_as_go_writes_them(value: float, expected: str) -> None:
+def test_values_are_formatted_as_in_go(value: float, expected: str) -> None:
     assert written(value) == expected
 
 
@@ -100,7 +100,7 @@ def test_any_bits_are_written(bits: int) -> None:
 
 
 @given(st.integers(-1074, 1023), st.integers(-2, 2))
-def test_values_about_powers_of_two_have_neighbours_at_two_distances(power: int, steps: int) -> None:
+def test_values_around_powers_of_two_are_read_back(power: int, steps: int) -> None:
     value = np.float64(2.0**power)
     for _ in range(abs(steps)):
         value = np.nextafter(value, np.inf if steps > 0 else 0)
@@ -109,7 +109,7 @@ def test_values_about_powers_of_two_have_neighbours_at_two_distances(power: int,
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(0, 6))
-def test_values_with_a_few_decimals_keep_them(number: int, decimals: int) -> None:
+def test_values_with_few_decimals_keep_them(number: int, decimals: int) -> None:
     value = float(Decimal(number).scaleb(-decimals))
     assert Decimal(written(value)) == Decimal(number).scaleb(-decimals)
 

@@ -54,14 +54,14 @@ def error_of(reply: Reply) -> tuple[int, str, str]:
     return reply.status, told["errorType"], told["error"]
 
 
-def test_a_selector_has_the_values_of_now() -> None:
+def test_a_selector_has_the_current_values_by_default() -> None:
     assert data_of(ask(FakeQueries(SERIES), "query", query="up")) == {
         "resultType": "vector",
         "result": [{"metric": A, "value": [20.5, "2.5"]}],
     }
 
 
-def test_a_selector_has_the_values_of_the_time_that_is_asked_for() -> None:
+def test_a_selector_has_the_values_at_the_requested_time() -> None:
     assert data_of(ask(FakeQueries(SERIES), "query", query='up{job="b"}', time="19.999")) == {
         "resultType": "vector",
         "result": [{"metric": B, "value": [19.999, "3"]}],
@@ -78,7 +78,7 @@ def test_a_range_has_its_samples_at_their_own_times() -> None:
     }
 
 
-def test_just_the_samples_that_count_are_asked_for() -> None:
+def test_only_the_needed_samples_are_requested() -> None:
     queries = FakeQueries(SERIES)
     settings = QuerySettings(lookback="10s")
     ask(queries, "query", settings, query="up")
@@ -105,7 +105,7 @@ def test_a_range_query_has_a_value_at_each_step() -> None:
     }
 
 
-def test_the_lookback_may_be_asked_for() -> None:
+def test_the_lookback_may_be_requested() -> None:
     assert data_of(ask(FakeQueries(SERIES), "query", query="up", lookback_delta="100ms"))["result"] == []
     assert error_of(ask(FakeQueries(SERIES), "query", query="up", lookback_delta="0"))[:2] == (400, "bad_data")
 
@@ -152,13 +152,13 @@ def test_a_query_that_does_not_parse_is_bad_data_with_its_place(path: str) -> No
         ({"query": "up", "start": "0", "end": "1", "step": "1", "limit": "x"}, '"limit" is not a non-negative integer'),
     ],
 )
-def test_wrong_range_queries_are_refused(form: dict[str, str], fault: str) -> None:
+def test_invalid_range_queries_are_refused(form: dict[str, str], fault: str) -> None:
     status, kind, text = error_of(ask(FakeQueries(SERIES), "query_range", **form))
     assert (status, kind) == (400, "bad_data")
     assert fault in text
 
 
-def test_as_many_points_as_prometheus_gives_are_given() -> None:
+def test_as_many_points_as_in_prometheus_are_returned() -> None:
     found = data_of(ask(FakeQueries(), "query_range", query="1", start="0", end="11000", step="1"))
     assert len(found["result"][0]["values"]) == 11_001
 
@@ -173,7 +173,7 @@ def test_a_time_far_away_has_no_values() -> None:
     [("query", {"query": "up", "time": "15"}), ("query", {"query": "up[1m]"}),
      ("query_range", {"query": "up", "start": "10", "end": "20", "step": "5"})],
 )  # fmt: skip
-def test_a_limit_cuts_the_series_off_with_a_warning(path: str, form: dict[str, str]) -> None:
+def test_a_limit_truncates_the_series_with_a_warning(path: str, form: dict[str, str]) -> None:
     whole = orjson.loads(ask(FakeQueries(SERIES), path, limit="2", **form).body)
     cut = orjson.loads(ask(FakeQueries(SERIES, warnings=("w",)), path, limit="1", **form).body)
     assert cut["data"]["result"] == whole["data"]["result"][:1]
@@ -216,7 +216,7 @@ def test_an_expression_without_an_answer_is_an_execution_error() -> None:
     assert "Parameter value is NaN" in text
 
 
-def test_warnings_and_infos_stand_apart_and_name_their_place() -> None:
+def test_warnings_and_infos_are_separate_and_name_their_position() -> None:
     told = orjson.loads(
         ask(FakeQueries(SERIES, warnings=("w",)), "query", query="quantile(2, up) or rate(up[1m])").body
     )
@@ -239,7 +239,7 @@ UNSERVED = "this node does not serve partitions 2-3 of 4: the answer lacks the s
 @pytest.mark.parametrize(
     ("query", "partial", "why"), [("absent(up)", "warn", "absent() and"), ("up", "refuse", 'query.partial is "refuse"')]
 )
-def test_a_node_of_some_partitions_names_those_that_it_lacks_and_what_helps(query: str, partial: str, why: str) -> None:
+def test_a_node_of_some_partitions_names_the_unserved_ones_and_a_remedy(query: str, partial: str, why: str) -> None:
     queries, settings = FakeQueries(SERIES, warnings=(UNSERVED,)), QuerySettings(partial=partial)
     queries.unserved_partitions = (UNSERVED,)
     status, kind, text = error_of(ask(queries, "query", settings, query=query))
@@ -252,7 +252,7 @@ def test_a_node_of_some_partitions_names_those_that_it_lacks_and_what_helps(quer
     assert "Try again" in error_of(ask(queries, "query", settings, query=query))[2]
 
 
-def test_partial_answers_are_refused_if_the_settings_say_so() -> None:
+def test_partial_answers_are_refused_if_the_settings_disable_them() -> None:
     queries = FakeQueries(SERIES, warnings=("shard 3 is down",))
     refused = error_of(ask(queries, "query", QuerySettings(partial="refuse"), query="up"))
     assert refused[:2] == (503, "unavailable")
@@ -273,7 +273,7 @@ def test_partial_answers_are_refused_if_the_settings_say_so() -> None:
     ],
 )
 @pytest.mark.parametrize("query", ["up", "up + foo"])
-def test_what_goes_wrong_in_a_shard_has_prometheus_kind(
+def test_errors_of_a_shard_have_prometheus_error_types(
     query: str, failure: StrandlineError, status: int, kind: str
 ) -> None:
     assert error_of(ask(FakeQueries(SERIES, failure=failure), "query", query=query))[:2] == (status, kind)
@@ -287,14 +287,14 @@ def test_subqueries_count_against_the_limit_on_samples() -> None:
     assert "query.max_samples" in text
 
 
-def test_a_subquery_of_far_too_many_steps_is_refused_before_anything_is_made() -> None:
+def test_a_subquery_with_too_many_steps_is_refused_before_its_evaluation() -> None:
     queries = FakeQueries(SERIES)
     reply = ask(queries, "query", query="sum_over_time((up * time())[50y:1ms])")
     assert error_of(reply)[:2] == (422, "execution")
     assert queries.fragments == []
 
 
-def test_statistics_come_only_if_they_are_asked_for() -> None:
+def test_statistics_are_returned_only_on_request() -> None:
     queries = FakeQueries(SERIES)
     assert "stats" not in data_of(ask(queries, "query", query="up"))
     stats = data_of(ask(queries, "query_range", query="sum(up)", start="10", end="20", step="5", stats="all"))["stats"]
@@ -331,7 +331,7 @@ def test_slow_queries_are_logged_with_their_cost(limit: str, *, is_logged: bool)
 
 
 @pytest.mark.parametrize("query", ["up", "up + on(job) group_left foo"])
-def test_a_client_that_goes_away_stops_its_query(query: str) -> None:
+def test_a_client_that_disconnects_cancels_its_query(query: str) -> None:
     queries = FakeQueries(SERIES, held=True)
 
     async def test() -> None:

@@ -64,7 +64,7 @@ def test_figures_that_are_estimates_are_marked() -> None:
     assert "label_09 and 2 more are estimates" in labels
 
 
-def test_tops_have_as_many_entries_as_are_asked_for() -> None:
+def test_tops_have_the_requested_number_of_entries() -> None:
     found = data_of(get("status/tsdb?limit=1"))
     assert found["seriesCountByMetricName"] == named(("up", 2))
     assert found["labelValueCountByLabelName"] == named(("__name__", 2))
@@ -80,7 +80,7 @@ def test_ten_entries_are_the_default_and_selectors_and_times_are_passed_on() -> 
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "x"])
-def test_a_limit_of_nothing_is_refused(limit: str) -> None:
+def test_a_limit_of_zero_is_refused(limit: str) -> None:
     assert get(f"status/tsdb?limit={limit}").status == 400
 
 
@@ -90,7 +90,7 @@ def test_an_index_without_series_has_the_times_of_prometheus() -> None:
     }  # fmt: skip
 
 
-def test_warnings_go_with_cardinality() -> None:
+def test_cardinality_has_warnings() -> None:
     assert orjson.loads(get("status/tsdb", FakeQueries(SERIES, warnings=("w",))).body)["warnings"] == ["w"]
 
 
@@ -104,7 +104,7 @@ def test_runtime_info_has_the_start_time() -> None:
     assert data_of(get("status/runtimeinfo"))["startTime"] == "1970-01-01T00:00:01.500Z"
 
 
-def test_data_that_is_not_stored_is_empty() -> None:
+def test_apis_without_stored_data_return_empty_lists() -> None:
     assert data_of(get("metadata?limit=1")) == {}
     assert data_of(get("query_exemplars?query=up&start=0&end=1")) == []
     # Grafana gives these times in milliseconds.
