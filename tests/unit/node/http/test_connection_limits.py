@@ -1,4 +1,4 @@
-"""What a client may send and take, how slowly, and how many of them there may be."""
+"""Limits on the sizes and rates of requests and answers, and on the number of connections."""
 
 import asyncio
 import re
@@ -29,8 +29,14 @@ POST = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
 
 
 def limits(**changes: float) -> ConnectionLimits:
-    given = {"connections": 100, "request_timeout_s": 60, "min_rate": 1, "rate_window_s": 60, "check_interval_s": 0.01}
-    return ConnectionLimits(**(given | changes))  # type: ignore[arg-type]
+    defaults = {
+        "connections": 100,
+        "request_timeout_s": 60,
+        "min_rate": 1,
+        "rate_window_s": 60,
+        "check_interval_s": 0.01,
+    }
+    return ConnectionLimits(**(defaults | changes))  # type: ignore[arg-type]
 
 
 async def hello(_request: Request) -> AnyResponse:
@@ -49,7 +55,7 @@ ROUTES = (
 
 
 def talk(sent: bytes, **changes: float) -> bytes:
-    """All that a server says to these bytes until it closes the connection."""
+    """Send these bytes, and return the server's until it closes the connection."""
 
     async def test() -> bytes:
         async with served(ROUTES, limits=limits(**changes)) as serving:
@@ -101,7 +107,7 @@ def test_a_client_that_sends_its_body_too_slowly_is_answered_408() -> None:
             writer.write(POST)
             answer = asyncio.ensure_future(answer_of(reader))
             while not answer.done():
-                # It never stops, but it is slow.
+                # It sends continuously, but slowly.
                 writer.write(b"x")
                 await asyncio.wait([answer], timeout=0.02)
             writer.close()
@@ -112,19 +118,21 @@ def test_a_client_that_sends_its_body_too_slowly_is_answered_408() -> None:
 
 def test_a_body_whose_handler_does_not_read_is_not_too_slow() -> None:
     async def test() -> bytes:
-        looked = asyncio.Event()
+        may_read = asyncio.Event()
 
         async def late(request: Request) -> AnyResponse:
-            await looked.wait()
+            await may_read.wait()
             return await body_length(request)
 
         routes = (Route(("POST",), "/body", late, Access.READ),)
-        async with served(routes, limits=limits(min_rate=1 << 20, rate_window_s=0.03, request_timeout_s=0.06)) as one:
-            reader, writer = await connected(one)
+        async with served(
+            routes, limits=limits(min_rate=1 << 20, rate_window_s=0.03, request_timeout_s=0.06)
+        ) as serving:
+            reader, writer = await connected(serving)
             writer.write(POST)
-            # Far more windows than one pass before the handler reads.
+            # Several windows pass before the handler reads.
             await asyncio.sleep(0.2)
-            looked.set()
+            may_read.set()
             writer.write(b"x" * 100)
             answer = await answer_of(reader)
             writer.close()
@@ -172,7 +180,7 @@ def streaming(block: bytes, count: int) -> Route:
 
 
 def slow_reader(serving: Served, path: bytes = b"/long") -> socket.socket:
-    """A client that asks and takes nothing."""
+    """A client that sends a request and does not read the answer."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.connect((serving.bound.host, serving.bound.port))
@@ -192,12 +200,12 @@ def test_a_client_that_reads_too_little_of_an_answer_is_disconnected_and_its_mem
         async with served(routes, memory=memory, limits=limits(min_rate=1 << 20, rate_window_s=0.2)) as serving:
             with slow_reader(serving, path):
                 await eventually(lambda: memory.used > 0)
-                held = memory.used
+                used = memory.used
                 await eventually(lambda: memory.used == 0)
-            return held
+            return used
 
-    held = in_loop(test())
-    assert held <= (16 << 20 if path == b"/whole" else 1 << 20)
+    used = in_loop(test())
+    assert used <= (16 << 20 if path == b"/whole" else 1 << 20)
 
 
 def test_a_client_that_reads_an_answer_slowly_but_steadily_gets_all_of_it() -> None:
@@ -218,12 +226,12 @@ def test_a_client_that_reads_an_answer_slowly_but_steadily_gets_all_of_it() -> N
 
 def test_a_block_of_an_answer_is_produced_only_after_the_client_has_read_the_previous_one() -> None:
     async def test() -> int:
-        made = 0
+        produced = 0
 
         async def blocks() -> AsyncGenerator[bytes, None]:
-            nonlocal made
+            nonlocal produced
             for _ in range(100):
-                made += 1
+                produced += 1
                 yield b"x" * (8 << 20)
 
         async def handler(_request: Request) -> AnyResponse:
@@ -235,27 +243,27 @@ def test_a_block_of_an_answer_is_produced_only_after_the_client_has_read_the_pre
             with slow_reader(serving):
                 await eventually(lambda: memory.used > 0)
                 await asyncio.sleep(0.05)
-                return made
+                return produced
 
     assert in_loop(test()) == 1
 
 
 def test_over_the_limit_requests_are_503_but_health_checks_are_answered() -> None:
     async def test() -> tuple[bytes, bytes, bytes]:
-        going, go_on = asyncio.Event(), asyncio.Event()
+        started, may_continue = asyncio.Event(), asyncio.Event()
 
         async def held(_request: Request) -> AnyResponse:
-            going.set()
-            await go_on.wait()
+            started.set()
+            await may_continue.wait()
             return Response.text("held")
 
         routes = (*ROUTES, Route(("GET",), "/held", held, Access.READ))
         async with served(routes, limits=limits(connections=1)) as serving:
             reader, writer = await connected(serving)
             writer.write(b"GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            await going.wait()
+            await started.wait()
             refused, healthy = await serving.raw(GET), await serving.raw(HEALTH)
-            go_on.set()
+            may_continue.set()
             answer = await answer_of(reader)
             writer.close()
             return refused, healthy, answer
@@ -286,7 +294,7 @@ def test_over_the_limit_an_idle_connection_makes_room() -> None:
             first, first_writer = await connected(serving)
             first_writer.write(GET)
             await answer_of(first)
-            # One that has just been answered is left alone for a second.
+            # A connection is not evicted for a second after its last answer.
             early = await serving.raw(GET)
             while True:
                 reader, writer = await connected(serving)
@@ -316,14 +324,14 @@ def test_over_the_limit_connections_without_a_request_make_room(sent: bytes) -> 
             rest = await silent[0][0].read()
             for _, writer in silent:
                 writer.close()
-            assert rest == b"", "the oldest has made room"
+            assert rest == b"", "the oldest one was evicted"
             return answer
 
     assert in_loop(test()).endswith(b"hello")
 
 
-class Member:
-    """A connection that waits for something, or does not."""
+class FakeConnection:
+    """A connection with the state that decides on its eviction."""
 
     is_busy = is_waiting_for_first_request = False
 
@@ -354,11 +362,13 @@ def test_connections_are_evicted_in_the_order_of_what_they_wait_for(
 ) -> None:
     async def test() -> None:
         connections = OpenConnections(limits(connections=3))
-        members = [Member(awaited, for_s) for awaited, for_s in waiting]
-        assert all(connections.admit(one) for one in members)
-        assert connections.admit(Member(None)) is (evicted is not None)
+        members = [FakeConnection(awaited, for_s) for awaited, for_s in waiting]
+        assert all(connections.admit(member) for member in members)
+        assert connections.admit(FakeConnection(None)) is (evicted is not None)
         connections.stop()
-        assert [place for place, one in enumerate(members) if one.is_closed] == ([] if evicted is None else [evicted])
+        assert [place for place, member in enumerate(members) if member.is_closed] == (
+            [] if evicted is None else [evicted]
+        )
 
     in_loop(test())
 
@@ -367,10 +377,10 @@ def test_over_tls_a_client_that_has_read_all_is_no_slow_reader(
     encrypted: HttpSettings, trusting: ssl.SSLContext
 ) -> None:
     async def test() -> None:
-        # Each answer is followed by more windows of the watch than one.
-        given = limits(min_rate=1 << 30, rate_window_s=0.02)
+        # Several windows of the rate watch follow each answer.
+        strict = limits(min_rate=1 << 30, rate_window_s=0.02)
         routes = (*ROUTES, streaming(b"x" * 200_000, 10))
-        async with served(routes, encrypted, limits=given) as serving, asyncio.timeout(60):
+        async with served(routes, encrypted, limits=strict) as serving, asyncio.timeout(60):
             reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port, ssl=trusting)
             for _ in range(3):
                 writer.write(GET)
@@ -388,22 +398,22 @@ def test_over_tls_a_client_that_has_read_all_is_no_slow_reader(
 def test_clients_without_a_handshake_hold_few_sockets_and_do_not_block_others(
     encrypted: HttpSettings, trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Those that are cut off have not just taken too long.
+    # So that no connection is closed by the handshake timeout.
     monkeypatch.setattr(handshakes, "_HANDSHAKE_TIMEOUT_S", 600)
 
     async def test() -> None:
         async with served(ROUTES, encrypted, limits=limits(connections=1)) as serving:
-            where = serving.bound.host, serving.bound.port
-            silent = [await asyncio.open_connection(*where) for _ in range(300)]
-            # The newest has its place, and so has a client that shakes hands at once.
+            address = serving.bound.host, serving.bound.port
+            silent = [await asyncio.open_connection(*address) for _ in range(300)]
+            # The newest connection is kept, and a client that completes its handshake at once is served.
             reply = await serving.get("/", ssl=trusting)
             assert (reply.status, reply.body) == (200, b"hello")
-            cut_off = 0
+            disconnected = 0
             for reader, _ in silent[: 300 - MAX_HANDSHAKES]:
                 with suppress(ConnectionError):
                     assert await reader.read() == b""
-                cut_off += 1
-            assert cut_off == 300 - MAX_HANDSHAKES
+                disconnected += 1
+            assert disconnected == 300 - MAX_HANDSHAKES
             for _, writer in silent:
                 writer.close()
 
@@ -413,23 +423,23 @@ def test_clients_without_a_handshake_hold_few_sockets_and_do_not_block_others(
 def test_a_request_that_arrives_with_the_end_of_the_handshake_is_answered(
     encrypted: HttpSettings, trusting: ssl.SSLContext
 ) -> None:
-    """Clients of TLS 1.3 may send both in one packet."""
+    """A TLS 1.3 client may send both in one packet."""
 
-    def at_once(host: str, port: int) -> bytes:
+    def send_with_handshake(host: str, port: int) -> bytes:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = trusting.wrap_bio(incoming, outgoing, server_hostname=host)
-        with socket.create_connection((host, port)) as plain:
+        with socket.create_connection((host, port)) as connection:
             while True:
                 try:
                     client.do_handshake()
                     break
                 except ssl.SSLWantReadError:
-                    plain.sendall(outgoing.read())
-                    incoming.write(plain.recv(65536))
+                    connection.sendall(outgoing.read())
+                    incoming.write(connection.recv(65536))
             client.write(GET_ONCE)
-            plain.sendall(outgoing.read())
+            connection.sendall(outgoing.read())
             received = b""
-            while data := plain.recv(65536):
+            while data := connection.recv(65536):
                 incoming.write(data)
                 with suppress(ssl.SSLWantReadError):
                     received += client.read(65536)
@@ -437,6 +447,6 @@ def test_a_request_that_arrives_with_the_end_of_the_handshake_is_answered(
 
     async def test() -> bytes:
         async with served(ROUTES, encrypted) as serving:
-            return await asyncio.to_thread(at_once, serving.bound.host, serving.bound.port)
+            return await asyncio.to_thread(send_with_handshake, serving.bound.host, serving.bound.port)
 
     assert status_of(in_loop(test())) == 200

@@ -49,10 +49,10 @@ ROUTES = (
 )
 
 
-def exchange(ask: Callable[[Served], object]) -> Reply:
+def exchange(send: Callable[[Served], object]) -> Reply:
     async def test() -> Reply:
         async with served(ROUTES) as serving:
-            return await ask(serving)
+            return await send(serving)
 
     return in_loop(test())
 
@@ -108,14 +108,14 @@ def test_a_url_that_is_not_utf8_is_refused() -> None:
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=8)), max_size=5).filter(bool))
 def test_escaped_parameters_are_unescaped(pairs: list[tuple[str, str]]) -> None:
-    sound = [(name, value) for name, value in pairs if name.isprintable() and not _surrogates(name + value)]
-    form = urlencode(sound, quote_via=quote)
+    encodable = [(name, value) for name, value in pairs if name.isprintable() and not _surrogates(name + value)]
+    form = urlencode(encodable, quote_via=quote)
 
     async def test() -> Reply:
         async with served(ROUTES) as serving:
             return await serving.post("/echo", data=form.encode(), headers={"Content-Type": _TYPE})
 
-    assert pairs_of(in_loop(test())) == sound
+    assert pairs_of(in_loop(test())) == encodable
 
 
 def _surrogates(text: str) -> bool:
@@ -170,15 +170,15 @@ def test_an_invalid_value_is_400_and_named(name: str, value: str, read: Callable
 
 
 @pytest.mark.parametrize(
-    ("written", "most", "default", "expected"),
+    ("written", "maximum", "default", "expected"),
     [(None, 10, None, 10), ("0", 10, None, 10), ("3", 10, None, 3), ("30", 10, None, 10), (None, 100, 10, 10),
      ("50", 100, 10, 50), (None, 5, 10, 5)],
 )  # fmt: skip
 def test_a_limit_never_exceeds_what_is_allowed(
-    written: str | None, most: int, default: int | None, expected: int
+    written: str | None, maximum: int, default: int | None, expected: int
 ) -> None:
     pairs = () if written is None else (("limit", written),)
-    assert given_as(*pairs).limit(most, default=default) == expected
+    assert given_as(*pairs).limit(maximum, default=default) == expected
 
 
 @pytest.mark.parametrize(
@@ -229,13 +229,13 @@ def test_a_timeout_is_read_in_seconds() -> None:
     assert given_as().timeout_s() is None
 
 
-def test_a_body_that_is_not_a_form_is_left_to_the_handler() -> None:
+def test_a_body_that_is_not_a_form_is_not_read_for_parameters() -> None:
     reply = exchange(lambda serving: serving.post("/echo-url?a=1", data=b"\xff\xfe", headers={"Content-Type": "x/y"}))
     assert orjson.loads(reply.body) == [[["a", "1"]], 2]
 
 
 @given(st.lists(st.text(st.sampled_from("ab=%&2Dd0+;/?"), max_size=6), max_size=5).map("&".join))
-def test_parameters_are_those_that_the_library_reads(query: str) -> None:
+def test_parameters_are_parsed_like_by_urllib(query: str) -> None:
     request = Request("GET", f"/?{query}", Headers({}), Body(0, lambda: None), AnswerMemory(0).lease())
     try:
         expected = parse_qsl(query, keep_blank_values=True, errors="strict")

@@ -1,4 +1,4 @@
-"""Whether bytes pass fast enough."""
+"""The minimum rate of a transfer."""
 
 import pytest
 

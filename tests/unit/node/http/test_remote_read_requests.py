@@ -1,4 +1,4 @@
-"""Requests, sound and hostile."""
+"""Decoding of valid and hostile requests."""
 
 import contextlib
 
@@ -47,7 +47,8 @@ def as_message(query: ReadQuery) -> object:
         start_timestamp_ms=query.within.first,
         end_timestamp_ms=query.within.last,
         matchers=[
-            LabelMatcher(type=OPERATORS.index(one.op), name=one.label, value=one.value) for one in query.matchers
+            LabelMatcher(type=OPERATORS.index(matcher.op), name=matcher.label, value=matcher.value)
+            for matcher in query.matchers
         ],
         hints=ReadHints(step_ms=-1, func="series" if query.labels_only else "rate", start_ms=1),
     )

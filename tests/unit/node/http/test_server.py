@@ -1,4 +1,4 @@
-"""The server: what it answers before and around any handler."""
+"""The server: its own answers, and what it adds to those of handlers."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ def at(path: str, handler: Handler, *methods: str) -> Route:
 ROUTES = (at("/", hello), at("/body", body_length, "POST"), at("/both", hello, "GET", "POST"))
 
 
-def ask(path: str, *routes: Route, method: str = "get", **parameters: object) -> Reply:
+def request_of(path: str, *routes: Route, method: str = "get", **parameters: object) -> Reply:
     async def test() -> Reply:
         async with served(routes or ROUTES) as serving:
             return await getattr(serving, method)(path, **parameters)
@@ -55,14 +55,14 @@ def ask(path: str, *routes: Route, method: str = "get", **parameters: object) ->
 
 
 def error_of(reply: Reply) -> tuple[int, str, str]:
-    told = orjson.loads(reply.body)
-    assert told["status"] == "error"
+    body = orjson.loads(reply.body)
+    assert body["status"] == "error"
     assert reply.headers["Content-Type"].startswith("application/json")
-    return reply.status, told["errorType"], told["error"]
+    return reply.status, body["errorType"], body["error"]
 
 
 def test_a_handler_answers_with_headers_that_disable_mime_sniffing() -> None:
-    reply = ask("/")
+    reply = request_of("/")
     assert (reply.status, reply.body) == (200, b"hello")
     assert reply.headers["X-Content-Type-Options"] == "nosniff"
     assert reply.headers["Cache-Control"] == "no-store"
@@ -74,7 +74,7 @@ def test_a_handler_may_set_its_own_caching() -> None:
     async def handler(_request: Request) -> AnyResponse:
         return Response(headers=(("Cache-Control", "max-age=60"),))
 
-    reply = ask("/x", at("/x", handler))
+    reply = request_of("/x", at("/x", handler))
     assert reply.headers["Cache-Control"] == "max-age=60"
     assert reply.headers["Server"] == "strandline"
 
@@ -88,11 +88,11 @@ def test_head_is_answered_wherever_get_is() -> None:
 
 
 def test_an_unknown_path_is_404_in_the_envelope() -> None:
-    assert error_of(ask("/nothing"))[:2] == (404, "not_found")
+    assert error_of(request_of("/nothing"))[:2] == (404, "not_found")
 
 
 def test_another_method_is_405_with_the_allowed_ones() -> None:
-    reply = ask("/body")
+    reply = request_of("/body")
     status, kind, text = error_of(reply)
     assert (status, kind) == (405, "method_not_allowed")
     assert reply.headers["Allow"] == "POST"
@@ -108,7 +108,7 @@ def test_another_method_is_405_with_the_allowed_ones() -> None:
     ],
 )
 def test_expected_errors_are_answered_with_message_and_remedy(error: Exception, status: int, kind: str) -> None:
-    assert error_of(ask("/x", at("/x", raising(error)))) == (status, kind, "x is wrong. Do this")
+    assert error_of(request_of("/x", at("/x", raising(error)))) == (status, kind, "x is wrong. Do this")
 
 
 def test_secrets_are_hidden_in_errors() -> None:
@@ -125,13 +125,13 @@ def test_secrets_are_hidden_in_errors() -> None:
 
 def test_an_unexpected_error_is_answered_only_with_an_id_that_is_logged() -> None:
     with capture_logs() as logs:
-        status, kind, text = error_of(ask("/x", at("/x", raising(ValueError("/etc/secret on line 7")))))
+        status, kind, text = error_of(request_of("/x", at("/x", raising(ValueError("/etc/secret on line 7")))))
     assert (status, kind) == (500, "internal")
-    found = re.search(r"the id ([0-9a-f]{8})$", text)
-    assert found is not None
+    error_id = re.search(r"the id ([0-9a-f]{8})$", text)
+    assert error_id is not None
     assert "secret" not in text
     (logged,) = [line for line in logs if line["log_level"] == "error"]
-    assert logged["error_id"] == found[1]
+    assert logged["error_id"] == error_id[1]
     assert str(logged["exc_info"]) == "/etc/secret on line 7"
 
 
@@ -145,12 +145,12 @@ def test_an_incomplete_answer_is_recognisable_as_incomplete(error: Exception) ->
         return StreamedResponse(half())
 
     with pytest.raises(aiohttp.ClientPayloadError):
-        ask("/x", at("/x", handler))
+        request_of("/x", at("/x", handler))
 
 
 def test_queries_are_not_in_the_access_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG), capture_logs() as logs:
-        ask("/?token=very-secret")
+        request_of("/?token=very-secret")
     (line,) = [line for line in logs if line["event"] == "request"]
     assert line["log_level"] == "debug"
     assert (line["method"], line["path"], line["status"]) == ("GET", "/", 200)
@@ -164,7 +164,7 @@ def test_a_body_may_be_as_large_as_the_limit_and_no_larger(size: int, *, chunked
         for start in range(0, size, 10_000):
             yield b"x" * min(10_000, size - start)
 
-    reply = ask("/body", method="post", data=pieces() if chunked else b"x" * size)
+    reply = request_of("/body", method="post", data=pieces() if chunked else b"x" * size)
     if size == MAX_BODY:
         assert (reply.status, reply.body) == (200, str(size).encode())
     else:
@@ -172,8 +172,8 @@ def test_a_body_may_be_as_large_as_the_limit_and_no_larger(size: int, *, chunked
 
 
 def test_a_body_is_passed_on_as_it_was_sent() -> None:
-    """Unpacking is for who knows how large it may get: a few bytes of gzip may be gigabytes."""
-    reply = ask("/body", method="post", data=b"not gzip at all", headers={"Content-Encoding": "gzip"})
+    """Decompression is up to the handler, which knows a limit: a few bytes of gzip may expand to gigabytes."""
+    reply = request_of("/body", method="post", data=b"not gzip at all", headers={"Content-Encoding": "gzip"})
     assert (reply.status, reply.body) == (200, b"15")
 
 
@@ -243,15 +243,15 @@ def test_a_handler_is_cancelled_when_its_client_disconnects() -> None:
 
 def test_stopping_finishes_requests_and_accepts_no_new_ones() -> None:
     async def test() -> tuple[bytes, bool]:
-        began, go_on = asyncio.Event(), asyncio.Event()
+        began, may_continue = asyncio.Event(), asyncio.Event()
 
         async def handler(_request: Request) -> AnyResponse:
             began.set()
-            await go_on.wait()
+            await may_continue.wait()
             return Response.text("ended")
 
         async with served([at("/x", handler)]) as serving:
-            asked = asyncio.create_task(serving.get("/x"))
+            request = asyncio.create_task(serving.get("/x"))
             await began.wait()
             stopping = asyncio.create_task(serving.server.stop(30))
             while True:
@@ -261,8 +261,8 @@ def test_stopping_finishes_requests_and_accepts_no_new_ones() -> None:
                     break
                 writer.close()
             waits = not stopping.done()
-            go_on.set()
-            reply = await asked
+            may_continue.set()
+            reply = await request
             await stopping
             return reply.body, waits
 
@@ -282,11 +282,11 @@ def test_stopping_cancels_a_request_that_does_not_end() -> None:
             return Response()
 
         async with served([at("/x", handler)]) as serving:
-            asked = asyncio.create_task(serving.get("/x"))
+            request = asyncio.create_task(serving.get("/x"))
             await began.wait()
             await serving.server.stop(0)
             with pytest.raises(aiohttp.ClientError):
-                await asked
+                await request
         return cancelled.is_set()
 
     assert in_loop(test())
@@ -307,14 +307,14 @@ def test_a_server_that_can_not_start_leaves_nothing_open() -> None:
     "host", ["localhost", "127.0.0.1:1234", "[::1]:80", "127.9.9.9", "page.localhost", "LOCALHOST."]
 )
 def test_this_machines_host_names_are_accepted_without_a_token(host: str) -> None:
-    assert ask("/", headers={"Host": host}).status == 200
+    assert request_of("/", headers={"Host": host}).status == 200
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:9460", "10.0.0.1", "localhost.evil.example", "127.0.0.1.nip.io"]
 )
 def test_another_host_name_is_refused_without_a_token_against_dns_rebinding(host: str) -> None:
-    status, kind, text = error_of(ask("/", headers={"Host": host}))
+    status, kind, text = error_of(request_of("/", headers={"Host": host}))
     assert (status, kind) == (403, "forbidden")
     assert host.partition(":")[0] in text
     assert "set a token" in text
@@ -322,7 +322,7 @@ def test_another_host_name_is_refused_without_a_token_against_dns_rebinding(host
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
 def test_a_form_that_another_sites_page_posts_is_refused(origin: str) -> None:
-    reply = ask("/body", method="post", data=b"x", headers={"Origin": origin})
+    reply = request_of("/body", method="post", data=b"x", headers={"Origin": origin})
     assert error_of(reply)[:2] == (403, "forbidden")
 
 

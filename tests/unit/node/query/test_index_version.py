@@ -1,4 +1,4 @@
-"""The page on which a shard publishes which version of its lists it gives."""
+"""The page on which a shard publishes the version of its lists."""
 
 import os
 import stat
@@ -30,26 +30,26 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def page(file: Path) -> Iterator[IndexVersionPage]:
-    with closing(IndexVersionPage(file)) as made:
-        yield made
+    with closing(IndexVersionPage(file)) as created:
+        yield created
 
 
 @pytest.fixture
 def reader(page: IndexVersionPage, file: Path) -> Iterator[IndexVersionReader]:
-    with closing(IndexVersionReader(file)) as made:
-        yield made
+    with closing(IndexVersionReader(file)) as created:
+        yield created
     page.close()
 
 
 def test_another_number_is_another_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
-    seen = []
+    numbers = []
     for lists in ("a", "a", "b", "a"):
         page.publish(lists, SPAN)
         version = reader.read()
         assert version is not None
-        seen.append(version.numbers)
-    assert seen[0] == seen[1]
-    assert len({seen[0], seen[2], seen[3]}) == 3, "a version that is over never comes again"
+        numbers.append(version.numbers)
+    assert numbers[0] == numbers[1]
+    assert len({numbers[0], numbers[2], numbers[3]}) == 3, "a version never returns"
 
 
 def test_another_span_may_be_published_for_the_same_version(page: IndexVersionPage, reader: IndexVersionReader) -> None:
@@ -78,11 +78,11 @@ def test_a_partly_written_version_is_ignored(page: IndexVersionPage, reader: Ind
     first = file.read_bytes()[:32]
     page.publish("b", Span(2, 300, 400))
     second = file.read_bytes()[:32]
-    with file.open("r+b", buffering=0) as written:
-        for place in (8, 16, 24):
-            os.pwrite(written.fileno(), second[:place] + first[place:], 0)
+    with file.open("r+b", buffering=0) as page_file:
+        for length in (8, 16, 24):
+            os.pwrite(page_file.fileno(), second[:length] + first[length:], 0)
             assert reader.read() is None
-        os.pwrite(written.fileno(), second, 0)
+        os.pwrite(page_file.fileno(), second, 0)
     assert reader.read() is not None
 
 
@@ -100,13 +100,13 @@ def test_a_new_process_has_a_new_page_and_the_old_one_is_unchanged(
 ) -> None:
     page.publish("a", SPAN)
     before = reader.read()
-    with closing(IndexVersionPage(file)) as later, closing(IndexVersionReader(file)) as of_later:
-        assert of_later.read() is None
-        later.publish("a", SPAN)
-        after = of_later.read()
+    with closing(IndexVersionPage(file)) as new_page, closing(IndexVersionReader(file)) as new_reader:
+        assert new_reader.read() is None
+        new_page.publish("a", SPAN)
+        after = new_reader.read()
         assert before is not None
         assert after is not None
-        assert after.numbers != before.numbers, "another process's lists are others, whatever it calls them"
+        assert after.numbers != before.numbers, "versions of two processes differ, whatever their numbers"
         assert reader.read() == before
 
 
@@ -153,5 +153,5 @@ def test_a_version_is_valid_for_ranges_in_which_all_series_exist(first: int, las
 
 
 def test_a_joined_version_is_valid_where_each_of_its_versions_is() -> None:
-    both = joined_version([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
-    assert both == IndexVersion((1, 7), 100, 150)
+    joined = joined_version([IndexVersion((1,), 100, 200), IndexVersion((7,), 50, 150)])
+    assert joined == IndexVersion((1, 7), 100, 150)

@@ -1,4 +1,4 @@
-"""Under which key a fragment's result is kept."""
+"""The cache keys of fragments' results."""
 
 from itertools import combinations
 

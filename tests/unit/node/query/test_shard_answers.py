@@ -1,4 +1,4 @@
-"""What one shard answers, and refuses to answer."""
+"""Answers and refusals of one shard."""
 
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -36,7 +36,7 @@ ALL_SAMPLES = SamplesRequest(EVERY, ALL_TIMES, 1000, 100_000)
 
 @pytest.fixture
 def stored(world: LuceneWorld) -> LuceneWorld:
-    """Three hours, of which two are stored, with a sample of each metric an hour."""
+    """Three hours with a sample of each metric per hour; two of them are stored."""
     for hour in range(3):
         produce_everywhere(world, value=float(hour))
         world.settle()
@@ -45,25 +45,25 @@ def stored(world: LuceneWorld) -> LuceneWorld:
     return world
 
 
-def give() -> Cancellation:
+def cancellation() -> Cancellation:
     return Cancellation(SystemClock(), 60.0)
 
 
 def read(answers: ShardAnswers, request: SamplesRequest = ALL_SAMPLES) -> SamplesAnswer:
-    answer = answers.answer(request, give())
+    answer = answers.answer(request, cancellation())
     assert isinstance(answer, SamplesAnswer)
     return answer
 
 
-def at_first_segment(world: LuceneWorld, happens: object) -> list[StoreCall]:
-    """Let something happen when the first segments are asked for; the calls that asked for some."""
+def at_first_segment(world: LuceneWorld, action: object) -> list[StoreCall]:
+    """Run an action at the first read of segments. Returns the calls that read segments."""
     calls: list[StoreCall] = []
 
     def hook(call: StoreCall) -> None:
         if call.name == "segments":
             calls.append(call)
-            if len(calls) == 1 and callable(happens):
-                happens()
+            if len(calls) == 1 and callable(action):
+                action()
 
     world.store.before = hook
     return calls
@@ -83,13 +83,13 @@ def test_a_query_that_ran_out_of_time_while_the_store_hung_names_the_store(store
     clock = ManualClock(0)
     health = StoreHealth("Cassandra at db:9042", clock)
 
-    class Watched(LiveWorld):
+    class WorldWithHealth(LiveWorld):
         @property
         def parts(self) -> ShardParts:
             return replace(super().parts, store_health=health)
 
     at_first_segment(stored, lambda: clock.sleep(31))
-    with closing(ShardAnswers(Watched(stored))) as answers, ExitStack() as pending:
+    with closing(ShardAnswers(WorldWithHealth(stored))) as answers, ExitStack() as pending:
         if hangs:
             pending.enter_context(health.call())
         with pytest.raises((QueryUnavailable, QueryTimedOut)) as caught:
@@ -117,10 +117,10 @@ def test_before_the_index_is_loaded_requests_are_refused(stored: LuceneWorld, an
     for phase in (Phase.ACQUIRING, Phase.RECOVERING_INDEX, Phase.REPLAYING, Phase.ACTIVE):
         stored.status.phase, stored.status.fraction = phase, 0.25
         with pytest.raises(QueryUnavailable, match="shard 0 "):
-            answers.answer(LabelNamesRequest((), None, 10), give())
+            answers.answer(LabelNamesRequest((), None, 10), cancellation())
     stored.status.phase = Phase.RECOVERING_INDEX
     with pytest.raises(QueryUnavailable, match=r"shard 0 is loading its index \(25 %\)"):
-        answers.answer(BucketsRequest(None, 10), give())
+        answers.answer(BucketsRequest(None, 10), cancellation())
 
 
 def test_keys_loaded_from_the_store_are_found_without_new_records(stored: LuceneWorld) -> None:
@@ -147,12 +147,12 @@ def test_a_store_that_does_not_answer_makes_the_shard_unavailable(stored: Lucene
 def test_a_request_is_cancelled_between_segments(
     stored: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Rows that hold a few series are asked for together.
+    # Rows with few series are read together.
     monkeypatch.setattr("strandline.node.shard.pinned_read._ROWS_PER_ROUND", 2)
-    given = give()
-    calls = at_first_segment(stored, given.cancel)
+    cancelled_by_hook = cancellation()
+    calls = at_first_segment(stored, cancelled_by_hook.cancel)
     with pytest.raises(QueryCancelled):
-        answers.answer(ALL_SAMPLES, given)
+        answers.answer(ALL_SAMPLES, cancelled_by_hook)
     rows = [row for row in stored.manifest().groups if row.samples]
     assert len(calls) < len(rows)
 
@@ -191,11 +191,11 @@ def test_too_many_series_are_refused_before_any_segment_is_read(stored: LuceneWo
     assert calls == []
 
 
-def test_samples_that_are_seen_twice_count_once_for_the_limit(stored: LuceneWorld, answers: ShardAnswers) -> None:
-    """A bucket that is stored between the look at the buffers and the look at the manifest is in both."""
+def test_samples_that_are_read_twice_count_once_for_the_limit(stored: LuceneWorld, answers: ShardAnswers) -> None:
+    """A bucket that is stored between reading the buffers and reading the manifest is in both."""
     stored.pass_time(HOUR)
     stored.read_all()
-    asked = samples_of(read(answers))
+    complete = samples_of(read(answers))
     overlapping = stored.running.view.overlapping
 
     def store_first(*arguments: int) -> object:
@@ -205,8 +205,8 @@ def test_samples_that_are_seen_twice_count_once_for_the_limit(stored: LuceneWorl
         return overlapping(*arguments)
 
     stored.running.view.overlapping = store_first  # type: ignore[method-assign, assignment]
-    limited = replace(ALL_SAMPLES, max_samples=sum(map(len, asked.values())))
-    assert samples_of(read(answers, limited)) == asked == expected_samples([stored])
+    limited = replace(ALL_SAMPLES, max_samples=sum(map(len, complete.values())))
+    assert samples_of(read(answers, limited)) == complete == expected_samples([stored])
 
 
 def test_a_bucket_stored_before_the_buffers_are_read_is_not_missed(stored: LuceneWorld, answers: ShardAnswers) -> None:
@@ -236,9 +236,9 @@ def test_a_bucket_closed_after_the_closed_ones_were_read_is_not_missed(
 
     def close_afterwards() -> object:
         flusher.closed_buckets = closed_buckets  # type: ignore[method-assign]
-        found = closed_buckets()
+        closed = closed_buckets()
         stored.read_all()
-        return found
+        return closed
 
     flusher.closed_buckets = close_afterwards  # type: ignore[method-assign, assignment]
     assert samples_of(read(answers)) == expected_samples([stored])
@@ -277,7 +277,7 @@ def test_of_samples_at_one_time_the_open_bucket_wins_over_one_that_waits_to_be_s
 def test_a_key_purged_while_its_samples_are_read_is_left_out(
     stored: LuceneWorld, answers: ShardAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The keys of a few are found together with them.
+    # Otherwise few keys would be fetched together with their part ids.
     monkeypatch.setattr(catalogues.Catalogue, "keys_up_to", lambda *_, **__: None)
     now = stored.clock.now_ms()
     stored.produce(*((metric, "a", now + 1, float(number)) for number, metric in enumerate(METRICS)))
@@ -286,11 +286,11 @@ def test_a_key_purged_while_its_samples_are_read_is_left_out(
     assert lucene is not None
     batch = lucene.part_keys(everything())
     keys = [decode_part_key(batch.part_key(place)) for place in range(len(batch))]
-    gone = next(place for place, labels in enumerate(keys) if labels["__name__"] == METRICS[3])
-    answers.answer(BucketsRequest(None, 1), give())
+    purged = next(place for place, labels in enumerate(keys) if labels["__name__"] == METRICS[3])
+    answers.answer(BucketsRequest(None, 1), cancellation())
 
     def purge() -> None:
-        stored.running.index._documents.delete(catalogues.to_bitmap(batch.part_ids[gone : gone + 1]))
+        stored.running.index._documents.delete(catalogues.to_bitmap(batch.part_ids[purged : purged + 1]))
         lucene.refresh()
 
     at_first_segment(stored, purge)
@@ -309,7 +309,7 @@ def test_keys_are_fetched_in_batches(
         SeriesRequest((EVERY,), None, 100),
         SeriesRequest((selector('{name="a"}'),), None, 100),
     ):
-        answer = answers.answer(request, give())
+        answer = answers.answer(request, cancellation())
         assert isinstance(answer, SeriesAnswer)
         assert set(names_of(answer.keys)) == {(metric, "a") for metric in METRICS}
     assert samples_of(read(answers)) == expected_samples([stored])
@@ -327,7 +327,7 @@ def test_series_that_ended_before_the_range_are_left_out_however_many_they_are(
         world.produce(*((metric, "a", now, 2.0) for metric in METRICS[:live]))
         world.settle()
     within = TimeRange(world.clock.now_ms() - MINUTE, world.clock.now_ms())
-    answer = answers.answer(SeriesRequest((selector('{name="a"}'),), within, 100), give())
+    answer = answers.answer(SeriesRequest((selector('{name="a"}'),), within, 100), cancellation())
     assert isinstance(answer, SeriesAnswer)
     assert sorted(names_of(answer.keys)) == sorted((metric, "a") for metric in METRICS[:live])
 
@@ -336,7 +336,7 @@ def test_label_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers
     names = ["a", "straße", "\U0001f600", "日本", "z"]
     world.produce(*(("m", name, world.clock.now_ms(), 1.0) for name in names))
     world.settle()
-    answer = answers.answer(LabelValuesRequest("name", (), None, 10), give())
+    answer = answers.answer(LabelValuesRequest("name", (), None, 10), cancellation())
     assert isinstance(answer, TermsAnswer)
     assert answer.terms() == sorted(names, key=str.encode)
 
@@ -344,7 +344,7 @@ def test_label_values_of_any_script_keep_their_bytes(world: LuceneWorld, answers
 def test_buckets_are_listed_as_open_waiting_or_stored(stored: LuceneWorld, answers: ShardAnswers) -> None:
     stored.pass_time(HOUR)
     stored.read_all()
-    answer = answers.answer(BucketsRequest(None, 3), give())
+    answer = answers.answer(BucketsRequest(None, 3), cancellation())
     assert isinstance(answer, BucketsAnswer)
     first, closed, opened = answer.buckets
     assert (first.state, first.samples, first.bytes, first.active) == ("stored", 12, 0, 12)

@@ -33,7 +33,7 @@ def terms_of(terms: list[bytes]) -> TermsAnswer:
 
 
 def points_of(label_sets: list[dict[str, str]], samples: list[list[tuple[int, float]]]) -> Points:
-    flat = [sample for own in samples for sample in own]
+    flat = [sample for of_one_series in samples for sample in of_one_series]
     return Points(
         keys_of(label_sets),
         np.cumsum([0, *map(len, samples)], dtype=np.int64),
@@ -43,13 +43,13 @@ def points_of(label_sets: list[dict[str, str]], samples: list[list[tuple[int, fl
 
 
 @given(st.lists(label_sets, max_size=5))
-def test_any_labels_are_read_back_by_another_reader(drawn: list[dict[str, str]]) -> None:
-    read = orjson.loads(b"".join(series_json(keys_of(drawn))))
-    assert [list(labels.items()) for labels in read] == [sorted(labels.items()) for labels in drawn]
+def test_any_labels_are_read_back_by_another_parser(drawn: list[dict[str, str]]) -> None:
+    parsed = orjson.loads(b"".join(series_json(keys_of(drawn))))
+    assert [list(labels.items()) for labels in parsed] == [sorted(labels.items()) for labels in drawn]
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=5))
-def test_any_terms_are_read_back_by_another_reader(drawn: list[str]) -> None:
+def test_any_terms_are_read_back_by_another_parser(drawn: list[str]) -> None:
     assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in drawn])))) == drawn
 
 
@@ -61,22 +61,24 @@ def test_texts_longer_than_a_word_are_read_back_wherever_a_character_is_escaped(
 @pytest.mark.parametrize("special", ['"', "\\", "\n", "\x00", "\x1f", "\x7f", "\x80", "é", "😀"])
 def test_each_character_is_found_at_each_place_of_a_word(special: str) -> None:
     terms = [
-        plain[:place] + special + plain[place:] for plain in ("", "a" * 7, " " * 24) for place in range(len(plain) + 1)
+        ordinary[:place] + special + ordinary[place:]
+        for ordinary in ("", "a" * 7, " " * 24)
+        for place in range(len(ordinary) + 1)
     ]
     assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in terms])))) == terms
 
 
 def test_bytes_after_a_text_are_not_included() -> None:
-    """Words are read past a text's end, where the next one lies, and never past the end of all."""
+    """Words are read beyond a text's end, into the next text, but never beyond the end of the data."""
     terms = ["a", '"', "bc", "é", "", "d" * 9, "\\", "e"]
     assert orjson.loads(b"".join(terms_json(terms_of([term.encode() for term in terms])))) == terms
 
 
 @given(st.lists(st.binary(max_size=12), max_size=5))
 def test_invalid_utf8_becomes_the_replacement_character(drawn: list[bytes]) -> None:
-    read = orjson.loads(b"".join(terms_json(terms_of(drawn))))
-    for text, sent in zip(read, drawn, strict=True):
-        # How many of the characters stand for a broken run is up to the reader; the sound ones are all there.
+    parsed = orjson.loads(b"".join(terms_json(terms_of(drawn))))
+    for text, sent in zip(parsed, drawn, strict=True):
+        # The number of replacement characters may differ between decoders; all valid characters are preserved.
         assert text.replace("\ufffd", "") == sent.decode(errors="ignore").replace("\ufffd", "")
         assert ("\ufffd" in text) == ("\ufffd" in sent.decode(errors="replace"))
 
@@ -89,12 +91,12 @@ def test_invalid_utf8_becomes_the_replacement_character(drawn: list[bytes]) -> N
         b"\xe2\x82",
         b"\xf0\x9f\x98",
         b"\xf5\x80\x80\x80",
-        # Longer than they need be.
+        # Overlong encodings.
         b"\xc0\x80",
         b"\xc1\xbf",
         b"\xe0\x9f\xbf",
         b"\xf0\x8f\xbf\xbf",
-        # Half of a surrogate pair, and one beyond the last character.
+        # Half of a surrogate pair, and a code point beyond the last one.
         b"\xed\xa0\x80",
         b"\xf4\x90\x80\x80",
     ],
@@ -147,12 +149,14 @@ def test_the_json_is_independent_of_where_a_list_is_divided(room: int, monkeypat
     monkeypatch.setattr(json_pieces, "_PIECE_BYTES", room)
     divided = list(matrix_json(points))
     assert (len(divided) > 3) == (room < 10**6)
-    read = orjson.loads(b"".join(divided))
-    assert [one["metric"] for one in read] == [{name: value for name, value in own.items() if value} for own in labels]
-    assert [[float(value) for _, value in one["values"]] for one in read] == [
-        [value for _, value in own] for own in samples
+    parsed = orjson.loads(b"".join(divided))
+    assert [series["metric"] for series in parsed] == [
+        {name: value for name, value in original.items() if value} for original in labels
     ]
-    assert orjson.loads(b"".join(series_json(points.keys))) == [one["metric"] for one in read]
+    assert [[float(value) for _, value in series["values"]] for series in parsed] == [
+        [value for _, value in original] for original in samples
+    ]
+    assert orjson.loads(b"".join(series_json(points.keys))) == [series["metric"] for series in parsed]
 
 
 def test_truncated_results_keep_the_points_of_the_first_series() -> None:
