@@ -36,33 +36,33 @@ def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 @pytest.fixture
 def trial(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """A command `trial` that records its arguments and calls `trial["act"]`."""
-    noted: dict[str, object] = {}
+    recorded: dict[str, object] = {}
 
     @click.command("trial", cls=Command)
     @click.option("--count", type=int, default=1)
     @pass_context
     def command(context: Context, count: int) -> object:
-        noted.update(config=context.config, output=context.output_format, count=count, context=context)
-        act = noted.get("act")
+        recorded.update(config=context.config, output=context.output_format, count=count, context=context)
+        act = recorded.get("act")
         return act(context) if callable(act) else None
 
     module = ModuleType("trial_command")
     module.command = command  # type: ignore[attr-defined]  # made for this test
     monkeypatch.setitem(sys.modules, "trial_command", module)
     monkeypatch.setitem(cli.strandline._lazy, "trial", LazyCommand("trial_command", "A trial."))
-    return noted
+    return recorded
 
 
 def commands(group: click.Group, path: str = "strandline") -> Iterator[tuple[str, click.Command]]:
     yield path, group
     context = click.Context(group)
     for name in group.list_commands(context):
-        found = group.get_command(context, name)
-        assert found is not None
-        if isinstance(found, click.Group):
-            yield from commands(found, f"{path} {name}")
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
         else:
-            yield f"{path} {name}", found
+            yield f"{path} {name}", command
 
 
 def test_help_names_the_commands_and_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,8 +98,8 @@ def test_help_imports_no_slow_modules() -> None:
 def test_a_command_whose_module_is_missing_is_left_out_of_the_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    there = LazyCommand("strandline.node.cli.check_config", "There.")
-    group = LazyGroup("g", lazy={"here": there, "gone": LazyCommand("strandline.node.cli.no_such_module", "Gone.")})
+    existing = LazyCommand("strandline.node.cli.check_config", "There.")
+    group = LazyGroup("g", lazy={"here": existing, "gone": LazyCommand("strandline.node.cli.no_such_module", "Gone.")})
     with pytest.raises(click.exceptions.Exit):
         group.make_context("g", ["--help"], obj=None)
     shown = capsys.readouterr().out
@@ -245,10 +245,10 @@ def test_a_full_disk_is_reported_with_path_and_remedy_instead_of_a_crash(
     trial["act"] = fail(OSError(number, "No space left on device", "/data/x"))
     assert cli.main(["trial", "--output", "json"]) == ExitCode.FAILED
     shown = capsys.readouterr()
-    told = json.loads(shown.out)["error"]
-    assert (told["type"], told["retryable"], told["full_disk"]) == ("DiskFull", True, "/data/x")
-    assert told["message"] == "the disk of /data/x is full"
-    assert "Free space" in told["remedy"]
+    error = json.loads(shown.out)["error"]
+    assert (error["type"], error["retryable"], error["full_disk"]) == ("DiskFull", True, "/data/x")
+    assert error["message"] == "the disk of /data/x is full"
+    assert "Free space" in error["remedy"]
     assert "Traceback" not in shown.err
     trial["act"] = fail(OSError(number, "No space left on device"))
     assert cli.main(["trial"]) == ExitCode.FAILED
@@ -299,8 +299,8 @@ def test_an_invalid_command_line_is_reported_in_the_requested_format(
     assert remedy in shown.err
     for option in (["--output", "json"], ["--output=json"]):
         assert cli.main([*arguments, *option]) == ExitCode.USAGE
-        told = json.loads(capsys.readouterr().out)["error"]
-        assert (told["message"], told["exit_code"]) == (message, 2)
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert (error["message"], error["exit_code"]) == (message, 2)
 
 
 def test_without_a_command_the_help_is_shown_with_the_usage_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
@@ -357,7 +357,7 @@ class TestAsAProcess:
         fifo = tmp_path / "strandline.toml"
         os.mkfifo(fifo)
         process = self.start("check-config", "--config", str(fifo), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        # Opening the other end returns once the command has opened its own, and then it waits for us.
+        # Opening the FIFO returns once the command has opened it, and then the command waits for data.
         with fifo.open("wb", buffering=0):
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)

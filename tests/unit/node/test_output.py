@@ -37,7 +37,7 @@ class Servers:
 
     def blocks(self) -> Iterator[Block]:
         yield "[bold]Two[/bold] servers :smile:"
-        yield Table(("name", "where"), tuple((each.name, f"{each.path}:{each.port}") for each in self.servers))
+        yield Table(("name", "where"), tuple((server.name, f"{server.path}:{server.port}") for server in self.servers))
 
 
 class Lost(Fatal):
@@ -86,9 +86,9 @@ def test_text_on_a_terminal_is_wrapped_without_loss(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TERM", "xterm")
     stdout = Terminal()
     output(TextOutput, stdout, io.StringIO()).result(SERVERS)
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", stdout.getvalue())
-    assert max(len(line) for line in plain.splitlines()) <= 60
-    assert plain.count("x") == 100
+    text = re.sub(r"\x1b\[[0-9;]*m", "", stdout.getvalue())
+    assert max(len(line) for line in text.splitlines()) <= 60
+    assert text.count("x") == 100
 
 
 def test_json_is_one_document_of_the_report_s_fields(stdout: io.StringIO, stderr: io.StringIO) -> None:
@@ -136,8 +136,8 @@ def test_an_error_may_have_details(stdout: io.StringIO, stderr: io.StringIO) -> 
         "1     7",
     ]
     output(JsonOutput, stdout, stderr).error(Lost())
-    told = json.loads(stdout.getvalue())["error"]
-    assert (told["lost"], told["exit_code"]) == ([1, 7], 3)
+    error = json.loads(stdout.getvalue())["error"]
+    assert (error["lost"], error["exit_code"]) == ([1, 7], 3)
 
 
 def crashed() -> Exception:
@@ -157,8 +157,8 @@ def test_a_crash_shows_its_traceback_on_stderr(stdout: io.StringIO, stderr: io.S
 def test_a_crash_is_a_document_for_programs_as_well(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(JsonOutput, stdout, stderr).crash(crashed())
     assert "RuntimeError: unforeseen (hidden)" in stderr.getvalue()
-    told = json.loads(stdout.getvalue())["error"]
-    assert (told["type"], told["message"], told["exit_code"]) == ("RuntimeError", "unforeseen (hidden)", 1)
+    error = json.loads(stdout.getvalue())["error"]
+    assert (error["type"], error["message"], error["exit_code"]) == ("RuntimeError", "unforeseen (hidden)", 1)
 
 
 def test_the_format_chooses_the_output(stdout: io.StringIO, stderr: io.StringIO) -> None:
@@ -195,11 +195,11 @@ def test_steps_of_several_threads_have_separate_lines(stdout: io.StringIO, stder
     with output(TextOutput, stdout, stderr).steps("Starting") as steps:
         both_begun = threading.Barrier(2)
 
-        def take(name: str) -> None:
+        def run_step(name: str) -> None:
             with steps.step(name):
                 both_begun.wait(timeout=60)
 
-        threads = [threading.Thread(target=take, args=(name,)) for name in ("one", "two")]
+        threads = [threading.Thread(target=run_step, args=(name,)) for name in ("one", "two")]
         for thread in threads:
             thread.start()
         for thread in threads:

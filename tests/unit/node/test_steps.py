@@ -1,4 +1,4 @@
-"""Steps on a terminal: what is done of each is shown as a bar."""
+"""Steps on a terminal, with a progress bar."""
 
 import io
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 
 def shown_at(fraction: float | None) -> str:
-    """What a terminal shows of a step of which so much is done."""
+    """The terminal's output for a step with this progress."""
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=100, color_system=None)
     clock = ManualClock(0)

@@ -1,4 +1,4 @@
-"""The tether: no program outlives the parent that started it, however that parent ends."""
+"""The tether: no program outlives its parent, however the parent ends."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from support.stack import PATIENCE, eventually, gone
 
 pytestmark = pytest.mark.unit
 
-# Starts a tethered program that waits for ever, tells its id, and waits for ever itself.
+# Starts a tethered program that waits forever, prints its process id, and waits forever itself.
 PARENT = """
 import json, subprocess, sys
 from strandline.node.tether import tethered
@@ -43,9 +43,9 @@ def test_program_keeps_its_process_id() -> None:
     command = tether.tethered([sys.executable, "-c", "import os; print(os.getpid())"])
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        told, _ = child.communicate(timeout=PATIENCE)
+        output, _ = child.communicate(timeout=PATIENCE)
 
-    assert int(told) == child.pid
+    assert int(output) == child.pid
 
 
 def test_program_is_not_started_for_a_parent_that_is_already_gone() -> None:

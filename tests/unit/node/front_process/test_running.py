@@ -1,4 +1,4 @@
-"""One run of the front's process: its listener, its observed of life, and what it follows."""
+"""One run of the front's process: its listener, its heartbeats, and what it follows."""
 
 import asyncio
 import os

@@ -33,15 +33,15 @@ class CountedStore(MemoryStore):
         super().__init__(MemoryServer(clock))
         self.clock, self.takes_s = clock, 0.0
         self.reads: Counter[str] = Counter()
-        self.trouble: Exception | None = None
+        self.error: Exception | None = None
         self.answers = threading.Event()
         self.answers.set()
 
     def bulk_jobs(self, dataset: str) -> Sequence[BulkJob]:
         self.reads["jobs"] += 1
         self.answers.wait()
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
         return super().bulk_jobs(dataset)
 
     def bulk_parts(self, dataset: str, job: str) -> Sequence[BulkPart]:
@@ -50,7 +50,7 @@ class CountedStore(MemoryStore):
         return super().bulk_parts(dataset, job)
 
 
-class Watched:
+class WatchedStore:
     """A watch over a store in memory."""
 
     def __init__(self, **options: Any) -> None:
@@ -67,8 +67,8 @@ class Watched:
         yield self.board
 
     def add(self, job: BulkJob, states: Sequence[JobState] = (), counts: Counts | None = None) -> None:
-        given = [*states, *[JobState.PENDING] * (job.parts - len(states))]
-        self.board.add(job, job_parts(job, given, counts))
+        all_states = [*states, *[JobState.PENDING] * (job.parts - len(states))]
+        self.board.add(job, job_parts(job, all_states, counts))
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def hanging(store: CountedStore) -> Iterator[None]:
 
 
 def test_requests_within_seconds_share_one_poll() -> None:
-    watched = Watched()
+    watched = WatchedStore()
     watched.add(bulk_job("a"), [JobState.DONE], Counts(records=3))
 
     async def run() -> None:
@@ -100,7 +100,7 @@ def test_requests_within_seconds_share_one_poll() -> None:
 
 
 def test_polls_of_a_large_job_take_a_tenth_of_the_time_and_opening_the_store_does_not_count() -> None:
-    watched = Watched()
+    watched = WatchedStore()
     watched.add(bulk_job("a"))
     watched.store.takes_s, watched.opening_s = 1.0, 8.0
 
@@ -118,7 +118,7 @@ def test_polls_of_a_large_job_take_a_tenth_of_the_time_and_opening_the_store_doe
 
 
 def test_parts_of_a_job_that_has_ended_are_read_once() -> None:
-    watched = Watched(cache_s=0)
+    watched = WatchedStore(cache_s=0)
     watched.add(bulk_job("a", BulkJobState.FAILED), [JobState.FAILED] * 7)
     watched.add(bulk_job("b"))
 
@@ -136,7 +136,7 @@ def test_parts_of_a_job_that_has_ended_are_read_once() -> None:
 
 
 def test_a_change_invalidates_the_cached_jobs() -> None:
-    watched = Watched()
+    watched = WatchedStore()
     watched.add(bulk_job("a"))
 
     async def run() -> None:
@@ -149,7 +149,7 @@ def test_a_change_invalidates_the_cached_jobs() -> None:
 
 
 def test_an_expired_job_is_cancelled_though_no_worker_runs() -> None:
-    watched = Watched(cache_s=0)
+    watched = WatchedStore(cache_s=0)
     watched.add(bulk_job("a", BulkJobState.PAUSED, idle_since=NOW, expires_after=DAY))
 
     async def run() -> None:
@@ -163,17 +163,17 @@ def test_an_expired_job_is_cancelled_though_no_worker_runs() -> None:
 
 
 def test_a_store_failure_is_named_and_counted_and_cached_figures_stay() -> None:
-    watched = Watched(cache_s=0)
+    watched = WatchedStore(cache_s=0)
     watched.add(bulk_job("a"))
 
     async def run() -> None:
         await watched.watch.jobs()
-        watched.store.trouble = StoreUnavailable("no host of three answers", remedy="Check them")
+        watched.store.error = StoreUnavailable("no host of three answers", remedy="Check them")
         with pytest.raises(StoreDoesNotAnswer, match=r"Cassandra at db:9042 .*: no host of three answers. Check them"):
             await watched.watch.jobs()
         figures = watched.watch.figures()
         assert (figures.failures, list(figures.jobs), figures.looked_at) == (1, ["a"], NOW)
-        watched.store.trouble = None
+        watched.store.error = None
         await watched.watch.jobs()
         await watched.watch.stop()
 
@@ -181,14 +181,14 @@ def test_a_store_failure_is_named_and_counted_and_cached_figures_stay() -> None:
 
 
 def test_a_hanging_store_is_reported_after_a_timeout_and_does_not_block_the_event_loop() -> None:
-    watched = Watched(timeout_s=0.05)
+    watched = WatchedStore(timeout_s=0.05)
     watched.add(bulk_job("a"))
 
     async def run() -> None:
         with hanging(watched.store):
             with pytest.raises(StoreDoesNotAnswer, match=r"Cassandra at db:9042 has not answered for 0.05 s"):
                 await watched.watch.jobs()
-            # It waits behind the call that hangs, and is not made once its own time is over.
+            # It waits for the hanging call, and is not made after its own timeout.
             with pytest.raises(StoreDoesNotAnswer, match="has not answered"):
                 await watched.watch.request_stop("a", Wanted.CANCELLED)
         with pytest.raises(NoSuchJob):
@@ -223,7 +223,7 @@ def test_too_many_requests_that_wait_for_a_hanging_store_are_refused_at_once() -
 
 
 def test_a_client_that_disconnects_does_not_end_a_poll_that_others_wait_for() -> None:
-    watched = Watched()
+    watched = WatchedStore()
     watched.add(bulk_job("a"))
 
     async def run() -> None:
@@ -238,13 +238,13 @@ def test_a_client_that_disconnects_does_not_end_a_poll_that_others_wait_for() ->
 
 
 def test_it_polls_periodically_and_continues_after_a_failure() -> None:
-    watched = Watched(interval_s=0.01, cache_s=0)
-    watched.store.trouble = ValueError("an unexpected error")
+    watched = WatchedStore(interval_s=0.01, cache_s=0)
+    watched.store.error = ValueError("an unexpected error")
 
     async def run() -> None:
         watched.watch.start()
         await eventually(lambda: watched.store.reads["jobs"] >= 2)
-        watched.store.trouble = None
+        watched.store.error = None
         await eventually(lambda: watched.watch.figures().looked_at is not None)
         await watched.watch.stop()
 

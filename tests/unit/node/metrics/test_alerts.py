@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[4]
 ALERTS = alert_rules(RULES)
 GIVEN_BY_PROMETHEUS = {"up"}
-# So promtool begins to tell of an expression whose value was not the expected one.
+# The beginning of promtool's report of an expression with an unexpected value.
 WRONG_CASE = 'expr: "count(ALERTS{'
 
 
@@ -28,8 +28,8 @@ def shard(name: str, values: str, **labels: str) -> Series:
 
 
 def of(name: str, values: str, job: str = "strandline", **labels: str) -> Series:
-    written = {"job": job, "instance": "n:9460", **labels}
-    inside = ",".join(f'{label}="{value}"' for label, value in written.items())
+    all_labels = {"job": job, "instance": "n:9460", **labels}
+    inside = ",".join(f'{label}="{value}"' for label, value in all_labels.items())
     return {"series": f"{name}{{{inside}}}", "values": values}
 
 
@@ -165,7 +165,7 @@ CASES: Mapping[str, Case] = {
         [shard("new_keys_total", rising(200)), shard("live_keys", always(20_000))],
         [
             [shard("new_keys_total", rising(100)), shard("live_keys", always(20_000))],
-            # A small index may well turn over.
+            # High churn is normal for a small index.
             [shard("new_keys_total", rising(200)), shard("live_keys", always(9_000))],
         ],
     ),
@@ -203,7 +203,7 @@ CASES: Mapping[str, Case] = {
     ),
     "StrandlineFlushBehind": Case(
         [shard("oldest_unstored_bucket_age_seconds", always(7_300)), shard("flush_interval_seconds", HOUR)],
-        # Spread over the interval, a bucket is stored by 0.8 of the next one.
+        # A flush is spread over the interval: a bucket is stored by 0.8 of the next one.
         [[shard("oldest_unstored_bucket_age_seconds", always(6_600)), shard("flush_interval_seconds", HOUR)]],
     ),
     "StrandlineSpilling": Case(
@@ -217,7 +217,7 @@ CASES: Mapping[str, Case] = {
     "StrandlineIndexRefreshSlow": Case(
         [shard("refresh_lag_seconds", always(31))], [[shard("refresh_lag_seconds", always(2))]]
     ),
-    # Here the clock begins at 0: at the end three hours and twenty minutes have passed.
+    # The test's clock begins at 0, and at the end three hours and twenty minutes have passed.
     "StrandlineHoursLate": Case(
         [of("strandline_newest_ready_hour_end_timestamp_seconds", always(0)), of(INTERVAL, HOUR)],
         [
@@ -242,7 +242,7 @@ CASES: Mapping[str, Case] = {
                 of("strandline_partition_behind_seconds", always(64_000), partition="3"),
                 of("strandline_topic_retention_seconds", DAY),
             ],
-            # Kafka keeps it for ever.
+            # Kafka's retention is unlimited.
             [of("strandline_partition_behind_seconds", always(64_000), partition="3")],
         ],
     ),
@@ -278,7 +278,7 @@ CASES: Mapping[str, Case] = {
         [of("strandline_bulk_stalled_seconds", rising(60), kind="import")],
         [
             [of("strandline_bulk_stalled_seconds", always(900), kind="import")],
-            # A part whose worker was killed, and was taken by another one.
+            # A part whose worker was killed, and which another one has leased.
             [of("strandline_bulk_stalled_seconds", f"0x{MINUTES - 4} 1000x4", kind="import")],
         ],
     ),
@@ -294,7 +294,7 @@ CASES: Mapping[str, Case] = {
             ],
             [of("strandline_http_requests_total", rising(9), handler="/api/v1/query", code="422")],
             [of("strandline_http_requests_total", rising(9), handler="/-/ready", code="503")],
-            # Remote read refuses what may be partial.
+            # Remote read refuses partial answers.
             [
                 of("strandline_http_requests_total", rising(9), handler="/api/v1/read", code="503"),
                 of("strandline_http_requests_total", rising(9), handler="/api/v1/query", code="200"),
@@ -318,7 +318,7 @@ CASES: Mapping[str, Case] = {
         [
             [of("strandline_http_requests_total", rising(9), handler="/api/v1/read", code="200")],
             [of("strandline_http_requests_total", rising(9), handler="/api/v1/query", code="503")],
-            # A recovery of a quarter of an hour.
+            # A recovery takes a quarter of an hour.
             [of("strandline_http_requests_total", f"0x{MINUTES - 15} 0+9x15", handler="/api/v1/read", code="503")],
         ],
     ),
@@ -364,11 +364,11 @@ CASES: Mapping[str, Case] = {
         ],
     ),
     "StrandlineGatewayUnauthorized": Case(
-        # A sender with a request a minute, all of which are lost.
+        # A sender with one request per minute, all of which are lost.
         [gateway("unauthorized_requests_total", rising(1), code="401")],
         [
             [gateway("unauthorized_requests_total", always(500), code="401")],
-            # Somebody tries an address once.
+            # A single unauthorized request.
             [gateway("unauthorized_requests_total", f"0x{MINUTES - 4} 1x4", code="403")],
         ],
     ),
@@ -384,11 +384,11 @@ CASES: Mapping[str, Case] = {
 
 
 def test_promtool_accepts_the_rules() -> None:
-    ran = subprocess.run(
+    checked = subprocess.run(
         ["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert f"SUCCESS: {len(ALERTS)} rules found" in ran.stdout
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert f"SUCCESS: {len(ALERTS)} rules found" in checked.stdout
 
 
 def test_each_alert_has_a_case() -> None:
@@ -397,24 +397,24 @@ def test_each_alert_has_a_case() -> None:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> str:
+def output(tmp_path_factory: pytest.TempPathFactory) -> str:
     """promtool's output for all cases. It contains the texts of firing alerts, because none are expected."""
     series: list[Series] = []
     expected = []
     for alert, case in CASES.items():
-        for place, (given, times) in enumerate([(case.fires, 1), *((quiet, 0) for quiet in case.quiet)]):
+        for place, (case_series, times) in enumerate([(case.fires, 1), *((quiet, 0) for quiet in case.quiet)]):
             instance = f"{alert}-{place}"
-            series += at_instance(given, instance)
+            series += at_instance(case_series, instance)
             expected.append(firing(alert, instance, times))
     unexpected = [{"eval_time": f"{MINUTES}m", "alertname": alert, "exp_alerts": []} for alert in CASES]
     test = {"interval": "1m", "input_series": series, "promql_expr_test": expected, "alert_rule_test": unexpected}
-    code, said = run_promtool([test], tmp_path_factory.mktemp("promtool"))
+    code, output = run_promtool([test], tmp_path_factory.mktemp("promtool"))
     assert code == 1
-    return said
+    return output
 
 
-def test_each_alert_fires_exactly_when_it_should(said: str) -> None:
-    assert WRONG_CASE not in said
+def test_each_alert_fires_exactly_when_it_should(output: str) -> None:
+    assert WRONG_CASE not in output
 
 
 def test_a_wrong_case_fails(tmp_path: Path) -> None:
@@ -422,15 +422,15 @@ def test_a_wrong_case_fails(tmp_path: Path) -> None:
         [shard("spilled_bytes", always(0))],
         [{**firing("StrandlineSpilling", "n:9460", 1), "eval_time": "2m"}],
     )
-    code, said = run_promtool([{"interval": "1m", "input_series": series, "promql_expr_test": expected}], tmp_path)
-    assert (code, WRONG_CASE in said) == (1, True)
+    code, output = run_promtool([{"interval": "1m", "input_series": series, "promql_expr_test": expected}], tmp_path)
+    assert (code, WRONG_CASE in output) == (1, True)
 
 
-def test_the_texts_of_alerts_can_be_rendered(said: str) -> None:
-    assert set(re.findall(r'alertname="(\w+)"', said)) == set(CASES)
-    assert len(re.findall(r'summary="(?:[^"\\]|\\.)+"', said)) >= len(CASES)
-    assert "error expanding template" not in said
-    assert not re.search(r"\{\{|no value|%!", said)
+def test_the_texts_of_alerts_can_be_rendered(output: str) -> None:
+    assert set(re.findall(r'alertname="(\w+)"', output)) == set(CASES)
+    assert len(re.findall(r'summary="(?:[^"\\]|\\.)+"', output)) >= len(CASES)
+    assert "error expanding template" not in output
+    assert not re.search(r"\{\{|no value|%!", output)
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
@@ -456,12 +456,12 @@ def test_an_alert_has_a_severity_a_remedy_and_a_runbook(alert: AlertRule) -> Non
 def test_the_runbook_has_a_complete_entry_for_exactly_these_alerts() -> None:
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     entries = re.split(r"^##+ ", page, flags=re.MULTILINE)
-    told = {entry.splitlines()[0]: entry for entry in entries if entry.startswith("Strandline")}
-    assert set(told) == {alert.name for alert in ALERTS}
+    entry_of = {entry.splitlines()[0]: entry for entry in entries if entry.startswith("Strandline")}
+    assert set(entry_of) == {alert.name for alert in ALERTS}
     for alert in ALERTS:
         for part in ("**Meaning.**", "**Look.**", "**Do.**", "**If nothing is done.**"):
-            assert told[alert.name].count(part) == 1, (alert.name, part)
-        assert f"({alert.severity})" in told[alert.name], alert.name
+            assert entry_of[alert.name].count(part) == 1, (alert.name, part)
+        assert f"({alert.severity})" in entry_of[alert.name], alert.name
 
 
 def test_metrics_settings_and_files_that_the_runbook_names_exist() -> None:
@@ -483,7 +483,7 @@ def test_panels_that_the_runbook_names_are_on_the_dashboard() -> None:
     titles = {panel["title"] for panel in dashboard["panels"]}
     named = {" ".join(words.split()) for words in re.findall(r"(?<!\*)\*([A-Z][^*]+)\*(?!\*)", page)}
     assert len(named) > 20
-    # A column of a table that a command prints is named like that, too, in small letters.
+    # Columns of a command's table are in italics, too, but in lower case.
     assert named <= titles
 
 

@@ -89,9 +89,9 @@ def test_each_metric_has_a_meaning_and_an_action(metric: Metric) -> None:
         assert text.endswith(".")
         assert text[0] == text[0].upper()
         assert len(text) > 15
-        assert not re.search(r"[|\n]", text), "it stands in a table"
+        assert not re.search(r"[|\n]", text), "it must fit into a table"
     named = re.findall(r"strandline_[a-z_]+", metric.meaning + metric.action)
-    assert set(named) <= {one.name for one in CATALOGUE}
+    assert set(named) <= {other.name for other in CATALOGUE}
 
 
 def test_named_settings_exist() -> None:
@@ -99,7 +99,7 @@ def test_named_settings_exist() -> None:
     sections = {name: field.annotation for name, field in Settings.model_fields.items()}
     named = re.findall(rf"\b({'|'.join(sections)})\.([a-z]+_[a-z_]+|shards|restarts|concurrency)", texts)
     assert len(set(named)) > 15
-    assert [one for one in named if one[1] not in sections[one[0]].model_fields] == []
+    assert [setting for setting in named if setting[1] not in sections[setting[0]].model_fields] == []
 
 
 @pytest.mark.parametrize("scraped", [scraped_node(), scraped_gateway()], ids=["node", "gateway"])
@@ -111,8 +111,8 @@ def test_promtool_accepts_the_metrics(scraped: str) -> None:
 
 
 def test_the_page_of_metrics_is_that_of_the_catalogue() -> None:
-    written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert written == metrics_page(), "write it anew: python -m strandline.node.metrics.page > docs/metrics.md"
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert page == metrics_page(), "regenerate it: python -m strandline.node.metrics.page > docs/metrics.md"
 
 
 def test_the_page_has_each_metric_once() -> None:

@@ -19,7 +19,7 @@ PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 DRAWN = [panel for panel in PANELS if panel["type"] != "row"]
 EXPRESSIONS = [target["expr"] for panel in DRAWN for target in panel["targets"]]
 VARIABLES: dict[str, dict[str, Any]] = {one["name"]: one for one in DASHBOARD["templating"]["list"]}
-# Labels that Prometheus gives, and the one of a histogram's buckets.
+# Labels that Prometheus adds, and that of a histogram's buckets.
 GIVEN = {"instance", "job", "le"}
 
 
@@ -27,17 +27,17 @@ def test_panels_have_unique_ids_and_a_title_and_do_not_overlap() -> None:
     ids = [panel["id"] for panel in PANELS]
     assert len(set(ids)) == len(ids)
     assert all(panel["title"] for panel in PANELS)
-    taken: set[tuple[int, int]] = set()
+    used_cells: set[tuple[int, int]] = set()
     for panel in PANELS:
-        place = panel["gridPos"]
+        position = panel["gridPos"]
         cells = {
             (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
+            for x in range(position["x"], position["x"] + position["w"])
+            for y in range(position["y"], position["y"] + position["h"])
         }
-        assert not cells & taken, panel["title"]
-        assert place["x"] + place["w"] <= 24
-        taken |= cells
+        assert not cells & used_cells, panel["title"]
+        assert position["x"] + position["w"] <= 24
+        used_cells |= cells
 
 
 def test_the_dashboard_has_the_rows_for_operations() -> None:
@@ -81,12 +81,12 @@ def test_expressions_can_be_parsed(tmp_path: Path) -> None:
         {"record": f"panel:{place}", "expr": expression.replace("$__rate_interval", "5m")}
         for place, expression in enumerate(EXPRESSIONS)
     ]
-    written = tmp_path / "rules.yaml"
-    written.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
-    ran = subprocess.run(
-        ["promtool", "check", "rules", str(written)], capture_output=True, text=True, timeout=60, check=False
+    rules_file = tmp_path / "rules.yaml"
+    rules_file.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
+    checked = subprocess.run(
+        ["promtool", "check", "rules", str(rules_file)], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (checked.returncode, checked.stderr) == (0, "")
 
 
 def test_all_queries_use_the_chosen_data_source() -> None:
@@ -94,7 +94,9 @@ def test_all_queries_use_the_chosen_data_source() -> None:
     assert not re.search(r"https?://|//[a-z]", text)
     sources = {source["uid"] for panel in DRAWN for source in (panel["datasource"], *_sources(panel))}
     assert sources == {"${datasource}"}
-    assert {panel["type"] for panel in DRAWN} <= {"timeseries", "stat", "state-timeline", "table"}, "Grafana's own"
+    assert {panel["type"] for panel in DRAWN} <= {"timeseries", "stat", "state-timeline", "table"}, (
+        "only panels that Grafana includes"
+    )
     assert DASHBOARD["links"] == DASHBOARD["annotations"]["list"] == []
     assert DASHBOARD["id"] is None
 
@@ -108,9 +110,9 @@ def test_nodes_shards_and_gateways_can_be_chosen() -> None:
     assert VARIABLES["datasource"]["type"] == "datasource"
     for name in ("instance", "shard", "gateway"):
         variable = VARIABLES[name]
-        found = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"])
-        assert found is not None
-        assert metric_names(found[1]) <= exposed()
+        definition = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"])
+        assert definition is not None
+        assert metric_names(definition[1]) <= exposed()
         assert (variable["multi"], variable["includeAll"]) == (True, True)
     used = set(re.findall(r"\$(\w+)", " ".join(EXPRESSIONS))) - {"__rate_interval"}
     assert used == {"instance", "shard", "gateway"}

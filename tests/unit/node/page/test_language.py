@@ -14,9 +14,9 @@ pytestmark = pytest.mark.unit
 
 
 def words(name: str) -> dict[str, dict[str, str]]:
-    found = re.search(rb"export const " + name.encode() + rb" = (.*);", language_module())
-    assert found is not None
-    return {word["name"]: word for word in orjson.loads(found[1])}
+    match = re.search(rb"export const " + name.encode() + rb" = (.*);", language_module())
+    assert match is not None
+    return {word["name"]: word for word in orjson.loads(match[1])}
 
 
 def is_accepted(call: str) -> bool:
@@ -27,8 +27,10 @@ def is_accepted(call: str) -> bool:
     return True
 
 
-def test_functions_are_offered_if_the_parser_accepts_them_and_their_arguments_match() -> None:
-    accepted = {name for name, one in FUNCTIONS.items() if is_accepted(f"{name}()") and not one.is_for_histograms}
+def test_functions_are_offered_if_the_parser_accepts_them_and_they_need_no_histograms() -> None:
+    accepted = {
+        name for name, function in FUNCTIONS.items() if is_accepted(f"{name}()") and not function.is_for_histograms
+    }
     assert words("FUNCTIONS").keys() == accepted
     assert {"rate", "histogram_quantile", "time"} <= accepted
 

@@ -102,9 +102,11 @@ def test_an_open_transaction_of_another_producer_is_named_with_the_records_that_
     assert transaction_figures is not None
     assert (transaction_figures.offset, transaction_figures.since) == (offset, begun + 5_000)
     assert 60 < transaction_figures.records <= 71
-    reason = f"where an open transaction holds back {transaction_figures.records} records since {written(transaction_figures.since)}"
+    held_back = f"{transaction_figures.records} records since {written(transaction_figures.since)}"
     missing = since(active, active.running.horizon.now().complete_at)
-    assert warnings(answers) == (f"shard 0 can't read past offset {offset}, {reason}: {missing}",)
+    assert warnings(answers) == (
+        f"shard 0 can't read past offset {offset}, where an open transaction holds back {held_back}: {missing}",
+    )
     assert active.running.horizon.now().complete_at <= begun
     transaction.abort()
     run_for(active, 5)

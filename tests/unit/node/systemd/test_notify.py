@@ -60,11 +60,11 @@ def test_a_manager_that_has_ended_or_does_not_read_ends_no_service(tmp_path_fact
     assert not notify.send("WATCHDOG=1")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(path))
-        taken = 0
+        accepted = 0
         while notify.send("WATCHDOG=1"):
-            taken += 1
-            assert taken < 100_000
-    assert taken > 0
+            accepted += 1
+            assert accepted < 100_000
+    assert accepted > 0
     notify.close()
 
 
