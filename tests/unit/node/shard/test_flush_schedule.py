@@ -17,7 +17,7 @@ def schedule(first_group: int = 0, *, groups: int = 4, spread: int = SPREAD) -> 
     return FlushSchedule(groups, spread, first_group, Backoff(minimum=10, maximum=1_000))
 
 
-def taken(flushes: FlushSchedule, below: int | None = None) -> list[tuple[int, int, int]]:
+def complete_order(flushes: FlushSchedule, below: int | None = None) -> list[tuple[int, int, int]]:
     """The complete schedule, in the order in which it is stored."""
     order = []
     while (upcoming := flushes.next_due(below)) is not None:
@@ -35,19 +35,19 @@ def test_a_new_schedule_is_empty() -> None:
 def test_the_groups_of_a_bucket_are_spread_over_the_interval_from_the_shards_own_group_on(first: int) -> None:
     flushes = schedule(first)
     flushes.add(7, EVERY, NOW, urgent=False)
-    assert taken(flushes) == [(NOW + turn * SPREAD // 4, 7, (first + turn) % 4) for turn in range(4)]
+    assert complete_order(flushes) == [(NOW + place * SPREAD // 4, 7, (first + place) % 4) for place in range(4)]
 
 
 def test_all_groups_are_due_before_the_spread_is_over_however_it_divides() -> None:
     flushes = schedule(2, groups=7, spread=100)
     flushes.add(7, frozenset(range(7)), NOW, urgent=False)
-    assert [due - NOW for due, _, _ in taken(flushes)] == [0, 14, 28, 42, 57, 71, 85]
+    assert [due - NOW for due, _, _ in complete_order(flushes)] == [0, 14, 28, 42, 57, 71, 85]
 
 
 def test_with_a_spread_of_zero_all_groups_are_due_at_once() -> None:
     flushes = schedule(spread=0)
     flushes.add(7, EVERY, NOW, urgent=False)
-    assert taken(flushes) == [(NOW, 7, group) for group in range(4)]
+    assert complete_order(flushes) == [(NOW, 7, group) for group in range(4)]
 
 
 def test_only_added_groups_wait() -> None:
@@ -64,34 +64,36 @@ def test_only_added_groups_wait() -> None:
 def test_an_urgent_group_is_due_at_once() -> None:
     flushes = schedule(3)
     flushes.add(7, EVERY, NOW, urgent=True)
-    assert taken(flushes) == [(NOW, 7, group) for group in range(4)]
+    assert complete_order(flushes) == [(NOW, 7, group) for group in range(4)]
 
 
 def test_a_group_that_has_fallen_behind_is_due_at_once() -> None:
     flushes = schedule()
     flushes.add(7, frozenset({3}), NOW, urgent=False)
     flushes.add(8, EVERY, NOW + 500, urgent=False)
-    assert taken(flushes) == [
+    assert complete_order(flushes) == [
         (NOW + 500, 7, 3),
         (NOW + 500, 8, 0),
         (NOW + 500, 8, 3),
         (NOW + 700, 8, 1),
         (NOW + 900, 8, 2),
-    ], "of the others each has its turn"
+    ], "the other groups are still spread"
 
 
 def test_a_new_bucket_does_not_delay_groups_that_are_due() -> None:
     flushes = schedule()
     flushes.add(7, frozenset({0}), NOW, urgent=False)
     flushes.add(8, frozenset({0}), NOW + 500, urgent=False)
-    assert taken(flushes) == [(NOW, 7, 0), (NOW + 500, 8, 0)]
+    assert complete_order(flushes) == [(NOW, 7, 0), (NOW + 500, 8, 0)]
 
 
 def test_buckets_of_a_group_and_those_due_at_one_time_are_in_bucket_order() -> None:
     flushes = schedule()
     for bucket in (7, 8, 9):
         flushes.add(bucket, EVERY, NOW, urgent=True)
-    assert [(bucket, group) for _, bucket, group in taken(flushes)] == [(b, g) for b in (7, 8, 9) for g in range(4)]
+    assert [(bucket, group) for _, bucket, group in complete_order(flushes)] == [
+        (b, g) for b in (7, 8, 9) for g in range(4)
+    ]
 
 
 def test_a_group_that_failed_waits_and_delays_no_other() -> None:
@@ -99,9 +101,9 @@ def test_a_group_that_failed_waits_and_delays_no_other() -> None:
     flushes.add(7, EVERY, NOW, urgent=True)
     flushes.add(8, EVERY, NOW, urgent=True)
     assert flushes.failed(2, NOW) == 10
-    order = taken(flushes)
+    order = complete_order(flushes)
     assert [group for _, _, group in order] == [0, 1, 3, 0, 1, 3, 2, 2]
-    assert order[-2:] == [(NOW + 10, 7, 2), (NOW, 8, 2)], "once it has worked it waits no longer"
+    assert order[-2:] == [(NOW + 10, 7, 2), (NOW, 8, 2)], "a success ends the wait"
 
 
 def test_a_group_that_failed_before_its_time_still_waits_for_its_time() -> None:
@@ -154,7 +156,7 @@ def test_with_a_bound_only_older_buckets_are_due() -> None:
     flushes.add(7, frozenset({0, 1}), NOW, urgent=True)
     flushes.add(8, EVERY, NOW, urgent=True)
     assert flushes.next_due(below=7) is None
-    assert [(bucket, group) for _, bucket, group in taken(flushes, below=8)] == [(7, 0), (7, 1)]
+    assert [(bucket, group) for _, bucket, group in complete_order(flushes, below=8)] == [(7, 0), (7, 1)]
     assert not flushes.is_stored(8)
     assert flushes.next_due(below=9) == (NOW, 8, 0)
 
@@ -179,17 +181,17 @@ ADDED = st.lists(
 def test_every_group_of_every_bucket_is_due_once_and_in_order(
     added: list[tuple[frozenset[int], int, bool]], first_group: int
 ) -> None:
-    flushes, now, wanted = schedule(first_group), NOW, set()
+    flushes, now, expected = schedule(first_group), NOW, set()
     for bucket, (groups, passed, urgent) in enumerate(added):
         now += passed
         flushes.add(bucket, groups, now, urgent=urgent)
-        wanted |= {(bucket, group) for group in groups}
-    order = taken(flushes)
-    assert {(bucket, group) for _, bucket, group in order} == wanted
-    assert len(order) == len(wanted)
-    assert all(due < now + SPREAD for due, _, _ in order), "a bucket is stored before the next one's turn is over"
+        expected |= {(bucket, group) for group in groups}
+    order = complete_order(flushes)
+    assert {(bucket, group) for _, bucket, group in order} == expected
+    assert len(order) == len(expected)
+    assert all(due < now + SPREAD for due, _, _ in order), "a bucket is stored within the spread"
     for group in range(4):
-        of_group = [bucket for _, bucket, one in order if one == group]
+        of_group = [bucket for _, bucket, other in order if other == group]
         assert of_group == sorted(of_group)
 
 

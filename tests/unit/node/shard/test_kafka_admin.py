@@ -26,13 +26,13 @@ class Client:
     def __init__(self, code: int) -> None:
         self.code, self.is_over, self.is_stale = code, True, True
 
-    def list_offsets(self, wanted: dict[Any, object], **_: object) -> dict[Any, "Future[Any]"]:
+    def list_offsets(self, partitions: dict[Any, object], **_: object) -> dict[Any, "Future[Any]"]:
         answer = Future[Any]()
         if self.is_stale:
             answer.set_exception(KafkaException(KafkaError(self.code)))
         else:
             answer.set_result(SimpleNamespace(offset=END))
-        return dict.fromkeys(wanted, answer)
+        return dict.fromkeys(partitions, answer)
 
     def list_topics(self, _topic: str, **_: object) -> None:
         self.is_stale = not self.is_over
@@ -54,8 +54,8 @@ def client(request: pytest.FixtureRequest) -> Client:
 @pytest.fixture
 def admin(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[KafkaAdmin]:
     monkeypatch.setattr(kafka_admin, "create_client", lambda _kind, _options: client)
-    with closing(KafkaAdmin({}, "metrics")) as made:
-        yield made
+    with closing(KafkaAdmin({}, "metrics")) as created:
+        yield created
 
 
 def test_a_leader_that_returns_is_found_at_once(admin: KafkaAdmin) -> None:

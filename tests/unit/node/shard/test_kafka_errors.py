@@ -71,7 +71,7 @@ def test_an_unknown_error_of_the_library_is_not_retryable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("text", "kind"),
     [
         # The library's texts for a broker that hangs, and for one that answers.
         (
@@ -82,5 +82,5 @@ def test_an_unknown_error_of_the_library_is_not_retryable() -> None:
         ("SASL authentication error: Authentication failed: Invalid username or password", KafkaRefused),
     ],
 )
-def test_a_broker_that_does_not_answer_a_handshake_is_no_refusal(said: str, kind: type[Exception]) -> None:
-    assert type(meaning(KafkaError(KafkaError._AUTHENTICATION, said), "the topic can't be read", "t")) is kind
+def test_a_broker_that_does_not_answer_a_handshake_is_no_refusal(text: str, kind: type[Exception]) -> None:
+    assert type(meaning(KafkaError(KafkaError._AUTHENTICATION, text), "the topic can't be read", "t")) is kind

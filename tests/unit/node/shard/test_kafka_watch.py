@@ -61,7 +61,9 @@ def watch(brokers: Brokers, clock: ManualClock) -> TopicWatch:
     return TopicWatch(brokers, 3, clock)
 
 
-def hear(watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicIdentity | StrandlineError) -> None:
+def request_and_answer(
+    watch: TopicWatch, brokers: Brokers, clock: ManualClock, answer: TopicIdentity | StrandlineError
+) -> None:
     """Let the time pass until a request is sent, and answer it."""
     clock.sleep(REQUEST_INTERVAL_S)
     watch.check()
@@ -88,16 +90,16 @@ def test_metadata_is_requested_periodically_and_never_concurrently(
 
 
 def test_the_first_received_id_is_the_topics(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
-    hear(watch, brokers, clock, SAME)
-    hear(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     with pytest.raises(TopicUnfit, match=r"recreated: its id was id-1 and is now id-2"):
-        hear(watch, brokers, clock, ANOTHER)
+        request_and_answer(watch, brokers, clock, ANOTHER)
 
 
 def test_another_id_than_the_expected_one_is_an_error(watch: TopicWatch, brokers: Brokers, clock: ManualClock) -> None:
     watch.expect("id-2")
     with pytest.raises(TopicUnfit, match="recreated"):
-        hear(watch, brokers, clock, SAME)
+        request_and_answer(watch, brokers, clock, SAME)
 
 
 def test_an_answer_to_a_request_before_the_expectation_does_not_count(
@@ -116,7 +118,7 @@ def missing_for(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock, seconds: int, answer: TopicIdentity | StrandlineError
 ) -> None:
     """Give this answer once, and then every second for this many seconds. Each results in an unreachable log."""
-    hear(watch, brokers, clock, answer)
+    request_and_answer(watch, brokers, clock, answer)
     for _ in range(seconds):
         clock.sleep(1)
         watch.check()
@@ -131,7 +133,7 @@ def test_two_answers_without_the_topic_a_second_apart_are_no_error(
 ) -> None:
     """A broker that has just started knows no topics: the open bucket would be closed for good."""
     missing_for(watch, brokers, clock, 1, no_such_topic("metrics"))
-    hear(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     watch.received()
     watch.require_reachable()
 
@@ -172,7 +174,7 @@ def test_a_missing_partition_is_gone_after_a_minute_too(
     fewer = TopicIdentity("metrics", "id-1", 2)
     missing_for(watch, brokers, clock, 59, fewer)
     with pytest.raises(TopicUnfit, match="has no partition 3: it has 2"):
-        hear(watch, brokers, clock, fewer)
+        request_and_answer(watch, brokers, clock, fewer)
 
 
 def test_all_brokers_down_means_unreachable_until_one_sends_a_message(
@@ -216,7 +218,7 @@ def test_a_reader_without_records_after_an_outage_fetches_again_with_growing_pau
 ) -> None:
     """Over a slow network, an answer takes minutes, and must have the chance to arrive."""
     watch.report_error(ALL_DOWN)
-    hear(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     begun: list[float] = []
     for second in range(1_000):
         if watch.must_restart_fetch():
@@ -226,21 +228,21 @@ def test_a_reader_without_records_after_an_outage_fetches_again_with_growing_pau
     watch.received()
     watch.report_error(ALL_DOWN)
     assert not watch.must_restart_fetch()
-    hear(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     assert watch.must_restart_fetch()
 
 
 def test_an_answer_without_an_outage_does_not_reset_the_reader(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    hear(watch, brokers, clock, SAME)
+    request_and_answer(watch, brokers, clock, SAME)
     assert not watch.must_restart_fetch()
 
 
 def test_an_unanswered_request_means_that_the_brokers_are_unreachable(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    hear(watch, brokers, clock, AWAY)
+    request_and_answer(watch, brokers, clock, AWAY)
     with pytest.raises(LogUnreachable):
         watch.require_reachable()
 

@@ -1,4 +1,4 @@
-"""What the content of a shard at one moment tells about its samples at a later one."""
+"""Comparing the pinned content of a shard with its content at a later time."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def buffer(number: int = 7, bucket: int = 1, *, is_closed: bool = False) -> Buff
         ((buffer(),), (row(), buffer()), BEHIND),
         ((buffer(),), (row(), buffer(is_closed=True)), BEHIND),
         ((buffer(is_closed=True),), (row(),), BEHIND),
-        # What it took until it was closed is unknown.
+        # The samples that it took until it was closed are unknown.
         ((buffer(),), (row(),), 150),
         ((buffer(),), (row(), buffer(number=8)), 150),
         ((buffer(is_closed=True),), (row(), row(bucket=2, least=180)), 180),

@@ -27,7 +27,7 @@ WANTED = Job(SHARD, 7, "plan", 100, 200, frozenset({0, 1}), wants_keys=True, lif
 DONE = replace(WANTED, plan="another plan", state=JobState.DONE, epoch=1)
 
 
-class NobodyWorks:
+class NoWorker:
     def ensure_worker(self) -> None:
         """Does nothing: the worker is elsewhere."""
 
@@ -51,7 +51,7 @@ def leave(store: Store, job: Job) -> None:
 
 def replay_of(store: Store) -> Replay:
     buckets = [ReplayBucket(CUT, WANTED.groups, WANTED)]
-    return Replay(store, SHARD, buckets, NobodyWorks(), CLOCK, job_lifetime=HOUR, failures_allowed=3)
+    return Replay(store, SHARD, buckets, NoWorker(), CLOCK, job_lifetime=HOUR, failures_allowed=3)
 
 
 def test_a_done_job_that_matches_the_plan_is_used_whichever_plan_it_was_done_for(store: Store) -> None:

@@ -80,10 +80,10 @@ def test_before_its_start_a_shard_reports_its_phase_and_its_limits(running: Runn
 def test_a_report_does_not_change_with_the_shard(running: RunningShard, world: World) -> None:
     start(running, world)
     before = report_of(running)
-    told = before.to_json()
+    document = before.to_json()
     produce_everywhere(world)
     world.read_all()
-    assert before.to_json() == told
+    assert before.to_json() == document
     assert report_of(running).status.counters.records == 1
 
 
@@ -122,8 +122,8 @@ def test_an_unstored_bucket_is_reported_until_it_is_stored(running: RunningShard
     produce_everywhere(world)
     world.read_all()
     assert report_of(running).unstored_since is None
-    stuck = other_group(world)
-    world.store.before = group_fails(stuck)
+    failing_group = other_group(world)
+    world.store.before = group_fails(failing_group)
     world.pass_time(HOUR + GRACE)
     world.settle()
     report = report_of(running)
@@ -145,15 +145,15 @@ def test_segment_cache_hits_are_reported(running: RunningShard, world: World) ->
     world.read_all()
     world.pass_time(HOUR + GRACE)
     world.settle()
-    rows, seen = world.running.index.columns.rows, []
+    rows, figures = world.running.index.columns.rows, []
     order = np.lexsort((rows.key_low, rows.key_high, rows.metric))
-    wanted = WantedSeries(rows.metric[order], rows.key_high[order], rows.key_low[order])
+    selected = WantedSeries(rows.metric[order], rows.key_high[order], rows.key_low[order])
     for _ in range(3):
         # Each query has its own reader: the cache belongs to the shard.
         with closing(ShardReader(world.running)) as reader:
-            reader.read(wanted, ALL_TIMES)
-        seen.append(report_of(running).segment_cache)
-    first, second, third = seen
+            reader.read(selected, ALL_TIMES)
+        figures.append(report_of(running).segment_cache)
+    first, second, third = figures
     assert (first.bytes, first.hits) == (0, 0)
     assert first.misses > 0
     assert (second.hits, second.misses) == (0, 2 * first.misses)
@@ -168,8 +168,8 @@ def test_records_of_keys_are_counted_by_the_reason_of_their_storing(running: Run
         world.produce(("m", "long", world.clock.now_ms(), 1.0))
         world.pass_hours(1)
     counters = report_of(running).status.counters
-    # All begin in the first bucket. In the second, those without a sample end. "long" is rolled over after N buckets,
-    # and so are the ended ones unless they are purged by then.
+    # All keys begin in the first bucket. In the second, those without a sample end. "long" is rolled over after N
+    # buckets, and so are the ended keys unless they are purged by then.
     assert counters.ended_keys == len(METRICS)
     assert counters.rolled_over_keys >= 1
     assert counters.index_records == len(METRICS) + 1 + counters.ended_keys + counters.rolled_over_keys
@@ -178,13 +178,13 @@ def test_records_of_keys_are_counted_by_the_reason_of_their_storing(running: Run
 
 def test_a_key_that_only_rolls_over_is_counted_as_a_rollover(running: RunningShard, world: World) -> None:
     start(running, world)
-    kept = world.options.policy.kept_buckets
-    seen = []
-    for _ in range(kept + 2):
+    kept_buckets = world.options.policy.kept_buckets
+    rolled_over = []
+    for _ in range(kept_buckets + 2):
         world.produce(("m", "long", world.clock.now_ms(), 1.0))
         world.pass_hours(1)
-        seen.append(report_of(running).status.counters.rolled_over_keys)
-    assert (seen[0], seen[-1]) == (0, 1)
+        rolled_over.append(report_of(running).status.counters.rolled_over_keys)
+    assert (rolled_over[0], rolled_over[-1]) == (0, 1)
     counters = report_of(running).status.counters
     assert (counters.index_records, counters.ended_keys) == (2, 0)
 
@@ -198,23 +198,23 @@ def test_replay_jobs_are_reported_by_state_until_the_replay_ends(running: Runnin
         world.pass_time(HOUR)
     world.pass_time(GRACE)
     world.replay_by(ReplayMode.SPARK)
-    again = RunningShard(world.parts(), accepted=Accepted())
-    shard = start(again, world)
-    assert report_of(again).jobs == {}, "nobody has looked yet"
+    restarted = RunningShard(world.parts(), accepted=Accepted())
+    shard = start(restarted, world)
+    assert report_of(restarted).jobs == {}, "the jobs were not read yet"
     shard.step()
-    assert report_of(again).jobs == {"pending": 3}
-    assert report_of(again).open_jobs == 3
+    assert report_of(restarted).jobs == {"pending": 3}
+    assert report_of(restarted).open_jobs == 3
     world.work()
     world.pass_time(1_000)
     shard.step()
-    assert report_of(again).jobs == {"done": 3}
-    assert report_of(again).open_jobs == 0
+    assert report_of(restarted).jobs == {"done": 3}
+    assert report_of(restarted).open_jobs == 0
     world.settle()
     world.pass_time(1_000)
     world.settle()
     assert world.shard is not None
-    assert report_of(again).jobs == {}
-    assert again.status.phase is Phase.ACTIVE
+    assert report_of(restarted).jobs == {}
+    assert restarted.status.phase is Phase.ACTIVE
 
 
 def test_lost_dead_letters_are_reported(running: RunningShard, world: World) -> None:

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
 PATIENCE_S = 60
 
 
-class WatchedHome(MemoryStorage):
+class WatchedStorage(MemoryStorage):
     """Signals each read of records, and its closing."""
 
     def __init__(self) -> None:
@@ -37,36 +37,36 @@ class WatchedHome(MemoryStorage):
 
     def refresh(self, *, changed: bool, may_merge: bool = False) -> None:
         del changed, may_merge
-        condition, seen = self.awaited
+        condition, reached = self.awaited
         if condition():
-            seen.set()
+            reached.set()
 
     def close(self) -> None:
         self.closed += 1
 
 
-class Run:
+class ThreadedShard:
     """A shard that runs in a thread, instead of the main thread of its process."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.home = world, WatchedHome()
-        self.running = RunningShard(world.parts(self.home), accepted=Accepted())
-        self.told: list[Phase] = []
-        self.running.after_step = lambda: self.told.append(self.phase)
+        self.world, self.storage = world, WatchedStorage()
+        self.running = RunningShard(world.parts(self.storage), accepted=Accepted())
+        self.phases: list[Phase] = []
+        self.running.after_step = lambda: self.phases.append(self.phase)
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
         """Start, and return once it reads."""
         self._thread.start()
-        self.until(lambda: True)
+        self.wait_until(lambda: True)
 
-    def until(self, condition: Callable[[], bool]) -> None:
+    def wait_until(self, condition: Callable[[], bool]) -> None:
         """Return once a condition holds after a poll of the log."""
         # A new event: the shard's thread may be about to set that of the previous condition.
-        seen = threading.Event()
-        self.home.awaited = (condition, seen)
-        assert seen.wait(PATIENCE_S), f"it did not come to that: {self.error!r}"
+        reached = threading.Event()
+        self.storage.awaited = (condition, reached)
+        assert reached.wait(PATIENCE_S), f"the condition was never met: {self.error!r}"
 
     def end(self) -> BaseException | None:
         """Wait for its end. Returns what it raised."""
@@ -74,7 +74,7 @@ class Run:
             self._thread.start()
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), "it did not end"
-        assert self.told[-1] is self.phase, "whoever keeps answers for it knows that it gives none any more"
+        assert self.phases[-1] is self.phase, "the last phase was published"
         return self.error
 
     def stop(self) -> BaseException | None:
@@ -88,27 +88,27 @@ class Run:
     def _run(self) -> None:
         try:
             self.running.run()
-        except BaseException as error:  # noqa: BLE001 - a test looks at it
+        except BaseException as error:  # noqa: BLE001 - the test inspects it
             self.error = error
 
 
 @pytest.fixture
-def run(world: World) -> Run:
-    return Run(world)
+def run(world: World) -> ThreadedShard:
+    return ThreadedShard(world)
 
 
 def state(world: World) -> ShardState:
-    found = world.sqlite.state(world.options.shard)
-    assert found is not None
-    return found
+    state = world.sqlite.state(world.options.shard)
+    assert state is not None
+    return state
 
 
-def taken_by_another(world: World) -> Ownership:
+def take_by_force(world: World) -> Ownership:
     return take_shard(world.sqlite, world.options.shard, "topic-1", world.clock, by_force=True)
 
 
-def refuses(name: str, message: str = "no such table") -> Callable[[StoreCall], None]:
-    """Let calls with this name fail for good, if they write a group's row or are not writes of the manifest."""
+def refuse(name: str, message: str = "no such table") -> Callable[[StoreCall], None]:
+    """Let calls with this name fail with a fatal error. Of `commit`, only those that write a group row fail."""
 
     def hook(call: StoreCall) -> None:
         if call.name == name and (name != "commit" or call.arguments[1].groups):
@@ -121,60 +121,62 @@ def storing_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "storing"]
 
 
-def check_all_let_go(run: Run) -> None:
-    """Check that no thread is left, and that the log can be read by another shard."""
+def check_resources_are_released(run: ThreadedShard) -> None:
+    """Check that no thread is left, and that the log is closed."""
     assert storing_threads() == []
     with pytest.raises(RuntimeError, match="poll was called before seek"):
         run.world.log.poll(1, 0)
 
 
-def test_a_stop_ends_both_threads_and_releases_the_shard(world: World, run: Run) -> None:
+def test_a_stop_ends_both_threads_and_releases_the_shard(world: World, run: ThreadedShard) -> None:
     produce_everywhere(world)
     run.start()
-    run.until(lambda: run.phase is Phase.ACTIVE)
+    run.wait_until(lambda: run.phase is Phase.ACTIVE)
     assert len(storing_threads()) == 1
     assert state(world).seen_at is not None
     assert run.stop() is None
     assert run.phase is Phase.STOPPED
     assert run.running.status.counters.records == 1
     assert state(world).seen_at is None
-    assert run.home.closed == 1
-    check_all_let_go(run)
+    assert run.storage.closed == 1
+    check_resources_are_released(run)
 
 
-def test_a_stop_stores_only_groups_that_are_due(world: World, run: Run) -> None:
+def test_a_stop_stores_only_groups_that_are_due(world: World, run: ThreadedShard) -> None:
     produce_everywhere(world)
     run.start()
-    run.until(lambda: run.running.status.counters.records == 1)
+    run.wait_until(lambda: run.running.status.counters.records == 1)
     assert run.stop() is None
     assert world.manifest().groups == ()
 
 
-def test_groups_that_are_due_are_stored_while_it_runs(world: World, run: Run) -> None:
+def test_groups_that_are_due_are_stored_while_it_runs(world: World, run: ThreadedShard) -> None:
     produce_everywhere(world)
     run.start()
     world.pass_time(HOUR + GRACE)
-    run.until(lambda: len(world.manifest().groups) == world.options.groups)
+    run.wait_until(lambda: len(world.manifest().groups) == world.options.groups)
     run.stop()
     assert sum(row.samples for row in world.manifest().groups) == len(world.produced[0].samples)
     world.check_stored_once()
 
 
-def test_a_stop_during_the_start_takes_effect(world: World, run: Run) -> None:
+def test_a_stop_during_the_start_takes_effect(world: World, run: ThreadedShard) -> None:
     run.running.stop()
     assert run.end() is None
     assert run.phase is Phase.STOPPED
     assert state(world).seen_at is None
-    check_all_let_go(run)
+    check_resources_are_released(run)
 
 
-def test_a_stop_may_be_repeated(run: Run) -> None:
+def test_a_stop_may_be_repeated(run: ThreadedShard) -> None:
     run.start()
     run.running.stop()
     assert run.stop() is None
 
 
-def test_dead_letters_in_flight_are_waited_for_briefly(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_letters_in_flight_are_waited_for_briefly(
+    world: World, run: ThreadedShard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waited: list[float] = []
     monkeypatch.setattr(world.dead_letters, "close", lambda *, timeout: waited.append(timeout))
     run.start()
@@ -183,26 +185,28 @@ def test_dead_letters_in_flight_are_waited_for_briefly(world: World, run: Run, m
     assert 0 < waited[0] <= 10
 
 
-def test_an_unreachable_store_during_the_release_is_no_error(world: World, run: Run) -> None:
+def test_an_unreachable_store_during_the_release_is_no_error(world: World, run: ThreadedShard) -> None:
     run.start()
 
-    def away(call: StoreCall) -> None:
+    def fail(call: StoreCall) -> None:
         if call.name == "touch":
             raise StoreUnavailable("no answer")
 
-    world.store.before = away
+    world.store.before = fail
     with capture_logs() as lines:
         assert run.stop() is None
     assert run.phase is Phase.STOPPED
     assert "the shard could not be released" in [line["event"] for line in lines]
-    assert run.home.closed == 1
+    assert run.storage.closed == 1
 
 
-def test_a_shard_fenced_while_storing_ends_and_does_not_touch_the_new_owners_row(world: World, run: Run) -> None:
+def test_a_shard_fenced_while_storing_ends_and_does_not_touch_the_new_owners_row(
+    world: World, run: ThreadedShard
+) -> None:
     run.start()
     touched: list[object] = []
     world.store.before = lambda call: touched.append(call.arguments[1]) if call.name == "touch" else None
-    other = taken_by_another(world)
+    other = take_by_force(world)
     before = state(world)
     world.pass_time(HEARTBEAT_MS)
     error = run.end()
@@ -213,78 +217,78 @@ def test_a_shard_fenced_while_storing_ends_and_does_not_touch_the_new_owners_row
     assert run.phase is Phase.FENCED
     assert other.owner in run.running.status.reason
     assert state(world) == before
-    assert touched == [world.clock.now_ms()], "that it lives, and not that it has left"
-    check_all_let_go(run)
+    assert touched == [world.clock.now_ms()], "only the heartbeat was written, and not the release"
+    check_resources_are_released(run)
 
 
 def test_a_fenced_shard_answers_no_requests_though_its_reading_waits_for_kafka(
-    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+    world: World, run: ThreadedShard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.start()
-    run.until(lambda: run.phase is Phase.ACTIVE)
-    waits, goes_on, poll = threading.Event(), threading.Event(), world.log.poll
+    run.wait_until(lambda: run.phase is Phase.ACTIVE)
+    waiting, may_continue, poll = threading.Event(), threading.Event(), world.log.poll
 
-    def wait(most: int, timeout: float) -> Records:
-        waits.set()
-        assert goes_on.wait(PATIENCE_S)
-        return poll(most, timeout)
+    def wait(max_records: int, timeout: float) -> Records:
+        waiting.set()
+        assert may_continue.wait(PATIENCE_S)
+        return poll(max_records, timeout)
 
     monkeypatch.setattr(world.log, "poll", wait)
     try:
-        assert waits.wait(PATIENCE_S)
-        taken_by_another(world)
+        assert waiting.wait(PATIENCE_S)
+        take_by_force(world)
         (storing,) = storing_threads()
         world.pass_time(HEARTBEAT_MS)
         storing.join(PATIENCE_S)
         assert not storing.is_alive()
         assert run.phase is Phase.FENCED
     finally:
-        goes_on.set()
+        may_continue.set()
     assert isinstance(run.end(), ShardFenced)
 
 
-def test_a_fencing_that_is_noticed_during_the_release_is_raised(world: World, run: Run) -> None:
+def test_a_fencing_that_is_noticed_during_the_release_is_raised(world: World, run: ThreadedShard) -> None:
     run.start()
-    taken_by_another(world)
+    take_by_force(world)
     before = state(world)
     assert isinstance(run.stop(), ShardFenced)
     assert run.phase is Phase.FENCED
     assert state(world) == before
-    check_all_let_go(run)
+    check_resources_are_released(run)
 
 
-def test_a_fencing_during_the_start_is_raised(world: World, run: Run) -> None:
+def test_a_fencing_during_the_start_is_raised(world: World, run: ThreadedShard) -> None:
     def overtake(call: StoreCall) -> None:
         if call.name == "manifest":
-            taken_by_another(world)
+            take_by_force(world)
 
     world.store.before = overtake
     assert isinstance(run.end(), ShardFenced)
     assert run.phase is Phase.FENCED
     assert world.manifest().cuts == ()
-    check_all_let_go(run)
+    check_resources_are_released(run)
 
 
-def test_a_fatal_error_in_storing_is_raised_and_is_in_the_status(world: World, run: Run) -> None:
+def test_a_fatal_error_in_storing_is_raised_and_is_in_the_status(world: World, run: ThreadedShard) -> None:
     produce_everywhere(world)
     run.start()
-    world.store.before = refuses("commit")
+    world.store.before = refuse("commit")
     world.pass_time(HOUR + GRACE)
     error = run.end()
     assert isinstance(error, StoreRefused)
     assert (run.phase, run.running.status.reason) == (Phase.FAILED, "no such table")
-    assert state(world).seen_at is None, "it has left: others need not wait"
-    check_all_let_go(run)
+    assert state(world).seen_at is None, "it was released, so that other processes need not wait"
+    check_resources_are_released(run)
 
 
-def test_an_unexpected_error_in_storing_is_raised_and_logged(world: World, run: Run) -> None:
+def test_an_unexpected_error_in_storing_is_raised_and_logged(world: World, run: ThreadedShard) -> None:
     run.start()
 
-    def surprise(call: StoreCall) -> None:
+    def fail(call: StoreCall) -> None:
         if call.name == "touch" and call.arguments[1] is not None:
             raise ZeroDivisionError("by nothing")
 
-    world.store.before = surprise
+    world.store.before = fail
     with capture_logs() as lines:
         world.pass_time(HEARTBEAT_MS)
         assert isinstance(run.end(), ZeroDivisionError)
@@ -293,33 +297,35 @@ def test_an_unexpected_error_in_storing_is_raised_and_logged(world: World, run: 
     assert state(world).seen_at is None
 
 
-def test_an_error_of_the_buffer_in_the_storing_thread_is_raised(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_buffer: WriteBuffer) -> bool:
+def test_an_error_of_the_buffer_in_the_storing_thread_is_raised(
+    run: ThreadedShard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_buffer: WriteBuffer) -> bool:
         raise StoreRefused("the disk is full")
 
-    monkeypatch.setattr(WriteBuffer, "maintain", broken)
+    monkeypatch.setattr(WriteBuffer, "maintain", fail)
     assert isinstance(run.end(), StoreRefused)
     assert run.running.status.reason == "the disk is full"
-    check_all_let_go(run)
+    check_resources_are_released(run)
 
 
-def test_an_error_in_storing_is_raised_though_the_release_fails_too(world: World, run: Run) -> None:
+def test_an_error_in_storing_is_raised_though_the_release_fails_too(world: World, run: ThreadedShard) -> None:
     produce_everywhere(world)
     run.start()
-    first, second = refuses("commit", "the first"), refuses("touch", "the second")
+    first, second = refuse("commit", "the first"), refuse("touch", "the second")
 
-    def both(call: StoreCall) -> None:
+    def fail_twice(call: StoreCall) -> None:
         first(call)
         second(call) if call.name == "touch" and call.arguments[1] is None else None
 
-    world.store.before = both
+    world.store.before = fail_twice
     world.pass_time(HOUR + GRACE)
     error = run.end()
     assert isinstance(error, StoreRefused)
     assert error.message == run.running.status.reason == "the first"
 
 
-def test_a_fatal_error_in_reading_is_raised_and_ends_storing(world: World, run: Run) -> None:
+def test_a_fatal_error_in_reading_is_raised_and_ends_storing(world: World, run: ThreadedShard) -> None:
     run.start()
     world.log.recreate()
     error = run.end()
@@ -328,90 +334,90 @@ def test_a_fatal_error_in_reading_is_raised_and_ends_storing(world: World, run: 
     assert run.running.status.reason == str(error)
     assert "topic-1 is now topic-2" in run.running.status.reason
     assert state(world).seen_at is None
-    assert run.home.closed == 1
-    check_all_let_go(run)
+    assert run.storage.closed == 1
+    check_resources_are_released(run)
 
 
-def wait_with_storing(world: World) -> World:
+def delay_storing(world: World) -> World:
     """Delay the storing of closed buckets by nearly an hour."""
     world.options = replace(world.options, flush=FlushTiming(spread=0.9))
     return world
 
 
 def test_records_that_kafka_no_longer_has_are_stored_before_it_ends(world: World) -> None:
-    run = Run(wait_with_storing(world))
+    run = ThreadedShard(delay_storing(world))
     produce_everywhere(world)
     run.start()
-    run.until(lambda: run.phase is Phase.ACTIVE)
+    run.wait_until(lambda: run.phase is Phase.ACTIVE)
     world.pass_time(HOUR + GRACE)
-    run.until(lambda: run.running.status.counters.cuts == 1)
+    run.wait_until(lambda: run.running.status.counters.cuts == 1)
     assert len(world.manifest().groups) < world.options.groups
     world.log.recreate()
     assert isinstance(run.end(), TopicUnfit)
     assert len(world.manifest().groups) == world.options.groups
     world.check_stored_once()
     assert run.phase is Phase.FAILED
-    assert run.told[-2] is Phase.CATCHING_UP, "it does not know all that it should while it does its last work"
-    check_all_let_go(run)
+    assert run.phases[-2] is Phase.CATCHING_UP, "its answers are incomplete during the final flush"
+    check_resources_are_released(run)
 
 
 def test_an_unreachable_store_delays_the_end_of_a_shard_only_until_the_final_flush_times_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "_DRAIN_TIMEOUT_S", 2.0)
-    # Each of the last steps takes half a second, as in a shard that waits for its store.
+    # Each step of the final flush takes half a second, like in a shard that waits for its store.
     world.options = replace(world.options, poll_timeout_s=0.5)
-    run = Run(wait_with_storing(world))
+    run = ThreadedShard(delay_storing(world))
     produce_everywhere(world)
     run.start()
-    run.until(lambda: run.phase is Phase.ACTIVE)
+    run.wait_until(lambda: run.phase is Phase.ACTIVE)
 
-    def away(call: StoreCall) -> None:
+    def fail(call: StoreCall) -> None:
         if call.name == "commit":
             raise StoreUnavailable("no answer")
 
-    world.store.before = away
+    world.store.before = fail
     world.pass_time(HOUR + GRACE)
-    run.until(lambda: run.running.status.counters.cuts == 1)
+    run.wait_until(lambda: run.running.status.counters.cuts == 1)
     begun: list[float] = []
 
-    def tell() -> None:
-        run.told.append(run.phase)
+    def record_phase() -> None:
+        run.phases.append(run.phase)
         if run.phase is Phase.CATCHING_UP:
             begun.append(world.clock.monotonic())
 
-    run.running.after_step = tell
+    run.running.after_step = record_phase
     world.log.recreate()
     assert isinstance(run.end(), TopicUnfit)
     assert world.clock.monotonic() - begun[0] <= running._DRAIN_TIMEOUT_S + 0.5
     assert world.manifest().groups == ()
-    check_all_let_go(run)
+    check_resources_are_released(run)
 
 
 def test_a_storing_thread_that_hangs_is_reported_and_one_that_waits_for_its_store_is_not(world: World) -> None:
     answers = [0]
     progress = StoreProgress(lambda: answers[0], silence_s=50.0)
-    run = Run(world)
-    run.running = RunningShard(replace(world.parts(run.home), store_progress=progress), accepted=Accepted())
-    run.running.after_step = lambda: run.told.append(run.phase)
-    hangs, goes_on = threading.Event(), threading.Event()
+    run = ThreadedShard(world)
+    run.running = RunningShard(replace(world.parts(run.storage), store_progress=progress), accepted=Accepted())
+    run.running.after_step = lambda: run.phases.append(run.phase)
+    hanging, may_continue = threading.Event(), threading.Event()
 
     def hang(call: StoreCall) -> None:
         if call.name == "touch" and call.arguments[1] is not None:
-            hangs.set()
-            assert goes_on.wait(PATIENCE_S)
+            hanging.set()
+            assert may_continue.wait(PATIENCE_S)
 
     def stuck_after(milliseconds: int) -> str:
         world.pass_time(milliseconds)
         for _ in range(2):
             # The thread is checked after each step, so it was checked by the end of the second one.
-            run.until(lambda: True)
+            run.wait_until(lambda: True)
         return run.running.status.stuck
 
     world.store.before = hang
     run.start()
     world.pass_time(HEARTBEAT_MS)
-    assert hangs.wait(PATIENCE_S)
+    assert hanging.wait(PATIENCE_S)
     for _ in range(10):
         # A call to the store continues within its own timeouts: it is retried repeatedly.
         assert stuck_after(40_000) == ""
@@ -420,62 +426,62 @@ def test_a_storing_thread_that_hangs_is_reported_and_one_that_waits_for_its_stor
     with capture_logs() as lines:
         assert stuck_after(51_000) == stuck_after(1_000) == "its storing thread made no progress"
     assert [line["event"] for line in lines].count("the storing thread makes no progress") == 1
-    goes_on.set()
-    run.until(lambda: not run.running.status.stuck)
+    may_continue.set()
+    run.wait_until(lambda: not run.running.status.stuck)
     assert run.stop() is None
 
 
-@pytest.mark.parametrize("in_leaving", [False, True])
+@pytest.mark.parametrize("during_release", [False, True])
 def test_a_stop_does_not_wait_for_a_store_that_hangs(
-    world: World, run: Run, monkeypatch: pytest.MonkeyPatch, in_leaving: bool
+    world: World, run: ThreadedShard, monkeypatch: pytest.MonkeyPatch, during_release: bool
 ) -> None:
     monkeypatch.setattr(running, "_STOP_TIMEOUT_S", 0.05)
-    hangs, goes_on = threading.Event(), threading.Event()
+    hanging, may_continue = threading.Event(), threading.Event()
 
     def hang(call: StoreCall) -> None:
-        if call.name == "touch" and (call.arguments[1] is None) is in_leaving:
-            hangs.set()
-            assert goes_on.wait(PATIENCE_S)
+        if call.name == "touch" and (call.arguments[1] is None) is during_release:
+            hanging.set()
+            assert may_continue.wait(PATIENCE_S)
 
     world.store.before = hang
     run.start()
-    if not in_leaving:
+    if not during_release:
         world.pass_time(HEARTBEAT_MS)
-        assert hangs.wait(PATIENCE_S)
+        assert hanging.wait(PATIENCE_S)
     with capture_logs() as lines:
         assert run.stop() is None
     assert run.phase is Phase.STOPPED
     assert "the shard is not released" in " ".join(line["event"] for line in lines)
-    goes_on.set()
+    may_continue.set()
     for thread in threading.enumerate():
         if thread.name in ("storing", "releasing"):
             thread.join(PATIENCE_S)
 
 
-def test_an_error_at_the_start_is_raised_and_everything_is_closed(world: World, run: Run) -> None:
-    world.store.before = refuses("create_dataset")
+def test_an_error_at_the_start_is_raised_and_everything_is_closed(world: World, run: ThreadedShard) -> None:
+    world.store.before = refuse("create_dataset")
     assert isinstance(run.end(), StoreRefused)
     assert (run.phase, run.running.status.reason) == (Phase.FAILED, "no such table")
     assert run.running.shard is None
-    check_all_let_go(run)
+    check_resources_are_released(run)
 
 
-def test_a_retryable_error_does_not_end_the_shard(world: World, run: Run) -> None:
+def test_a_retryable_error_does_not_end_the_shard(world: World, run: ThreadedShard) -> None:
     produce_everywhere(world)
     run.start()
     failed = threading.Event()
 
-    def away(call: StoreCall) -> None:
+    def fail(call: StoreCall) -> None:
         if call.name in {"commit", "touch"}:
             failed.set()
             raise StoreUnavailable("no answer")
 
-    world.store.before = away
+    world.store.before = fail
     world.log.reachable = False
     world.pass_time(HEARTBEAT_MS)
     assert failed.wait(PATIENCE_S)
     world.log.reachable = True
-    run.until(lambda: run.running.status.counters.store_retries > 0)
+    run.wait_until(lambda: run.running.status.counters.store_retries > 0)
     assert run.running.status.counters.log_retries > 0
     assert run.stop() is None
     assert run.phase is Phase.STOPPED

@@ -118,8 +118,8 @@ def test_another_threads_time_counts_for_its_own_stages(work: Work) -> None:
 
     with stages.timing(Stage.CONSUME):
         work(1)
-        other = threading.Thread(target=store)
-        other.start()
-        other.join(60)
+        thread = threading.Thread(target=store)
+        thread.start()
+        thread.join(60)
         work(2)
     assert spent(stages) == {Stage.CONSUME: 3, Stage.STORE: 7}

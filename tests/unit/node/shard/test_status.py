@@ -8,7 +8,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("ended", [Phase.FENCED, Phase.FAILED, Phase.STOPPED])
-def test_the_time_of_an_ended_shard_does_not_grow(ended: Phase) -> None:
+def test_an_ended_shard_enters_no_other_phase(ended: Phase) -> None:
     """The storing thread finds that the shard is fenced while the reading thread is about to make it active."""
     status = Status(phase=ended)
     status.enter(Phase.ACTIVE, 1)

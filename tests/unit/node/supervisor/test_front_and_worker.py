@@ -1,4 +1,4 @@
-"""What is different for the front and the replay worker, which have the same keeper as shards."""
+"""The differences between shards and the front and the replay worker, which have the same keeper."""
 
 import pytest
 
@@ -39,7 +39,7 @@ class TestFront:
 
     def test_a_front_that_hangs_is_replaced(self, node) -> None:
         hung = node.child(FRONT)
-        hung.iterating, hung.deaf = False, True
+        hung.iterating, hung.ignores_sigterm = False, True
         node.pass_time(62)
         assert hung.killed_at is not None
         assert node.child(FRONT) is not hung
@@ -102,14 +102,14 @@ class TestWorker:
             assert node.child(WORKER).code == 0
             node.pass_time(2)
             assert node.child(WORKER).code is None
-        assert node.other(WORKER).restarts == 0, "that is no failure"
+        assert node.other(WORKER).restarts == 0, "ending without jobs is no failure"
 
     def test_while_another_worker_of_the_machine_runs_none_is_started(self, node) -> None:
-        node.place_is_locked = True
+        node.folder_is_locked = True
         node.want_worker(0)
         node.pass_time(60)
         assert node.starts(WORKER) == []
-        node.place_is_locked = False
+        node.folder_is_locked = False
         node.pass_time(11)
         assert len(node.starts(WORKER)) == 1
 
@@ -120,8 +120,8 @@ class TestWorker:
             node.pass_time(10)
         worker = node.other(WORKER)
         assert (worker.state, worker.restarts) == (ProcessState.DOWN, 3)
-        for told in ("no Java was found", "node.restarts", "reload the node", "strandline recover work"):
-            assert told in worker.reason
+        for part in ("no Java was found", "node.restarts", "reload the node", "strandline recover work"):
+            assert part in worker.reason
         node.pass_time(4000, step=5.0)
         assert len(node.starts(WORKER)) == 4
         assert node.status(0).state is ProcessState.RUNNING, "the shard waits, and reads its tail"
@@ -149,7 +149,7 @@ class TestWorker:
         node.check()
         assert node.child(WORKER).code is None
         node.end(1, WORKER)
-        assert node.other(WORKER).starts_in_s == 1.0, "the past counts no more"
+        assert node.other(WORKER).starts_in_s == 1.0, "its history was reset"
 
     def test_once_no_shard_has_jobs_its_failures_are_forgotten(self, node) -> None:
         replaying = node.want_worker(0)
@@ -165,7 +165,7 @@ class TestWorker:
     def test_a_worker_that_makes_no_progress_is_killed_and_replaced(self, node) -> None:
         node.want_worker(0)
         worker = node.child(WORKER)
-        worker.serves, worker.iterating, worker.deaf = True, False, True
+        worker.serves, worker.iterating, worker.ignores_sigterm = True, False, True
         node.pass_time(299)
         assert worker.killed_at is None, "Spark's session takes a while"
         node.pass_time(5)
@@ -176,7 +176,7 @@ class TestWorker:
 class TestStopping:
     def test_shards_are_stopped_as_soon_as_the_front_has_ended(self, node) -> None:
         front = node.child(FRONT)
-        front.deaf = True
+        front.ignores_sigterm = True
         node.processes.stop()
         node.pass_time(2)
         assert front.terminated_at is not None
@@ -188,17 +188,17 @@ class TestStopping:
     def test_a_front_that_does_not_end_is_killed_early_and_does_not_delay_the_shards(self, node) -> None:
         began = node.clock.monotonic()
         front = node.child(FRONT)
-        front.deaf = node.child(0).deaf = True
+        front.ignores_sigterm = node.child(0).ignores_sigterm = True
         node.processes.stop()
         node.pass_time(40)
         assert front.killed_at == pytest.approx(began + 7, abs=0.5)
         assert node.child(1).terminated_at == pytest.approx(began + 7, abs=0.5)
-        assert node.child(0).killed_at == pytest.approx(began + 30, abs=0.5), "the time is for all of it"
+        assert node.child(0).killed_at == pytest.approx(began + 30, abs=0.5), "the stop timeout includes the front's"
         assert node.processes.has_stopped
 
     def test_the_worker_is_stopped_at_once_and_no_other_is_started(self, node) -> None:
         node.want_worker(0)
-        node.child(FRONT).deaf = True
+        node.child(FRONT).ignores_sigterm = True
         node.processes.stop()
         node.pass_time(5)
         assert node.child(WORKER).code == 0
@@ -207,7 +207,7 @@ class TestStopping:
         assert node.processes.has_stopped
 
     def test_a_shard_that_ends_while_the_front_finishes_is_not_started_again(self, node) -> None:
-        node.child(FRONT).deaf = True
+        node.child(FRONT).ignores_sigterm = True
         node.processes.stop()
         node.end(-9, 0)
         node.pass_time(30)
@@ -219,6 +219,6 @@ def test_heartbeats_of_all_looping_processes_are_reported(node) -> None:
     node.want_worker(0)
     node.child(WORKER).serves = True
     node.pass_time(2)
-    heartbeats = {vital.name: vital for vital in node.processes.heartbeats()}
-    assert [name for name, vital in heartbeats.items() if vital.must_iterate] == ["front", "shard 0", "shard 1"]
+    heartbeats = {heartbeat.name: heartbeat for heartbeat in node.processes.heartbeats()}
+    assert [name for name, heartbeat in heartbeats.items() if heartbeat.must_iterate] == ["front", "shard 0", "shard 1"]
     assert heartbeats["worker"].pid is not None

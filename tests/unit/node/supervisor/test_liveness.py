@@ -79,8 +79,8 @@ def test_every_phase_of_a_shard_has_its_stage() -> None:
 
 
 def test_the_front_and_the_worker_report_what_a_keeper_needs() -> None:
-    found = parse_process_report(ProcessReport(PROCESS, Stage.STEADY, 12).to_json())
-    assert found == ChildReport(PROCESS, Stage.STEADY, ("steady", 12))
+    report = parse_process_report(ProcessReport(PROCESS, Stage.STEADY, 12).to_json())
+    assert report == ChildReport(PROCESS, Stage.STEADY, ("steady", 12))
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b"{}", b'{"process": {}, "stage": "steady", "iterations": 1}'])

@@ -99,8 +99,13 @@ def test_a_token_is_not_removed_while_the_address_that_it_protects_is_still_open
 
 def with_certificate(folder: Path) -> Settings:
     """TLS with a certificate of a new authority in a folder."""
-    made = make_certificates(folder).ca.parent
-    return Settings(http={"tls_certificate_file": str(made / "server.pem"), "tls_key_file": str(made / "server.key")})
+    certificates = make_certificates(folder).ca.parent
+    return Settings(
+        http={
+            "tls_certificate_file": str(certificates / "server.pem"),
+            "tls_key_file": str(certificates / "server.key"),
+        }
+    )
 
 
 def test_another_certificate_is_applied_if_tls_is_on(tmp_path: Path) -> None:
@@ -111,7 +116,7 @@ def test_another_certificate_is_applied_if_tls_is_on(tmp_path: Path) -> None:
         "http.tls_key_file": TakesEffect.AT_ONCE,
     }
     assert outcome.settings == after
-    assert reloaded(outcome.settings, after).changes == (), "it is told once"
+    assert reloaded(outcome.settings, after).changes == (), "a change is reported once"
 
 
 def test_tls_is_not_switched_on_or_off_by_a_reload(tmp_path: Path) -> None:

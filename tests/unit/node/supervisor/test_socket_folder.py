@@ -86,9 +86,9 @@ def test_a_path_that_is_too_long_for_a_socket_is_refused(base: Path, variable: s
 
 def test_a_missing_parent_folder_is_reported_with_a_remedy(base: Path) -> None:
     missing = base / "missing"
-    with pytest.raises(SocketFolderUnusable, match="No such file") as told, socket_folder({}, missing):
+    with pytest.raises(SocketFolderUnusable, match="No such file") as raised, socket_folder({}, missing):
         pass
-    assert "TMPDIR" in told.value.remedy
+    assert "TMPDIR" in raised.value.remedy
 
 
 def test_a_full_disk_is_waited_out(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What systemd is notified of about a node, and when."""
+"""The notifications of a node to systemd."""
 
 from dataclasses import replace
 
