@@ -136,8 +136,8 @@ def test_a_range_has_a_step_that_suits_it(node: FakeNode, capsys: pytest.Capture
         ["up", "2025-11-16T11:00:00Z", "3"],
     ]
     assert cli.main(["query", "up", "--start", "-1h", "--end=-30m", "--step", "15"]) == ExitCode.OK
-    asked = [dict(parameters) for _, _, parameters in node.asked]
-    assert [(one["start"], one["end"], one["step"]) for one in asked] == [
+    requests = [dict(parameters) for _, _, parameters in node.asked]
+    assert [(request["start"], request["end"], request["step"]) for request in requests] == [
         ("1763287200", "1763290800", "60"),
         ("1763287200", "1763289000", "15"),
     ]
@@ -196,8 +196,8 @@ def test_an_error_in_the_query_is_shown_at_its_position(node: FakeNode, capsys: 
     assert cli.main(["query", "sum(up)\n\t+ sum by by (job)"]) == ExitCode.USAGE
     assert capsys.readouterr().err.splitlines() == [f"error: {reason}", "   + sum by by (job)", "        ^"]
     assert cli.main(["query", "sum(up)\n\t+ sum by by (job)", "--output", "json"]) == ExitCode.USAGE
-    told = json.loads(capsys.readouterr().out)["error"]
-    assert (told["line"], told["column"]) == (2, 7)
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["line"], error["column"]) == (2, 7)
 
 
 def test_a_range_since_yesterday_has_a_step_that_misses_no_sample(node: FakeNode) -> None:
@@ -303,8 +303,8 @@ def test_with_tls_the_node_is_verified_by_the_certificate_of_the_settings(
 
 
 def test_without_a_node_the_remedy_is_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with fake_node() as gone:
-        url = gone.url
+    with fake_node() as stopped:
+        url = stopped.url
     assert cli.main(["query", "up", "--url", url]) == ExitCode.FAILED
     assert capsys.readouterr().err == (
         f"error: no node answers at {url}: Connection refused\n"
@@ -317,9 +317,9 @@ def test_a_node_that_is_not_ready_is_reported_with_its_reason(
 ) -> None:
     node.fault("/api/v1/query", 503, "unavailable", "no shard can answer: shard 0 is replaying")
     assert cli.main(["query", "up", "--output", "json"]) == ExitCode.NOT_READY
-    told = json.loads(capsys.readouterr().out)["error"]
-    assert (told["type"], told["exit_code"]) == ("NodeNotReady", 6)
-    assert "shard 0 is replaying" in told["message"]
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["type"], error["exit_code"]) == ("NodeNotReady", 6)
+    assert "shard 0 is replaying" in error["message"]
 
 
 def test_a_selector_that_the_node_refuses_is_a_wrong_command_line(

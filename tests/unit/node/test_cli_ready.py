@@ -40,12 +40,12 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """A running shard that has stored two hours."""
-    with closing(World(tmp_path)) as made:
-        made.start()
+    with closing(World(tmp_path)) as started:
+        started.start()
         for hour in range(2):
-            produce_everywhere(made, str(hour))
-            made.pass_hours(1)
-        yield made
+            produce_everywhere(started, str(hour))
+            started.pass_hours(1)
+        yield started
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ def test_a_ready_hour_is_reported_with_its_revision(world: World, commands: Comm
     )
     world.produce(("m", "late", START, 1.0), ("m", "late", START + 1, 1.0))
     world.pass_hours(1)
-    code, told = commands.json("ready", HOURS[0])
-    assert (code, told["ready"]) == (ExitCode.OK, True)
-    found = told["readiness"]
+    code, document = commands.json("ready", HOURS[0])
+    assert (code, document["ready"]) == (ExitCode.OK, True)
+    found = document["readiness"]
     assert (found["verdict"], found["revision"], found["late_samples"]) == ("ready", 1, 2)
     assert (found["behind"], found["losses"]) == ([], [])
 
@@ -75,10 +75,10 @@ def test_an_hour_that_is_not_ready_has_its_own_exit_code_and_lists_partitions_be
     world.store.before = group_fails(stuck)
     world.pass_hours(1)
     world.store.before = quietly
-    code, told = commands.json("ready", HOURS[2])
-    assert (code, told["ready"]) == (ExitCode.NOT_READY, False)
+    code, document = commands.json("ready", HOURS[2])
+    assert (code, document["ready"]) == (ExitCode.NOT_READY, False)
     assert code == 6
-    assert told["readiness"]["behind"] == [
+    assert document["readiness"]["behind"] == [
         {
             "shard": 0,
             "needed_bucket": FIRST + 2,
@@ -194,27 +194,27 @@ def test_retryable_errors_are_retried_and_raised_at_the_timeout(world: World, co
     assert commands.text("ready", HOURS[1], "--wait", "60")[0] == ExitCode.OK
     assert calls == 3
     world.log.reachable = False
-    code, told = commands.json("ready", HOURS[0], "--wait", "60")
-    assert (code, told["error"]["type"]) == (ExitCode.FAILED, "LogUnreachable")
+    code, document = commands.json("ready", HOURS[0], "--wait", "60")
+    assert (code, document["error"]["type"]) == (ExitCode.FAILED, "LogUnreachable")
 
 
 def test_only_rows_from_the_hour_on_are_read_where_that_is_enough(world: World, commands: Commands) -> None:
     world.pass_hours(3)
-    asked: list[tuple[object, ...]] = []
+    reads: list[tuple[object, ...]] = []
     store = world.sqlite
     real = store.manifest
 
     def note(shard: object, *, first: int | None = None, last: int | None = None) -> object:
-        asked.append((first, last))
+        reads.append((first, last))
         return real(shard, first=first, last=last)  # type: ignore[arg-type]  # as it came
 
     world.sqlite.manifest = note  # type: ignore[method-assign,assignment]  # for this test
     try:
         assert commands.text("ready", "1970-02-11T19")[0] == ExitCode.OK
-        assert asked == [(FIRST + 1, None)]
-        asked.clear()
+        assert reads == [(FIRST + 1, None)]
+        reads.clear()
         assert commands.text("ready", HOURS[0])[0] == ExitCode.OK
-        assert asked == [(FIRST - 2, None), (None, None)], "what is before its beginning has no row"
+        assert reads == [(FIRST - 2, None), (None, None)], "what is before its beginning has no row"
     finally:
         world.sqlite.manifest = real  # type: ignore[method-assign]  # as it was
 

@@ -41,8 +41,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with closing(World(folder)) as world:
         options = world.options
         copy = folder / "shards" / "metrics" / "0" / "index"
-        home = LuceneStorage(options.shard, copy, options.policy.retention, 16, 1.0, world.clock)
-        world.shard = Shard.start(world.parts(home), world.status)  # type: ignore[arg-type]  # the real one
+        storage = LuceneStorage(options.shard, copy, options.policy.retention, 16, 1.0, world.clock)
+        world.shard = Shard.start(world.parts(storage), world.status)  # type: ignore[arg-type]  # the real one
         for _ in range(3):
             produce_everywhere(world)
             world.pass_hours(1)
@@ -212,11 +212,11 @@ def test_without_kafka_the_stored_data_is_verified(
 ) -> None:
     waited: list[float] = []
 
-    def away(given: Settings) -> int:
+    def fail(given: Settings) -> int:
         waited.append(given.kafka.request_timeout.seconds)
         raise LogUnreachable("no broker has answered")
 
-    monkeypatch.setattr(module, "count_partitions", away)
+    monkeypatch.setattr(module, "count_partitions", fail)
     assert verify(settings) == ExitCode.OK
     out = capsys.readouterr().out
     assert "No findings." in out
@@ -256,11 +256,11 @@ def test_another_shape_than_the_datasets_is_refused(
 def test_a_store_that_becomes_unreachable_is_an_expected_error(
     world: World, settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(call: StoreCall) -> None:
+    def fail(call: StoreCall) -> None:
         if call.name == "segments":
             raise StoreUnavailable("the store is not there")
 
-    world.store.before = away
+    world.store.before = fail
     monkeypatch.setattr(module, "open_store", lambda *_: world.store)
     assert verify(settings, "--output", "json") == ExitCode.FAILED
     assert document(capsys)["error"]["message"] == "the store is not there"

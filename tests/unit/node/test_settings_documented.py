@@ -60,11 +60,11 @@ def load_one(section: str, name: str, value: str) -> object:
 def test_the_minimum_heap_in_a_comment_is_the_actual_one(section: str, name: str) -> None:
     bound = re.search(r"at least (\d+)m", comment(section, name))
     assert bound is not None
-    least = int(bound[1])
-    environ = {f"STRANDLINE_{section}__{name}".upper(): f"{least}m", "STRANDLINE_SHARD__LUCENE_BUFFER": "1m"}
+    minimum = int(bound[1])
+    environ = {f"STRANDLINE_{section}__{name}".upper(): f"{minimum}m", "STRANDLINE_SHARD__LUCENE_BUFFER": "1m"}
     load_settings(None, environ)
-    with pytest.raises(SettingsError, match=f"At least {least}m"):
-        load_one(section, name, f"{least - 1}m")
+    with pytest.raises(SettingsError, match=f"At least {minimum}m"):
+        load_one(section, name, f"{minimum - 1}m")
 
 
 BOUNDED = [
@@ -74,13 +74,13 @@ BOUNDED = [
 ]
 
 
-@pytest.mark.parametrize(("section", "name", "least", "most"), BOUNDED)
-def test_the_range_in_a_comment_is_the_actual_one(section: str, name: str, least: str, most: str) -> None:
-    step = 1 if "." not in most else 0.01
-    for bound in (least, most):
+@pytest.mark.parametrize(("section", "name", "minimum", "maximum"), BOUNDED)
+def test_the_range_in_a_comment_is_the_actual_one(section: str, name: str, minimum: str, maximum: str) -> None:
+    step = 1 if "." not in maximum else 0.01
+    for bound in (minimum, maximum):
         assert load_one(section, name, bound) == float(bound)
-    with pytest.raises(SettingsError, match=f" from {least} to {most}"):
-        load_one(section, name, str(float(most) + step) if step < 1 else str(int(most) + 1))
+    with pytest.raises(SettingsError, match=f" from {minimum} to {maximum}"):
+        load_one(section, name, str(float(maximum) + step) if step < 1 else str(int(maximum) + 1))
 
 
 def test_ranges_are_found_in_comments() -> None:

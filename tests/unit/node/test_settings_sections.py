@@ -338,7 +338,7 @@ def test_each_line_of_a_token_file_that_is_not_blank_is_a_token_and_a_secret(
 ) -> None:
     settings = HttpSettings(write_token_file=write(tmp_path / "tokens", content))
     assert settings.write_token_file is not None
-    assert [one.get_secret_value() for one in settings.write_token_file.tokens] == tokens
+    assert [token.get_secret_value() for token in settings.write_token_file.tokens] == tokens
     assert list(settings.secrets()) == tokens
     assert FIRST not in repr(settings)
 

@@ -117,8 +117,8 @@ def test_limits_are_accepted() -> None:
         java_heap="64m",
     )
     assert (least.max_sample_ahead, least.flush_spread) == (None, 0.0)
-    most = ShardSettings(max_labels=256, max_label_name=32_766, flush_spread=0.9, lucene_buffer="1g", java_heap="2g")
-    assert most.flush_spread == 0.9
+    largest = ShardSettings(max_labels=256, max_label_name=32_766, flush_spread=0.9, lucene_buffer="1g", java_heap="2g")
+    assert largest.flush_spread == 0.9
 
 
 def test_lucene_s_buffer_is_at_most_half_of_the_heap() -> None:

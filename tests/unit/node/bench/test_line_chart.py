@@ -44,20 +44,20 @@ def value_boxes(picture: ET.Element) -> list[Box]:
 
 
 @given(st.floats(1e-3, 1e9))
-def test_ticks_are_round_numbers_that_just_reach_the_maximum(most: float) -> None:
-    found = ticks(most)
-    step = found[1]
-    assert found[0] == 0
-    assert found == pytest.approx([step * number for number in range(len(found))])
-    assert 3 <= len(found) <= 7
-    assert found[-1] >= most * (1 - 1e-6)
-    assert found[-2] < most
+def test_ticks_are_round_numbers_that_just_reach_the_maximum(maximum: float) -> None:
+    drawn = ticks(maximum)
+    step = drawn[1]
+    assert drawn[0] == 0
+    assert drawn == pytest.approx([step * number for number in range(len(drawn))])
+    assert 3 <= len(drawn) <= 7
+    assert drawn[-1] >= maximum * (1 - 1e-6)
+    assert drawn[-2] < maximum
     leading = step / 10 ** math.floor(math.log10(step) + 1e-9)
     assert round(leading, 6) in (1, 2, 5)
 
 
 @pytest.mark.parametrize(
-    ("most", "expected"),
+    ("maximum", "expected"),
     [
         (0, [0, 1]),
         (5, [0, 1, 2, 3, 4, 5]),
@@ -65,8 +65,8 @@ def test_ticks_are_round_numbers_that_just_reach_the_maximum(most: float) -> Non
         (0.7, [0, 0.2, 0.4, 0.6, 0.8]),
     ],
 )
-def test_a_round_maximum_is_the_last_tick(most: float, expected: list[float]) -> None:
-    assert ticks(most) == pytest.approx(expected)
+def test_a_round_maximum_is_the_last_tick(maximum: float, expected: list[float]) -> None:
+    assert ticks(maximum) == pytest.approx(expected)
 
 
 def test_points_are_drawn_at_their_values_on_axes_from_zero() -> None:
@@ -140,8 +140,8 @@ times = st.floats(0.01, 300)
 @given(st.lists(st.tuples(times, times, times), min_size=1, max_size=4))
 def test_no_value_covers_another_or_leaves_the_picture(seconds: list[tuple[float, float, float]]) -> None:
     lines = [
-        Line(str(number), [Point(x, y) for x, y in zip((2_500, 5_000, 10_000), own, strict=True)])
-        for number, own in enumerate(seconds)
+        Line(str(number), [Point(x, y) for x, y in zip((2_500, 5_000, 10_000), values, strict=True)])
+        for number, values in enumerate(seconds)
     ]
     picture = drawn(Panel("", "", "", " s", lines))
     boxes = value_boxes(picture)

@@ -114,15 +114,15 @@ def test_the_last_status_counts_even_after_it_has_ended(start: Start, monkeypatc
     process.wait()
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
     # Said between the look at its status and the look at its process.
-    looks = iter([{}, {"phase": "active"}])
-    monkeypatch.setattr(process, "status", lambda: next(looks))
+    statuses = iter([{}, {"phase": "active"}])
+    monkeypatch.setattr(process, "status", lambda: next(statuses))
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
 
 
 def test_a_condition_that_held_once_is_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     process = start(WAITS)
-    looks = iter([{"phase": "active"}, {"phase": "fenced"}])
-    monkeypatch.setattr(process, "status", lambda: next(looks))
+    statuses = iter([{"phase": "active"}, {"phase": "fenced"}])
+    monkeypatch.setattr(process, "status", lambda: next(statuses))
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
 
 

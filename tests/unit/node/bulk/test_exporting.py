@@ -30,12 +30,12 @@ def dataset(*, hours: int, partitions: int = 2, present: int = START + 2 * DAY, 
         for shard in (0, 1):
             stored.write(shard, bucket, [])
     manifests = stored.manifests()
-    found = [manifests.get(shard) for shard in range(partitions)]
-    return StoredDataset(DATASET, Cutting(HOUR, 0), GROUPS, found, known_since, present)
+    rows = [manifests.get(shard) for shard in range(partitions)]
+    return StoredDataset(DATASET, Cutting(HOUR, 0), GROUPS, rows, known_since, present)
 
 
 def not_ready(stored: StoredDataset, start: int, end: int) -> list[int]:
-    return [(parse_period(one.period).start - START) // HOUR for one in hours_not_ready(stored, start, end)]
+    return [(parse_period(readiness.period).start - START) // HOUR for readiness in hours_not_ready(stored, start, end)]
 
 
 def test_hours_that_are_stored_are_ready_and_later_ones_are_not() -> None:
@@ -70,6 +70,6 @@ def test_exports_are_opened_in_other_processes_by_a_pickled_opener(tmp_path: Pat
         },
     )
     opener = kind_openers(load_settings(path, {}))[EXPORT]
-    there = pickle.loads(pickle.dumps(opener))  # noqa: S301 - our own
-    assert there == opener
-    assert isinstance(there(ManualClock()), ExportKind)
+    unpickled = pickle.loads(pickle.dumps(opener))  # noqa: S301 - our own
+    assert unpickled == opener
+    assert isinstance(unpickled(ManualClock()), ExportKind)

@@ -74,22 +74,22 @@ def test_an_unreadable_mapping_is_refused_by_name(tmp_path: Path, content: bytes
 
 
 def test_a_preview_shows_samples_and_bad_records(plan: ImportPlan) -> None:
-    shown = preview(plan, 10)
-    assert [(labels, time, value) for labels, time, value in shown.samples] == [
+    printed = preview(plan, 10)
+    assert [(labels, time, value) for labels, time, value in printed.samples] == [
         ('{__name__="cpu", host="a"}', NOW, 1.5),
         ('{__name__="cpu", host="c"}', NOW + 1, 3.0),
     ]
-    assert [one.record.line for one in shown.bad_lines] == [3], "the header is a line of the file"
+    assert [line.record.line for line in printed.bad_lines] == [3], "the header is a line of the file"
     assert len(preview(plan, 1).samples) == 1
-    assert shown.blocks()
+    assert printed.blocks()
 
 
 def test_control_characters_of_a_bad_record_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_bytes(b"\x1b[2J\x07 {no json\n")
-    shown = preview(plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW)), 3)
-    assert shown.bad_lines[0].record.excerpt.startswith("\x1b")
-    table = shown.blocks()[1]
+    printed = preview(plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW)), 3)
+    assert printed.bad_lines[0].record.excerpt.startswith("\x1b")
+    table = printed.blocks()[1]
     assert isinstance(table, Table)
     assert table.rows[0][-1] == r"\x1b[2J\x07 {no json"
 
@@ -100,8 +100,8 @@ def test_null_values_are_counted_in_the_plan_and_in_the_status_and_are_no_errors
     path = tmp_path / "data.jsonl"
     path.write_text(f'{{"metric":{{"a":"b"}},"values":[1,null,null],"timestamps":[{NOW},{NOW - 1},{NOW - 2}]}}\n')
     plan = plan_import([str(path)], import_options(SETTINGS, Format.JSONL, {}, NOW))
-    shown = [str(block) for block in PlanReport.of(plan, estimate_import(plan, clock)).blocks()]
-    assert "In these pieces, 2 values are null: not imported, not errors." in shown
+    printed = [str(block) for block in PlanReport.of(plan, estimate_import(plan, clock)).blocks()]
+    assert "In these pieces, 2 values are null: not imported, not errors." in printed
     job = add_job(SETTINGS, board, planned_import(plan), clock)
     done = replace(board.parts(job)[0], outcome=PartOutcome(Counts(records=1, samples=1), nulls=1).to_json())
     status = JobStatus.of(job, [done])

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.unit
 
 class Node:
     def __init__(self, *lags: float) -> None:
-        self.lags, self.is_there, self.asked = list(lags), True, 0
+        self.lags, self.is_reachable, self.requests = list(lags), True, 0
 
     def shard_lags(self) -> list[ShardLag]:
-        self.asked += 1
-        if not self.is_there:
+        self.requests += 1
+        if not self.is_reachable:
             raise NodeUnreachable("no node answers")
         return [ShardLag(shard, lag) for shard, lag in enumerate(self.lags)]
 
@@ -34,7 +34,7 @@ def test_nothing_lands_while_a_shard_is_further_behind_than_allowed() -> None:
     node.lags = [30.0, 0.0]
     # The lag is not requested for each chunk.
     assert limit.wait_s(1) > 0
-    assert node.asked == 1
+    assert node.requests == 1
     clock.sleep(limit.wait_s(1))
     assert limit.wait_s(1) == 0
     node.lags = [30.5]
@@ -46,18 +46,18 @@ def test_without_a_known_lag_parts_do_not_wait() -> None:
     node, clock = Node(100.0), ManualClock()
     limit = LagLimit(node, 30, clock)
     assert limit.wait_s(1) > 0
-    node.is_there = False
+    node.is_reachable = False
     clock.sleep(1)
     assert limit.wait_s(1) == 0
     assert LagLimit(Node(), 30, clock).wait_s(1) == 0
-    node.is_there = True
+    node.is_reachable = True
     clock.sleep(20)
     assert limit.wait_s(1) > 0
 
 
-def warnings_of(limit: LagLimit, clock: ManualClock, looks: int) -> int:
+def warnings_of(limit: LagLimit, clock: ManualClock, polls: int) -> int:
     with capture_logs() as lines:
-        for _ in range(looks):
+        for _ in range(polls):
             limit.wait_s(1)
             clock.sleep(20)
     return [line["log_level"] for line in lines].count("warning")
@@ -66,23 +66,23 @@ def warnings_of(limit: LagLimit, clock: ManualClock, looks: int) -> int:
 def test_an_expected_node_that_does_not_answer_gives_one_warning_per_outage() -> None:
     node, clock = Node(), ManualClock()
     limit = LagLimit(node, 30, clock)
-    node.is_there = False
+    node.is_reachable = False
     assert warnings_of(limit, clock, 3) == 1
-    node.is_there = True
+    node.is_reachable = True
     assert warnings_of(limit, clock, 1) == 0
-    node.is_there = False
+    node.is_reachable = False
     assert warnings_of(limit, clock, 3) == 1
 
 
 def test_a_worker_without_an_expected_node_logs_no_warning() -> None:
     node, clock = Node(), ManualClock()
     limit = LagLimit(node, 30, clock, is_expected=False)
-    node.is_there = False
+    node.is_reachable = False
     assert warnings_of(limit, clock, 3) == 0
     # One that answered once has gone.
-    node.is_there = True
+    node.is_reachable = True
     assert warnings_of(limit, clock, 1) == 0
-    node.is_there = False
+    node.is_reachable = False
     assert warnings_of(limit, clock, 3) == 1
 
 
@@ -93,7 +93,7 @@ class SlowShard:
         self._clock, self._speed, self._at = clock, speed, clock.monotonic()
         self.landed: list[float] = []
         """The landing time of each record."""
-        self.read, self._end, self._unread, self._looked = 0.0, 0, 0, -math.inf
+        self.read, self._end, self._unread, self._end_read_at = 0.0, 0, 0, -math.inf
 
     def lag_s(self) -> float:
         """How long the oldest unread record has been waiting."""
@@ -104,8 +104,8 @@ class SlowShard:
 
     def shard_lags(self) -> list[ShardLag]:
         lag, now = self.lag_s(), self._clock.monotonic()
-        if now - self._looked >= 5:
-            self._end, self._looked = len(self.landed), now
+        if now - self._end_read_at >= 5:
+            self._end, self._end_read_at = len(self.landed), now
             self._unread = self._end - int(self.read)
         return [ShardLag(0, lag if self.read < self._end else 0.0, self._unread, int(self.read))]
 

@@ -67,7 +67,7 @@ def test_series_are_divided_into_equal_ranges_of_their_hashes(node: FakeNode) ->
     ranges = [HashRange.from_json(source) for source in planned.sources]
     assert (ranges[0].first, ranges[-1].last) == (0, HASHES - 1)
     assert all(later.first == former.last + 1 for former, later in itertools.pairwise(ranges))
-    lengths = {one.last - one.first for one in ranges}
+    lengths = {each.last - each.first for each in ranges}
     assert max(lengths) - min(lengths) <= 1
     spec = SendSpec.from_json(planned.spec)
     assert (spec.window.first, spec.window.last, spec.topic) == (NOW - 300_000, NOW, "alerts")
@@ -79,7 +79,7 @@ def test_series_are_divided_into_equal_ranges_of_their_hashes(node: FakeNode) ->
 def test_there_is_one_job_per_utc_offset_and_each_zone_is_in_one(node: FakeNode) -> None:
     local = {"zone_label": "tz", "local_time": LocalTime(9, 0)}
     plan = plan_send(settings(node), options(**local), ManualClock(NOW))
-    jobs = [(one.offset, (one.due_at - NOW) // HOUR, one.spec.zones.zones) for one in plan.jobs if one.spec.zones]
+    jobs = [(each.offset, (each.due_at - NOW) // HOUR, each.spec.zones.zones) for each in plan.jobs if each.spec.zones]
     assert jobs == [
         (-12, 9, ("Etc/GMT+12",)),
         (5, 16, ("Asia/Kathmandu",)),
@@ -87,19 +87,19 @@ def test_there_is_one_job_per_utc_offset_and_each_zone_is_in_one(node: FakeNode)
     ]
     assert plan.unknown_zones == ("", "Mars")
     # The first one sees all series, to count those that belong to no job; the others only their own.
-    assert [one.spec.selector for one in plan.jobs] == [
+    assert [each.spec.selector for each in plan.jobs] == [
         "up",
         'up{tz=~"Asia/Kathmandu"}',
         'up{tz=~"Europe/Berlin|Europe/Paris"}',
     ]
-    assert [one.spec.zones.counts_others for one in plan.jobs if one.spec.zones] == [True, False, False]
-    shown = SendPlanReport.of(plan).blocks()
-    assert "UTC-12:00" in str(shown[0])
-    assert "Mars" in str(shown)
+    assert [each.spec.zones.counts_others for each in plan.jobs if each.spec.zones] == [True, False, False]
+    blocks = SendPlanReport.of(plan).blocks()
+    assert "UTC-12:00" in str(blocks[0])
+    assert "Mars" in str(blocks)
 
 
 @pytest.mark.parametrize(
-    ("selector", "wanted"),
+    ("selector", "expected"),
     [
         ("up", 'up{tz=~"Etc/GMT[+]5"}'),
         ("up{}", 'up{tz=~"Etc/GMT[+]5"}'),
@@ -107,8 +107,8 @@ def test_there_is_one_job_per_utc_offset_and_each_zone_is_in_one(node: FakeNode)
         ('up{a="b",}', 'up{a="b",tz=~"Etc/GMT[+]5"}'),
     ],
 )
-def test_a_selector_is_narrowed_to_zones(selector: str, wanted: str) -> None:
-    assert narrowed(selector, "tz", ["Etc/GMT+5"]) == wanted
+def test_a_selector_is_narrowed_to_zones(selector: str, expected: str) -> None:
+    assert narrowed(selector, "tz", ["Etc/GMT+5"]) == expected
 
 
 def test_invalid_plans_are_refused(node: FakeNode, tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_addresses_that_are_not_urls_are_refused_and_not_shown(url: object) -> N
 def test_parts_cover_every_hash_once() -> None:
     for parts in (1, 2, 3, 7, 1000):
         ranges = equal_ranges(parts)
-        assert sum(one.last - one.first + 1 for one in ranges) == HASHES
-        assert [HashRange.from_json(one.to_json("up")) for one in ranges] == list(ranges)
+        assert sum(each.last - each.first + 1 for each in ranges) == HASHES
+        assert [HashRange.from_json(each.to_json("up")) for each in ranges] == list(ranges)
 
 
 def test_the_opener_of_the_kind_can_be_pickled_and_shows_no_secret(node: FakeNode, tmp_path: Path) -> None:

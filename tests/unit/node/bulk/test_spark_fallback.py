@@ -62,7 +62,7 @@ def test_errors_of_the_work_itself_cause_no_fallback(monkeypatch: pytest.MonkeyP
 
 
 def test_a_port_in_use_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         with pytest.raises(SparkUnavailable, match=rf"port {port}: .*in use.*jobs.driver_port"):
             spark_running._listening("127.0.0.1", port, "127.0.0.1")

@@ -13,15 +13,15 @@ MATRIX = {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "2"],
 
 
 def test_a_list_that_is_cut_to_the_limit_is_marked_as_truncated() -> None:
-    whole, cut = Envelope(["a", "b"], ()), Envelope(["a", "b", "c"], ())
-    assert (texts(whole, 2).items, texts(whole, 2).more) == (("a", "b"), False)
-    assert (texts(cut, 2).items, texts(cut, 2).more) == (("a", "b"), True)
-    assert (texts(cut, 0).items, texts(cut, 0).more) == (("a", "b", "c"), False)
+    complete, truncated = Envelope(["a", "b"], ()), Envelope(["a", "b", "c"], ())
+    assert (texts(complete, 2).items, texts(complete, 2).more) == (("a", "b"), False)
+    assert (texts(truncated, 2).items, texts(truncated, 2).more) == (("a", "b"), True)
+    assert (texts(truncated, 0).items, texts(truncated, 0).more) == (("a", "b", "c"), False)
 
 
 def test_a_list_that_the_node_truncates_is_marked_in_the_same_way() -> None:
-    said = "results truncated due to limit: there are more than the 2 that are listed"
-    found = texts(Envelope(["a", "b"], ("a shard is away", said)), 0)
+    warning = "results truncated due to limit: there are more than the 2 that are listed"
+    found = texts(Envelope(["a", "b"], ("a shard is away", warning)), 0)
     assert (found.more, found.warnings) == (True, ("a shard is away",))
 
 

@@ -34,9 +34,9 @@ def test_what_is_written_is_read_as_the_same_labels(metric: str, rest: dict[str,
     if metric:
         labels["__name__"] = metric
     read = parse_selector(selector_of(labels))
-    assert {(one.label, one.value) for one in read} == set(labels.items())
-    assert all(one.op is MatchOp.EQUAL for one in read)
-    assert all(isinstance(one, Matcher) for one in read)
+    assert {(matcher.label, matcher.value) for matcher in read} == set(labels.items())
+    assert all(matcher.op is MatchOp.EQUAL for matcher in read)
+    assert all(isinstance(matcher, Matcher) for matcher in read)
 
 
 @pytest.mark.parametrize(

@@ -97,26 +97,26 @@ def test_the_description_names_the_clock_that_is_ahead() -> None:
 class WrongClock(SystemClock):
     """A clock that is wrong by `wrong_by` milliseconds. Tests advance its monotonic time with `later_s`."""
 
-    def __init__(self, wrong_by: int) -> None:
-        self.wrong_by, self.later_s = wrong_by, 0.0
+    def __init__(self, error_ms: int) -> None:
+        self.error_ms, self.later_s = error_ms, 0.0
 
     def monotonic(self) -> float:
         return super().monotonic() + self.later_s
 
     def now_ms(self) -> int:
-        return super().now_ms() + self.wrong_by
+        return super().now_ms() + self.error_ms
 
 
 def outcomes(gateway: GatewayOfATest) -> dict[Outcome, int]:
     return {outcome: count for outcome, count in gateway.gateway.figures().requests.items() if count}
 
 
-@pytest.mark.parametrize(("wrong_by", "words"), [(-15 * MINUTE, "behind"), (3 * 60 * MINUTE, "ahead of")])
+@pytest.mark.parametrize(("error_ms", "words"), [(-15 * MINUTE, "behind"), (3 * 60 * MINUTE, "ahead of")])
 def test_samples_out_of_range_by_a_wrong_clock_get_503_and_are_accepted_once_it_is_right(
-    wrong_by: int, words: str
+    error_ms: int, words: str
 ) -> None:
     async def test() -> None:
-        clock = WrongClock(wrong_by)
+        clock = WrongClock(error_ms)
         async with serving(LIMITED, clock=clock) as gateway:
             body = body_of(up(1, time=SystemClock().now_ms()))
             # The very first request: nothing was compared before.
@@ -128,8 +128,8 @@ def test_samples_out_of_range_by_a_wrong_clock_get_503_and_are_accepted_once_it_
             assert gateway.written() == []
             figures = gateway.gateway.figures()
             assert figures.dropped_series == {}, "nothing is lost"
-            assert abs(figures.clock_difference_ms + wrong_by) < 10_000
-            clock.wrong_by = 0
+            assert abs(figures.clock_difference_ms + error_ms) < 10_000
+            clock.error_ms = 0
             assert (await gateway.write(body)).status == 204
             assert len(gateway.written()) == 1
             assert gateway.gateway.figures().clock_difference_ms == 0
@@ -145,10 +145,10 @@ def test_a_clock_that_steps_after_its_comparison_drops_no_samples(leap: int) -> 
         async with serving(LIMITED, clock=clock) as gateway:
             body = body_of(up(1, time=SystemClock().now_ms()))
             assert (await gateway.write(body)).status == 204
-            clock.wrong_by = leap
+            clock.error_ms = leap
             assert (await gateway.write(body)).status == 503
             # Nor does what was compared while it was wrong count once it is right.
-            clock.wrong_by = 0
+            clock.error_ms = 0
             old = body_of(up(1, time=SystemClock().now_ms() - 60 * MINUTE))
             assert (await gateway.write(old)).status == 400
 
@@ -163,12 +163,12 @@ def test_a_clock_that_is_wrong_only_while_a_request_is_checked_drops_no_samples(
             now = SystemClock().now_ms()
             assert (await gateway.write(body_of(up(1, time=now)))).status == 204
             gateway.producer.holding = True
-            clock.wrong_by = leap
+            clock.error_ms = leap
             timely = now + leap
             writing = asyncio.ensure_future(gateway.write(body_of(up(1, time=now), up(2, time=timely))))
             while not gateway.producer.held:
                 await asyncio.sleep(0)
-            clock.wrong_by = 0
+            clock.error_ms = 0
             gateway.producer.held[0].deliver()
             answer = await writing
             assert answer.status == 503
@@ -198,7 +198,7 @@ def test_an_old_agreement_of_clocks_is_checked_again_before_samples_are_dropped(
         clock = WrongClock(0)
         async with serving(LIMITED, clock=clock) as gateway:
             assert (await gateway.write(body_of(up(1, time=SystemClock().now_ms())))).status == 204
-            clock.wrong_by, clock.later_s = 3 * 60 * MINUTE, 120.0
+            clock.error_ms, clock.later_s = 3 * 60 * MINUTE, 120.0
             assert (await gateway.write(body_of(up(2, time=SystemClock().now_ms())))).status == 503
             assert outcomes(gateway) == {Outcome.CLOCKS_DISAGREE: 1, Outcome.WRITTEN: 1}
 

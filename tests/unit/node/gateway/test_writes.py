@@ -27,13 +27,13 @@ QUICK = GatewayOptions(timeout_s=0.2)
 
 
 def run(test: Callable[[GatewayOfATest], Awaitable[None]], options: GatewayOptions | None = None) -> GatewayOfATest:
-    async def whole() -> GatewayOfATest:
+    async def serve_and_test() -> GatewayOfATest:
         async with serving(options) as gateway:
             await test(gateway)
         assert gateway.gateway.figures().in_flight_bytes == 0
         return gateway
 
-    return in_loop(whole())
+    return in_loop(serve_and_test())
 
 
 def outcomes(gateway: GatewayOfATest) -> dict[Outcome, int]:
@@ -58,8 +58,8 @@ def test_a_request_is_answered_with_success_once_all_of_it_is_in_kafka() -> None
         assert figures.latency_count == 1
 
     gateway = run(test)
-    wanted = {labels for _, labels, _ in decoded({0: [body_of(*(up(number) for number in range(100)))]})}
-    assert {labels for _, labels, _ in gateway.written()} == wanted
+    expected = {labels for _, labels, _ in decoded({0: [body_of(*(up(number) for number in range(100)))]})}
+    assert {labels for _, labels, _ in gateway.written()} == expected
 
 
 def test_an_empty_request_is_a_success() -> None:
@@ -87,7 +87,7 @@ def test_requests_without_the_right_token_are_counted_by_code(tmp_path: Path) ->
     in_loop(test())
 
 
-class TestSeriesThatAreNotTaken:
+class TestDroppedSeries:
     def test_the_other_series_are_written_and_the_answer_names_the_dropped_ones(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             answer = await gateway.write(body_of(up(1), BAD, up(2)))
@@ -139,15 +139,15 @@ class TestSeriesThatAreNotTaken:
     def test_the_answer_is_one_line_that_prometheus_logs_completely(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             long = [(f"\n{number}" + "n" * 50, "v" * 100) for number in range(4)]
-            bad = [[*long, *long], [*long, ("", "v")], [*long, ("n" * 1100, "v")], [*long, ("n", "v" * 5000)]]
-            answer = await gateway.write(body_of(*(Series(labels, [(1, 1.0)]) for labels in bad)))
+            invalid = [[*long, *long], [*long, ("", "v")], [*long, ("n" * 1100, "v")], [*long, ("n", "v" * 5000)]]
+            answer = await gateway.write(body_of(*(Series(labels, [(1, 1.0)]) for labels in invalid)))
             assert len(answer.text) == 501
             assert answer.text.count("\n") == 1
 
         run(test)
 
 
-class TestWhatWillNeverBeTaken:
+class TestRefusedRequests:
     @pytest.mark.parametrize("body", [b"", b"not snappy at all", compress(b"\x0a\xff\xff"), BOMB])
     def test_an_invalid_request_is_refused(self, body: bytes) -> None:
         async def test(gateway: GatewayOfATest) -> None:
@@ -179,17 +179,17 @@ class TestWhatWillNeverBeTaken:
 
         with capture_logs() as logs:
             in_loop(test())
-        told = [line for line in logs if "remote write 2.0" in line["event"]]
-        assert [(line["log_level"], line["sender"]) for line in told] == [("warning", "127.0.0.1")] * 2
+        warnings = [line for line in logs if "remote write 2.0" in line["event"]]
+        assert [(line["log_level"], line["sender"]) for line in warnings] == [("warning", "127.0.0.1")] * 2
 
     def test_a_body_over_the_limit_is_too_large_however_it_is_sent(self) -> None:
-        async def endless() -> AsyncIterator[bytes]:
+        async def send_endlessly() -> AsyncIterator[bytes]:
             for _ in range(64):
                 yield bytes(1024)
 
         async def test(gateway: GatewayOfATest) -> None:
             assert (await gateway.write(bytes(33 << 10))).status == 413
-            answer = await gateway.write(endless())
+            answer = await gateway.write(send_endlessly())
             assert answer.status == 413
             assert "max_samples_per_send" in answer.text
 
@@ -205,7 +205,7 @@ class TestWhatWillNeverBeTaken:
         assert run(test, GatewayOptions(max_series=2)).written() == []
 
 
-class TestKafkaInTrouble:
+class TestUnavailableKafka:
     @pytest.mark.parametrize("delivered", [0, 2])
     def test_a_failed_delivery_is_answered_with_retry_after(self, delivered: int) -> None:
         async def test(gateway: GatewayOfATest) -> None:
@@ -213,10 +213,10 @@ class TestKafkaInTrouble:
             answer = asyncio.create_task(gateway.write(body_of(*(up(number) for number in range(50)))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
             gateway.producer.held[0].fail(delivered)
-            told = await answer
-            assert told.status == 503
-            assert int(told.headers["Retry-After"]) > 0
-            assert "the test says so" in told.text
+            response = await answer
+            assert response.status == 503
+            assert int(response.headers["Retry-After"]) > 0
+            assert "the test says so" in response.text
             assert gateway.topic.refresh_requests == 1
             assert gateway.gateway.figures().samples == 0
 
@@ -311,7 +311,7 @@ class TestBackPressure:
         run(test, self.OPTIONS)
 
 
-class TestClientsThatGoAway:
+class TestDisconnectedClients:
     def test_records_given_to_kafka_are_delivered_and_their_room_is_released(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
@@ -343,13 +343,13 @@ class TestClientsThatGoAway:
         run(test)
 
     def test_a_body_that_comes_too_slowly_is_not_answered_with_a_4xx(self) -> None:
-        async def slowly() -> AsyncIterator[bytes]:
+        async def send_slowly() -> AsyncIterator[bytes]:
             yield b"abc"
             await asyncio.sleep(60)
 
         async def test() -> None:
             async with serving(http={"request_timeout": "1s"}) as gateway:
-                answer = await gateway.write(slowly())
+                answer = await gateway.write(send_slowly())
                 assert answer.status == 503
                 assert gateway.gateway.figures().in_flight_bytes == 0
 
@@ -360,7 +360,7 @@ class TestStopping:
     def test_requests_in_progress_finish_and_new_ones_get_503(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
-            begun = asyncio.create_task(gateway.write(body_of(up(1))))
+            request = asyncio.create_task(gateway.write(body_of(up(1))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
             gateway.gateway.begin_stop()
             late = await gateway.write(body_of(up(2)))
@@ -368,17 +368,17 @@ class TestStopping:
             assert "Retry-After" in late.headers
             assert (await gateway.get("/-/ready")).status == 503
             gateway.producer.held[0].deliver()
-            assert (await begun).status == 204
+            assert (await request).status == 204
 
         assert outcomes(run(test)) == {Outcome.WRITTEN: 1, Outcome.STOPPING: 1}
 
     def test_closing_waits_until_records_given_to_kafka_are_delivered(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
-            begun = asyncio.create_task(gateway.write(body_of(up(1))))
+            request = asyncio.create_task(gateway.write(body_of(up(1))))
             await eventually_in_loop(lambda: len(gateway.producer.held) == 1)
             await gateway.gateway.close(30)
-            assert (await begun).status == 204
+            assert (await request).status == 204
 
         assert len(run(test).written()) == 1
 

@@ -243,7 +243,9 @@ def test_a_frame_has_one_series_and_all_of_it() -> None:
     """Prometheus' client reads only the first series of a frame, and takes each frame for a separate series."""
     series = large(3, 100_000)
     frames = list(frames_of(b"".join(streamed_parts([AnswerColumns.of(answer_of(series))])), checked=False))
-    assert [[labels_of(one) for one in frame.chunked_series] for frame in frames] == [[labels] for labels in series]
+    assert [[labels_of(series_of_frame) for series_of_frame in frame.chunked_series] for frame in frames] == [
+        [labels] for labels in series
+    ]
 
 
 def test_a_series_that_is_too_long_for_a_frame_continues_in_the_next() -> None:

@@ -150,7 +150,7 @@ def test_reading_accepts_either_token_and_changes_need_the_admin_token(jobs: Ser
 def test_a_pause_of_a_running_job_is_recorded_and_completed_by_a_worker_once_parts_are_fenced(jobs: ServedJobs) -> None:
     jobs.add(bulk_job("a"))
     (leased, *_) = jobs.board.parts(jobs.board.job("a"))
-    leased = jobs.board.lease(leased, "worker", lambda one: one)
+    leased = jobs.board.lease(leased, "worker", lambda part: part)
     assert leased is not None
     status, answer = jobs.change("a", "pause")
     assert (status, answer["settled"], answer["job"]["state"], answer["job"]["wanted"]) == (

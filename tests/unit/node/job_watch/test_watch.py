@@ -86,7 +86,7 @@ def test_requests_within_seconds_share_one_poll() -> None:
 
     async def run() -> None:
         figures = await asyncio.gather(*(watched.watch.jobs() for _ in range(20)))
-        assert {one.jobs["a"].summary.counts.records for one in figures} == {21}
+        assert {each.jobs["a"].summary.counts.records for each in figures} == {21}
         watched.clock.sleep(1.9)
         await watched.watch.jobs()
         assert watched.store.reads == {"jobs": 1, "a": 1}

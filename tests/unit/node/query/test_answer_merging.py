@@ -47,8 +47,8 @@ def samples_answer(shard: dict[Labels, dict[int, float]], number: int) -> Sample
     return SamplesAnswer(keys_of(shard), first, time, value, (f"warning {number}",))
 
 
-def same_keys(one: KeyBytes, other: KeyBytes) -> bool:
-    return one.offsets.tolist() == other.offsets.tolist() and one.data.tobytes() == other.data.tobytes()
+def same_keys(first: KeyBytes, second: KeyBytes) -> bool:
+    return first.offsets.tolist() == second.offsets.tolist() and first.data.tobytes() == second.data.tobytes()
 
 
 @given(SHARDS)

@@ -133,7 +133,7 @@ def _cardinality(
 
 
 WORDS = st.integers(0, 2**64 - 1)
-KEYS = st.lists(LABELS, max_size=4).map(lambda some: KeyBytes(*_joined([encode_part_key(one) for one in some])))
+KEYS = st.lists(LABELS, max_size=4).map(lambda some: KeyBytes(*_joined([encode_part_key(labels) for labels in some])))
 VALUES = st.lists(st.builds(ValueCardinality, TEXTS, TEXTS, COUNTS), max_size=2).map(tuple)
 ANSWERS: st.SearchStrategy[Answer] = st.one_of(
     st.builds(SeriesAnswer, KEYS, st.booleans(), WARNINGS),
@@ -172,13 +172,13 @@ def message_of(frame: bytes) -> Message:
     return decode_frame(bytearray(frame))
 
 
-def are_identical(one: object, other: object) -> bool:
+def are_identical(first: object, second: object) -> bool:
     """Whether two values are equal, with arrays compared by their bits."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
-    if type(one) is type(other) and hasattr(one, "__slots__") and not isinstance(one, str):
-        return all(are_identical(getattr(one, name), getattr(other, name)) for name in one.__slots__)
-    return one == other
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return first.dtype == second.dtype and first.tobytes() == second.tobytes()
+    if type(first) is type(second) and hasattr(first, "__slots__") and not isinstance(first, str):
+        return all(are_identical(getattr(first, name), getattr(second, name)) for name in first.__slots__)
+    return first == second
 
 
 @given(REQUESTS, st.floats(0, 1e6))

@@ -100,7 +100,7 @@ def test_a_failing_worker_is_restarted_with_growing_pauses_and_then_no_longer(
     service = WorkerProcess(None, tmp_path, clock, command=python("raise SystemExit(3)"))
     pauses = []
 
-    def fails() -> None:
+    def run_until_it_stops() -> None:
         while True:
             service.ensure_worker()
             ended(service)
@@ -112,7 +112,7 @@ def test_a_failing_worker_is_restarted_with_growing_pauses_and_then_no_longer(
             pauses.append(clock.monotonic() - began)
 
     with pytest.raises(WorkerFails, match="exit code 3"):
-        fails()
+        run_until_it_stops()
     assert pauses[:6] == [2, 4, 8, 16, 32, 60]
 
 
@@ -124,7 +124,7 @@ def failing(tmp_path: Path, error: StrandlineError) -> Sequence[str]:
     return python(f"print(open({str(tmp_path / 'words')!r}).read()); raise SystemExit(1)")
 
 
-def ends(service: WorkerProcess, clock: ManualClock) -> None:
+def run_next_worker(service: WorkerProcess, clock: ManualClock) -> None:
     """Start the next worker, and wait for its end."""
     service.ensure_worker()
     assert was_started(service)
@@ -141,16 +141,16 @@ def test_a_worker_that_failed_on_a_full_disk_is_restarted_once_there_is_room(
     monkeypatch.setattr(service_module, "is_nearly_full", lambda path: path in full)
     command = failing(tmp_path, DiskFull(tmp_path / "scratch"))
     with closing(WorkerProcess(None, tmp_path, clock, command=command)) as service, capture_logs() as lines:
-        ends(service, clock)
+        run_next_worker(service, clock)
         for _ in range(100):
             clock.sleep(60)
             service.ensure_worker()
             assert not was_started(service), "there is no room yet"
         full.clear()
-        ends(service, clock)
-    said = [line for line in lines if "has failed" in line["event"]]
-    assert str(tmp_path / "scratch") in said[0]["said"]
-    assert said[0]["remedy"].startswith("Free space")
+        run_next_worker(service, clock)
+    failures = [line for line in lines if "has failed" in line["event"]]
+    assert str(tmp_path / "scratch") in failures[0]["said"]
+    assert failures[0]["remedy"].startswith("Free space")
 
 
 @pytest.mark.parametrize("error", [DiskFull(None), StoreUnavailable("the store does not answer")])
@@ -159,16 +159,16 @@ def test_a_worker_with_retryable_errors_is_restarted_without_limit(
 ) -> None:
     with closing(WorkerProcess(None, tmp_path, clock, command=failing(tmp_path, error))) as service:
         for _ in range(15):
-            ends(service, clock)
+            run_next_worker(service, clock)
 
 
 def test_the_reason_of_a_stopped_worker_is_its_last_error(clock: ManualClock, tmp_path: Path) -> None:
     command = failing(tmp_path, StoreRefused("the tables are not ours"))
     with closing(WorkerProcess(None, tmp_path, clock, command=command)) as service:
         for _ in range(10):
-            ends(service, clock)
+            run_next_worker(service, clock)
         with pytest.raises(WorkerFails, match="the tables are not ours"):
-            ends(service, clock)
+            run_next_worker(service, clock)
 
 
 def test_a_shard_in_a_node_leaves_the_worker_to_the_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ BEHIND = 201
 
 
 def content(*parts: StoredRow | BufferContent, settled: int = 0) -> PinnedContent:
-    rows = frozenset(one for one in parts if isinstance(one, StoredRow))
-    buffers = tuple(one for one in parts if isinstance(one, BufferContent))
+    rows = frozenset(part for part in parts if isinstance(part, StoredRow))
+    buffers = tuple(part for part in parts if isinstance(part, BufferContent))
     return PinnedContent("reader", TIMES, rows, buffers, settled)
 
 

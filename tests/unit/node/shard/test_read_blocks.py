@@ -14,8 +14,8 @@ pytestmark = pytest.mark.unit
 GROUPS = 3
 
 
-def keys_of(wanted: WantedSeries) -> list[SeriesKey]:
-    return [wanted.key(place) for place in range(len(wanted))]
+def keys_of(selected: WantedSeries) -> list[SeriesKey]:
+    return [selected.key(place) for place in range(len(selected))]
 
 
 def row(group: int, *, series: int, samples: int, times: tuple[int, int] | None) -> GroupRow:
@@ -31,17 +31,17 @@ def row(group: int, *, series: int, samples: int, times: tuple[int, int] | None)
 def test_each_series_is_in_one_block_and_no_block_of_several_exceeds_its_samples(
     keys: set[tuple[int, int, int]], each: list[float], most: int
 ) -> None:
-    wanted = WantedSeries.of(SeriesKey(*key) for key in keys)
-    blocks = [keys_of(block) for block in cut_blocks(wanted, GROUPS, np.array(each), most)]
-    assert sorted(key for block in blocks for key in block) == keys_of(wanted)
+    selected = WantedSeries.of(SeriesKey(*key) for key in keys)
+    blocks = [keys_of(block) for block in cut_blocks(selected, GROUPS, np.array(each), most)]
+    assert sorted(key for block in blocks for key in block) == keys_of(selected)
     for block in blocks:
         assert block == sorted(block)
         assert len(block) == 1 or sum(max(1.0, each[key.metric % GROUPS]) for key in block) <= most + 1e-6
 
 
 def test_groups_that_fit_are_not_divided() -> None:
-    wanted = WantedSeries.of(SeriesKey(metric, 0, low) for metric in range(3) for low in range(10))
-    blocks = cut_blocks(wanted, GROUPS, np.array([4.0, 4.0, 12.0]), 80)
+    selected = WantedSeries.of(SeriesKey(metric, 0, low) for metric in range(3) for low in range(10))
+    blocks = cut_blocks(selected, GROUPS, np.array([4.0, 4.0, 12.0]), 80)
     assert [(set((block.metric % np.uint64(GROUPS)).tolist()), len(block)) for block in blocks] == [
         ({0, 1}, 20),
         ({2}, 5),

@@ -47,8 +47,8 @@ def test_an_old_log_read_slowly_takes_bounded_memory_and_is_never_reported_too_c
         clock.sleep(1)
     assert len(horizon._ahead) <= 256
     horizon.read_to(2_000)
-    known = (horizon.now().complete_at - begun) / 1000
-    assert 1_950 < known < 2_000
+    seconds_read = (horizon.now().complete_at - begun) / 1000
+    assert 1_950 < seconds_read < 2_000
     horizon.read_to(4_000)
     assert horizon.now().complete_at == begun + 3_999_000
 

@@ -101,10 +101,10 @@ def test_killed_keeper_takes_its_servers_with_it_and_the_next_start_is_not_misle
     assert eventually(lambda: all(gone(process) for process in processes(record)))
     # The record still says that it is up, with these very processes.
     assert folder.read() == record
-    again, started = start(folder)
+    second, started = start(folder)
     assert started
-    assert again.keeper != record.keeper
-    assert again.ports == record.ports
+    assert second.keeper != record.keeper
+    assert second.ports == record.ports
 
 
 def test_server_that_ends_stops_the_stack_and_is_named(folder: StateFolder) -> None:

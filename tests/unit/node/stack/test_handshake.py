@@ -77,7 +77,7 @@ def test_incomplete_message_is_ignored() -> None:
 
 
 def test_options_are_transferred_unchanged(tmp_path: Path) -> None:
-    given = options(
+    sent_options = options(
         tmp_path,
         kafka_port=9092,
         java_home=tmp_path / "jdk",
@@ -87,7 +87,7 @@ def test_options_are_transferred_unchanged(tmp_path: Path) -> None:
         optimise=True,
     )
 
-    assert options_from(options_message(given)) == given
+    assert options_from(options_message(sent_options)) == sent_options
     assert options_from(options_message(options(tmp_path))) == options(tmp_path)
 
 
@@ -102,11 +102,11 @@ def test_error_is_raised_again_unchanged() -> None:
         "Kafka ended", remedy="Do this", server="kafka", cause="full", log=Path("/log"), lines=["last line"]
     )
 
-    told = failure_from(failure_message(error))
+    received = failure_from(failure_message(error))
 
-    assert (told.message, told.remedy, told.exit_code) == ("Kafka ended", "Do this", ExitCode.FAILED)
-    assert list(told.blocks()) == list(error.blocks())
-    assert told.details() == {
+    assert (received.message, received.remedy, received.exit_code) == ("Kafka ended", "Do this", ExitCode.FAILED)
+    assert list(received.blocks()) == list(error.blocks())
+    assert received.details() == {
         "server": "kafka",
         "cause": "full",
         "log": "/log",

@@ -26,11 +26,11 @@ def jars(tmp_path: Path) -> Path:
     return folder
 
 
-def kafka(tmp_path: Path, jars: Path, given: StackOptions | None = None) -> Kafka:
+def kafka(tmp_path: Path, jars: Path, stack_options: StackOptions | None = None) -> Kafka:
     return Kafka(
         StateFolder(tmp_path / "state"),
         PORTS,
-        given or options(tmp_path / "state"),
+        stack_options or options(tmp_path / "state"),
         program=Path("/jdk/bin/java"),
         jars=jars,
         clock=ManualClock(),
@@ -48,10 +48,10 @@ def test_topics_are_not_created_automatically(tmp_path: Path) -> None:
 
 
 def test_extra_properties_win(tmp_path: Path, jars: Path) -> None:
-    given = options(
+    stack_options = options(
         tmp_path / "state", extra_kafka_properties={"num.io.threads": "1", "sasl.enabled.mechanisms": "PLAIN"}
     )
-    server = kafka(tmp_path, jars, given)
+    server = kafka(tmp_path, jars, stack_options)
 
     text = server.files()[tmp_path / "state/conf/kafka/server.properties"]
 
@@ -122,11 +122,11 @@ def test_storage_that_lost_its_identity_is_not_formatted_over(tmp_path: Path, ja
 
 
 def test_log_is_bounded_and_quiet(tmp_path: Path) -> None:
-    told = logging_properties(tmp_path / "kafka.log")
+    properties = logging_properties(tmp_path / "kafka.log")
 
-    assert told["rootLogger.level"] == "warn"
-    assert told["appender.file.type"] == "RollingFile"
-    assert told["appender.file.strategy.max"] == "2"
+    assert properties["rootLogger.level"] == "warn"
+    assert properties["appender.file.type"] == "RollingFile"
+    assert properties["appender.file.strategy.max"] == "2"
 
 
 def test_cluster_ids_differ_and_are_no_options() -> None:

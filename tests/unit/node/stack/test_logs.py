@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 FULL = "its disk is full"
 HEAP = "its heap is too small"
 TOO_LARGE = "its heap is too large for this machine"
-SAID = {
+CAUSES = {
     "java.io.IOException: No space left on device": FULL,
     "FSDiskFullWriteError: java.io.IOException: Insufficient disk space to write 526 bytes into the keyspace": FULL,
     "Caused by: java.net.BindException: Address already in use": ADDRESS_IN_USE,
@@ -37,11 +37,11 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("said", SAID)
-def test_cause_is_recognised_from_the_log(said: str) -> None:
-    log = f"2026-11-16 03:14:28,752 INFO  StorageService starts\n{said}\n\tat java.base/Frame\n"
+@pytest.mark.parametrize("line", CAUSES)
+def test_cause_is_recognised_from_the_log(line: str) -> None:
+    log = f"2026-11-16 03:14:28,752 INFO  StorageService starts\n{line}\n\tat java.base/Frame\n"
 
-    assert cause_of_exit(log, 1, "kafka").what == SAID[said]
+    assert cause_of_exit(log, 1, "kafka").what == CAUSES[line]
 
 
 def test_remedy_names_the_setting_of_the_server() -> None:
@@ -98,32 +98,32 @@ def test_follow_gives_the_last_lines_and_then_each_new_one_across_a_rotation(tmp
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\nthree\n")
     lines = follow(log, 2, clock=ManualClock())
-    seen = [next(lines), next(lines)]
+    followed = [next(lines), next(lines)]
 
     with log.open("ab") as file:
         file.write(b"four\nhalf of ")
-    seen.append(next(lines))
+    followed.append(next(lines))
     with log.open("ab") as file:
         file.write(b"five\n")
     log.rename(tmp_path / "log.1")
     log.write_bytes(b"six\n")
-    seen += [next(lines), next(lines)]
+    followed += [next(lines), next(lines)]
 
-    assert seen == ["two", "three", "four", "half of five", "six"]
+    assert followed == ["two", "three", "four", "half of five", "six"]
 
 
 def test_follow_waits_for_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
     log = tmp_path / "log"
     waited = []
 
-    class Watched(ManualClock):
+    class AppendingClock(ManualClock):
         def sleep(self, seconds: float) -> None:
             super().sleep(seconds)
             waited.append(seconds)
             if len(waited) == 3:
                 log.write_bytes(b"at last\n")
 
-    assert next(follow(log, 5, clock=Watched())) == "at last"
+    assert next(follow(log, 5, clock=AppendingClock())) == "at last"
     assert len(waited) == 3
 
 

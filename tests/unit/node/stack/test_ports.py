@@ -48,12 +48,11 @@ def test_port_of_the_previous_run_that_is_in_use_is_replaced_and_the_others_stay
 
 
 def test_port_in_the_settings_wins_over_the_previous_one(tmp_path: Path) -> None:
-    with taken_port() as wanted:
+    with taken_port() as used:
         pass
 
     assert (
-        choose_ports(options(tmp_path, cassandra_port=wanted), choose_ports(options(tmp_path), Ports())).cassandra
-        == wanted
+        choose_ports(options(tmp_path, cassandra_port=used), choose_ports(options(tmp_path), Ports())).cassandra == used
     )
 
 

@@ -30,8 +30,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def client(path: Path) -> Iterator[ReportClient]:
-    with closing(ReportClient(path, CLOCK)) as made:
-        yield made
+    with closing(ReportClient(path, CLOCK)) as created:
+        yield created
 
 
 def test_both_ends_use_the_same_message_kind() -> None:
@@ -75,13 +75,13 @@ def test_an_invalid_frame_is_no_report(path: Path, client: ReportClient, lie: by
         listener.bind(str(path))
         listener.listen(1)
 
-        def lies() -> None:
+        def answer_invalid() -> None:
             connection, _ = listener.accept()
             with connection:
                 connection.recv(1 << 16)
                 connection.sendall(lie)
 
-        thread = threading.Thread(target=lies)
+        thread = threading.Thread(target=answer_invalid)
         thread.start()
         with pytest.raises(NoReport):
             client.fetch(5.0)

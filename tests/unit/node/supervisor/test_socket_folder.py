@@ -28,8 +28,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def leave_a_socket(folder: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(str(socket_path(folder, 3)))
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(socket_path(folder, 3)))
 
 
 def test_it_is_private_to_its_user_and_removed_with_the_node(base: Path) -> None:
