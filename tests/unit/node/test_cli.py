@@ -343,8 +343,8 @@ class TestAsAProcess:
         os.close(reading)
         process = self.start(*arguments, stdout=writing, stderr=subprocess.PIPE)
         os.close(writing)
-        _, said = process.communicate(timeout=60)
-        assert said == b""
+        _, stderr = process.communicate(timeout=60)
+        assert stderr == b""
         assert process.returncode == ExitCode.FAILED
 
     def test_the_exit_code_reaches_the_shell(self) -> None:

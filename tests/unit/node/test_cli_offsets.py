@@ -116,9 +116,11 @@ def test_show_has_text_output_too(commands: Commands) -> None:
 
 def test_show_has_the_retention_margin(world: World, commands: Commands) -> None:
     commands.topic.retention_ms = 4 * HOUR
-    assert commands.json("offsets", "show")[1]["shards"][0]["deleted_in_ms"] is None, "nothing waits"
+    assert commands.json("offsets", "show")[1]["shards"][0]["deleted_in_ms"] is None, (
+        "no unstored record can be deleted"
+    )
     produce_everywhere(world, "not stored")
-    # At the least: the first record of the open bucket may be as old as the bucket.
+    # A lower bound: the first record of the open bucket may be as old as the bucket.
     oldest = (FIRST + 3) * HOUR + GRACE
     left = oldest + 4 * HOUR - world.clock.now_ms()
     assert commands.json("offsets", "show")[1]["shards"][0]["deleted_in_ms"] == left
@@ -230,9 +232,9 @@ def test_history_has_remarks_on_unusual_buckets(world: World, commands: Commands
     assert lines[1].endswith("superseded groups: 4")
     assert lines[3].split()[-3:] == ["4/4", "here:4711", "-"]
     assert lines[-1].rstrip().endswith("reading began here")
-    again_read = commands.json("offsets", "history", "0")[1]["buckets"][0]
-    assert (again_read["samples"], again_read["stored_groups"], again_read["superseded_groups"]) == (0, 0, 4)
-    assert again_read["written_by"] == ["here:4711"], "whoever wrote what was superseded"
+    newest_again = commands.json("offsets", "history", "0")[1]["buckets"][0]
+    assert (newest_again["samples"], newest_again["stored_groups"], newest_again["superseded_groups"]) == (0, 0, 4)
+    assert newest_again["written_by"] == ["here:4711"], "it names the writer of the superseded rows"
 
 
 def test_history_of_a_shard_that_was_never_read_has_no_buckets(world: World, commands: Commands) -> None:
@@ -246,7 +248,7 @@ def test_history_of_a_shard_that_was_never_read_has_no_buckets(world: World, com
 def test_a_rewind_without_yes_shows_what_would_be_read_again_and_does_nothing(world: World, commands: Commands) -> None:
     before = world.manifest()
     code, document = commands.json("offsets", "rewind", "0", "--to-bucket", str(FIRST + 1))
-    assert code == ExitCode.USAGE, "a script that forgot it must not think that it was done"
+    assert code == ExitCode.USAGE, "a script that forgot --yes must not regard it as done"
     assert document == {
         "shard": "metrics/0",
         "bucket": FIRST + 1,
@@ -365,7 +367,7 @@ def test_the_help_explains_the_exit_codes(commands: Commands) -> None:
         assert option in out
 
 
-# Where it comes from.
+# The source.
 
 
 def test_a_dataset_that_is_not_in_the_store_is_refused(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:

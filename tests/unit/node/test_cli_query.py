@@ -166,7 +166,7 @@ def test_csv_has_a_column_for_each_label(node: FakeNode, capsys: pytest.CaptureF
     ]
     assert shown.err == "note: look here\n"
     assert cli.main(["query", "up or x", "--output", "csv", "--limit", "1"]) == ExitCode.OK
-    assert len(capsys.readouterr().out.splitlines()) == 2, "the line of names is not counted"
+    assert len(capsys.readouterr().out.splitlines()) == 2, "the header is not counted"
 
 
 def test_an_empty_csv_has_a_header(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,7 +124,7 @@ def test_an_accepted_loss_is_reported(world: World, commands: Commands) -> None:
     world.crash()
     world.log.delete_before(3)
     world.start(accepted=Accepted(loss_to=3))
-    # The loss has closed the hour's bucket, so the rest of the hour is in the next one.
+    # The loss has closed the hour's bucket, so that the rest of the hour is in the next one.
     world.pass_hours(2)
     code, out, _ = commands.text("ready", HOURS[2])
     assert code == ExitCode.OK
@@ -172,7 +172,7 @@ def test_waiting_ends_at_its_timeout(world: World, commands: Commands) -> None:
     assert commands.text("ready", HOURS[2], "--wait", "90")[0] == ExitCode.NOT_READY
     assert 90 <= world.clock.monotonic() - before < 91
     assert commands.text("ready", HOURS[2])[0] == ExitCode.NOT_READY
-    assert world.clock.monotonic() - before < 91, "without it nobody waits"
+    assert world.clock.monotonic() - before < 91, "without --wait the command does not wait"
 
 
 def test_an_unknown_hour_is_not_waited_for(world: World, commands: Commands) -> None:
@@ -214,7 +214,7 @@ def test_only_rows_from_the_hour_on_are_read_where_that_is_enough(world: World, 
         assert reads == [(FIRST + 1, None)]
         reads.clear()
         assert commands.text("ready", HOURS[0])[0] == ExitCode.OK
-        assert reads == [(FIRST - 2, None), (None, None)], "what is before its beginning has no row"
+        assert reads == [(FIRST - 2, None), (None, None)], "there are no rows before the first record"
     finally:
         world.sqlite.manifest = real  # type: ignore[method-assign]  # as it was
 

@@ -34,7 +34,7 @@ FIRST = 1_000
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A store, and the folder of a stopped shard with its local copy."""
-    from strandline.index.vm import start_vm  # noqa: PLC0415 - not for collecting tests
+    from strandline.index.vm import start_vm  # noqa: PLC0415 - not needed to collect tests
 
     start_vm()
     folder = tmp_path_factory.mktemp("data")

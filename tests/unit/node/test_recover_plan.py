@@ -36,7 +36,7 @@ RATES = Rates(bytes_per_second=1_000.0, start_seconds=6.0)
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    # Nothing grows too old meanwhile.
+    # So that nothing expires during the test.
     with closing(World(tmp_path, policy=replace(POLICY, retention=1_000 * HOUR))) as created:
         yield created
 
@@ -50,7 +50,7 @@ def job_order_of(world: World, retention: int | None = None) -> JobOrder:
 
 
 def crash_and_fall_behind(world: World, hours: int) -> None:
-    """A shard that has stored something and was then down for some hours with a record in each."""
+    """Store some records, crash, and fall behind by this many hours with a record in each."""
     world.start()
     produce_everywhere(world)
     world.pass_hours(2)
@@ -84,8 +84,8 @@ def test_a_plan_is_what_the_next_start_reads_again(world: World) -> None:
     assert planned == made
 
 
-def test_rows_that_expire_during_the_read_do_not_prevent_a_plan(world: World) -> None:
-    """The store removes rows in any order: a remaining one may have no neighbours."""
+def test_a_gap_of_expired_rows_does_not_prevent_a_plan(world: World) -> None:
+    """The store may remove rows in any order: a remaining row may have no neighbours."""
     crash_and_fall_behind(world, 3)
     cuts = sorted(world.manifest().cuts, key=lambda cut: cut.bucket)
     assert len(cuts) == 3
@@ -248,7 +248,7 @@ def test_without_a_size_only_the_number_of_records_is_shown(world: World) -> Non
     assert "To replay: 1 records, -, in about -." in printed(report)
 
 
-# Where the index comes from.
+# The source of the index.
 
 ROWS = [replace(row(bucket, 1), index=IndexBucketRows(1, b"", f"o.1.{bucket}")) for bucket in (8, 7)]
 COPY = CopyIdentity(SHARD.dataset, "topic-1", SHARD.shard, 8, "o.1.8")
@@ -268,7 +268,7 @@ def test_without_a_copy_the_buckets_are_loaded_and_without_those_all_is_replayed
     assert index_source(SHARD, tmp_path / "none", "topic-1", [], heap_mb=64) is IndexSource.REPLAY
 
 
-# Words.
+# Formats.
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_jobs_are_listed_with_state_epoch_worker_lease_failures_and_reason(
     assert "1 of 3" in text
     assert "33%" in text
     assert "1 min 40 s" in text
-    assert "worker-1" not in text  # What is done is only counted.
+    assert "worker-1" not in text  # Done jobs are only counted.
     shard = json.loads(printed(report, "json"))["shards"][0]
     assert [job["state"] for job in shard["jobs"]] == ["done", "leased", "pending"]
 

@@ -206,17 +206,17 @@ def test_a_manifest_that_would_have_too_many_rows_is_refused(
 
 
 def test_a_manifest_may_have_half_a_million_rows_and_no_more() -> None:
-    """With one group a bucket has two rows, so the maximum is 250,000 buckets of a second."""
+    """With one group, a bucket has two rows: the maximum is 250,000 buckets of one second."""
     values = {"flush_interval": "1s", "grace": "0s", "groups": 1, "history": "0s", "margin": "2s"}
     DatasetSettings(**values, retention="249998s")
     ((setting, finding),) = refused(**values, retention="249999s")
     assert setting == "flush_interval"
     assert finding.what.startswith("makes 500,002 manifest rows per shard")
-    # What is not a whole bucket has a row all the same.
+    # A partial bucket has a row, too.
     refused(**values, retention="249998001ms")
 
 
-def test_a_conflict_between_settings_is_reported_at_the_one_in_the_file() -> None:
+def test_a_conflict_between_settings_is_reported_at_the_one_that_was_set() -> None:
     with pytest.raises(SettingsError) as raised:
         load_settings(None, {"STRANDLINE_DATASET__FLUSH_INTERVAL": "10s"})
     assert [(each.setting, each.value_shown, each.where) for each in raised.value.problems] == [

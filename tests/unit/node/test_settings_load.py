@@ -154,7 +154,7 @@ kafka_heap = "1m"
         ("spark.master", '"lokal"', "environment variable STRANDLINE_SPARK__MASTER"),
         ("stack.kafka_heap", '"1m"', "strandline.toml line 23"),
         ("spork", "(hidden)", "strandline.toml line 17"),
-        # Found only when the values that are wrong by themselves were set aside.
+        # Found only after the values that are invalid by themselves were removed.
         ("kafka.sasl_mechanism", "", "strandline.toml line 7"),
         ("kafka.credentials_file", "", "strandline.toml line 7"),
         ("stack.cassandra_port", "5000", "strandline.toml line 22"),
@@ -196,7 +196,7 @@ def test_a_shard_may_not_be_killed_while_it_waits_for_a_broker(file: Path) -> No
     (reported,) = problems(file, '[kafka]\nrequest_timeout = "1m"\n')
     assert (reported.setting, reported.value_shown, reported.where) == ("node.hang_after", "", "strandline.toml line 2")
     (reported,) = problems(file, '[kafka]\nrequest_timeout = "soon"\n[node]\nhang_after = "30s"\n')
-    assert reported.setting == "kafka.request_timeout", "its default makes no second problem"
+    assert reported.setting == "kafka.request_timeout", "its default causes no second problem"
     assert reported.what == "is not a duration"
 
 

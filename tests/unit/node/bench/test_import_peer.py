@@ -77,7 +77,7 @@ def send_files(peer: Peer, folder: Path, format_: Format) -> PeerImport:
 def test_each_format_goes_to_its_own_path_and_only_the_header_is_left_out(peer: Peer, tmp_path: Path) -> None:
     for format_ in FILE_FORMATS:
         figures = send_files(peer, tmp_path, format_)
-        # Whose process it is, is not known.
+        # The server's process is unknown.
         assert figures.seconds > 0
         assert figures.cpu_seconds is None
     (csv_path, csv), (metrics_path, metrics), (json_path, lines) = peer.requests

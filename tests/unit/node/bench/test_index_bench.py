@@ -56,7 +56,7 @@ def test_every_figure_is_there_and_positive(report: IndexBenchReport) -> None:
     assert all(0 < figure.p50_ms <= figure.p99_ms for figure in report.lookups)
     assert report.memory.table >= 24
     assert report.memory.columns >= 52
-    assert report.bucket_bytes_a_key > 16, "a key's hash alone takes as much"
+    assert report.bucket_bytes_a_key > 16, "a key's hash alone has this size"
 
 
 def test_the_report_has_the_longest_pause_of_the_key_table_and_its_bound(report: IndexBenchReport) -> None:
@@ -71,12 +71,12 @@ def test_the_report_has_the_longest_pause_of_the_key_table_and_its_bound(report:
 
 
 def test_the_longest_pause_is_that_of_a_call_which_grew_the_table() -> None:
-    # Each call takes longer than the one before: 1 s, 5 s, 9 s and so on.
+    # Each call takes longer than the previous one: 1 s, 5 s, 9 s and so on.
     seconds = (float(tick**2) for tick in count())
     # The slots of an empty table, and twice as many each time, are too few at 20, 40, 60, 100 and 200 thousand keys.
     growth = grow_table(250_000, clock=lambda: next(seconds))
     assert growth.growths == 5
-    assert (growth.keys, growth.pause_ms) == (200_000, 37_000), "the tenth call, though three longer ones followed"
+    assert (growth.keys, growth.pause_ms) == (200_000, 37_000), "the tenth call, although three longer ones followed"
     assert growth.pause_ms_a_million_keys == 185_000
 
 

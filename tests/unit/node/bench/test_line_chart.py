@@ -35,7 +35,7 @@ def places(line: ET.Element) -> list[tuple[float, float]]:
 
 
 def value_boxes(picture: ET.Element) -> list[Box]:
-    """Where the values are written, if a letter is 6.5 wide, which is more than any digit is at that size."""
+    """The boxes of the value labels. A width of 6.5 per character is more than any digit has at that size."""
     boxes = []
     for text in texts(picture, "value"):
         x, y, half = float(text.get("x", 0)), float(text.get("y", 0)), 6.5 * len(text.text or "") / 2
@@ -108,14 +108,14 @@ def test_millions_are_written_as_such() -> None:
 def test_lines_differ_in_shape_as_well_as_in_colour() -> None:
     lines = [Line(str(number), [Point(1, number + 1)]) for number in range(4)]
     picture = drawn(Panel("", "", "", "", lines))
-    marks = [
+    symbols = [
         (element.tag, len(places(element)), element.get("fill"))
         for element in picture
         if element.get("fill") and element.tag != f"{SVG}text"
     ]
-    assert len(set(marks)) == 4
-    assert len({(tag, corners) for tag, corners, _ in marks}) == 4
-    assert len({colour for *_, colour in marks}) == 4
+    assert len(set(symbols)) == 4
+    assert len({(tag, corners) for tag, corners, _ in symbols}) == 4
+    assert len({colour for *_, colour in symbols}) == 4
 
 
 def test_names_are_escaped_in_a_picture() -> None:

@@ -102,7 +102,7 @@ def test_a_scrape_has_the_series_in_their_proportions_and_targets_have_one_time(
     assert len(first.value) == scrapes.series == 600 + 25 * 12 + 100 + 3 * 20
     of_target = np.split(first.time, np.cumsum([len(labels_of(target)) for target in range(19)]))
     assert all(len(set(times.tolist())) == 1 for times in of_target)
-    # Nothing is at the end of a window, wherever windows end.
+    # No query's window ends at a sample.
     assert all(times[0] % INTERVAL_MS for times in of_target)
     second = decode_batch(list(scrapes.next()), Limits())
     assert (second.time - first.time == INTERVAL_MS).all()
@@ -190,7 +190,7 @@ def test_every_query_is_sent_to_every_server_over_each_range_and_reported(bench:
     assert [(cost.hours, cost.steps) for cost in queries[::12]] == [(1, 60), (4, 240)]
     assert [cost.hours for cost in scaling] == [1, 1, 1, 1, 4]
     assert all(cost.requests == 2 and cost.results == 1 for cost in queries)
-    # CPU time and memory of servers that others have started are not known.
+    # CPU time and memory of servers that the benchmark has not started are unknown.
     assert queries[0].node.cpu_ms is None
     assert queries[0].node.peak_bytes is None
 

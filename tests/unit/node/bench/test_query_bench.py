@@ -199,7 +199,7 @@ def test_servers_are_idle_when_they_have_used_hardly_any_cpu_for_a_while(monkeyp
     clock, spent = ManualClock(), iter(readings)
     monkeypatch.setattr(query_servers, "cpu_seconds", lambda _: next(spent))
     assert wait_until_idle([1], clock)
-    assert next(spent) == 9.9, "one merge came after a pause that was too short"
+    assert next(spent) == 9.9, "a merge began after a pause that was too short"
 
 
 def test_waiting_for_idle_servers_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_each_target_is_scraped_at_its_own_offset_in_every_interval(scraped: lis
     for number, columns in enumerate(scraped):
         passed = columns.time - base - number * INTERVAL_MS
         assert np.abs(passed[targets % 2 == 0]).max() <= 4
-        assert not passed[targets % 2 == 1].any(), "these have no jitter"
+        assert not passed[targets % 2 == 1].any(), "these targets have no jitter"
     moments = {int(target): base[targets == target] for target in np.unique(targets)}
     assert np.ptp(moments[1]) == 0
     assert 0 < np.ptp(moments[0]) <= 4

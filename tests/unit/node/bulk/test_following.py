@@ -34,12 +34,12 @@ class CallingClock(ManualClock):
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
-        assert self.on_sleep, "it sleeps once more than was expected"
+        assert self.on_sleep, "there was an unexpected sleep"
         self.on_sleep.pop(0)()
 
 
 class FollowedJob:
-    """A job of seven parts, and the progress that was shown."""
+    """A job of seven parts, and the displayed progress."""
 
     def __init__(self, state: BulkJobState = BulkJobState.RUNNING) -> None:
         self.clock = CallingClock()
@@ -50,7 +50,7 @@ class FollowedJob:
         self.step = Step("Job a")
 
     def end(self, part: int, records: int) -> None:
-        """A part is done."""
+        """Complete a part."""
         self.shown.append((self.step.fraction, self.step.note))
         before = self.board.parts(self.board.job("a"))[part]
         counts = Counts(records=records, bad=1)

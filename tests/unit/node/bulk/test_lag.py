@@ -79,7 +79,7 @@ def test_a_worker_without_an_expected_node_logs_no_warning() -> None:
     limit = LagLimit(node, 30, clock, is_expected=False)
     node.is_reachable = False
     assert warnings_of(limit, clock, 3) == 0
-    # One that answered once has gone.
+    # A node that answered once is unreachable again.
     node.is_reachable = True
     assert warnings_of(limit, clock, 1) == 0
     node.is_reachable = False
@@ -117,7 +117,7 @@ def test_the_lag_stays_under_the_limit_however_fast_a_job_could_land(times: floa
     limit, lags, waited = LagLimit(shard, 30, clock), list[float](), 0.0
     while clock.monotonic() < 400:
         while (wait := limit.wait_s(1)) > 0:
-            # A little at a time, to see every lag.
+            # In short steps, to record the lag frequently.
             clock.sleep(min(wait, 0.25))
             waited += min(wait, 0.25)
             lags.append(shard.lag_s())

@@ -86,7 +86,7 @@ def test_there_is_one_job_per_utc_offset_and_each_zone_is_in_one(node: FakeNode)
         (1, 20, ("Europe/Berlin", "Europe/Paris")),
     ]
     assert plan.unknown_zones == ("", "Mars")
-    # The first one sees all series, to count those that belong to no job; the others only their own.
+    # The first job reads all series, to count those that belong to no job; the others read only their own.
     assert [each.spec.selector for each in plan.jobs] == [
         "up",
         'up{tz=~"Asia/Kathmandu"}',
@@ -118,7 +118,7 @@ def test_invalid_plans_are_refused(node: FakeNode, tmp_path: Path) -> None:
     node.data("/api/v1/strandline/cardinality", {"series": 550_000})
     with pytest.raises(SendRefused, match=r"would have about 275,000 series, over the limit of 100,000"):
         plan_send(chosen, options(control=ControlSample(0.5)), clock)
-    # As many parts as the rows of the store need for their control series.
+    # The number of parts depends on the size of the control series in the store's rows.
     assert plan_send(chosen, options(control=ControlSample(0.1)), clock).jobs[0].parts == 110
     with pytest.raises(SendRefused, match="the spec takes"):
         plan_send(chosen, options(template={"value": "x" * 70_000}), clock)
@@ -202,7 +202,7 @@ def test_a_webhook_gets_the_event_with_its_key_and_must_answer_with_success() ->
 
 def test_a_worker_waits_for_later_jobs_until_they_are_due_or_it_is_stopped() -> None:
     class Stop(threading.Event):
-        """Lets time pass."""
+        """Advances the clock."""
 
         def wait(self, timeout: float | None = None) -> bool:
             clock.sleep(timeout or 0)

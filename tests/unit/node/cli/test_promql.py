@@ -82,7 +82,7 @@ def test_a_long_line_is_truncated_around_the_error() -> None:
     assert line.startswith("  ...aaa")
     assert line.endswith("bbb...")
     assert line[len(caret) - 1] == "!"
-    assert with_caret("up", 1, 3) == ["  up", "    ^"], "the place may be the end"
+    assert with_caret("up", 1, 3) == ["  up", "    ^"], "the position may be the end"
     assert with_caret("up", 7, 1) == [], "a position of another text"
 
 
@@ -136,7 +136,7 @@ def test_a_plan_shows_which_filters_come_from_the_left_side(capsys: pytest.Captu
 
 def test_a_plan_is_available_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     query = "quantile_over_time(scalar(q), -g[5m:1m] > 1)"
-    assert cli.main(["promql", "explain", query]) == ExitCode.USAGE, "a filter of a range is none"
+    assert cli.main(["promql", "explain", query]) == ExitCode.USAGE, "a filter on a range is not shown"
     capsys.readouterr()
     query = "quantile_over_time(scalar(q), g[5m])"
     assert cli.main(["promql", "explain", query, "--time", "100", "--output", "json"]) == ExitCode.OK

@@ -61,7 +61,7 @@ def test_a_listed_value_is_unquoted_unless_that_would_be_ambiguous() -> None:
     assert list_item("") == '""'
     assert list_item(" a") == '" a"'
     assert list_item("a\nb") == '"a\\nb"'
-    assert list_item('"a"') == '"\\"a\\""', "or it would look like one that is quoted"
+    assert list_item('"a"') == '"\\"a\\""', "otherwise it would look quoted"
 
 
 def test_a_message_of_a_server_is_on_one_line() -> None:

@@ -105,10 +105,10 @@ def test_a_range_on_a_terminal_is_a_plot_on_the_grid_of_its_steps() -> None:
         "a",
         "  ▁ █    0 to 7, last NaN, 1 not finite",
     ]
-    assert list(report.notes()) == [], "a plot has two lines a series, however many points"
+    assert list(report.notes()) == [], "a plot has two lines per series for any number of points"
 
 
-def test_a_plot_leaves_out_nan_and_infinity() -> None:
+def test_a_plot_counts_values_that_are_not_finite() -> None:
     found = answered(sampled("a", (T, "\x1b"), (T - 15_000, "1"), (T + 75_000, "1")))
     assert lines(QueryReport.of(found, 9, steps=STEPS, plot_width=60).blocks())[1:] == [
         "a",

@@ -1,4 +1,4 @@
-"""One run of the front's process: its listener, its heartbeats, and what it follows."""
+"""One run of the front's process: its listener, its reports, and its reloads."""
 
 import asyncio
 import os
@@ -128,7 +128,7 @@ class World:
         )
 
     def run(self, condition: Callable[[], bool], *, ended_by: signal.Signals = signal.SIGTERM) -> None:
-        """Run until this holds, and end it by a signal."""
+        """Run until the condition holds, and end it with a signal."""
 
         async def run_until() -> None:
             running = asyncio.create_task(self.front_run().run())
@@ -200,7 +200,7 @@ def test_new_settings_are_applied_as_far_as_possible(world: World) -> None:
     world.read = lambda: Settings(query={"max_series": 7}, http={"connections": 9}, log={"level": "debug"})
     asyncio.run(world.front_run().reload())
     assert world.front.settings.query.max_series == 7
-    assert world.front.settings.http.connections == 1000, "that one waits for a restart"
+    assert world.front.settings.http.connections == 1000, "this setting needs a restart"
     assert world.applied == [world.front.settings]
 
 

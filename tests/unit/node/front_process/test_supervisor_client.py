@@ -1,4 +1,4 @@
-"""The front's end of the control socket: a supervisor that comes and goes, and one that answers nonsense."""
+"""The front's end of the control socket, also with an unavailable supervisor and with invalid answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +33,7 @@ class Link:
 
 
 class Node:
-    """A node whose state a test decides."""
+    """A node with a configurable state."""
 
     def __init__(self) -> None:
         self.shards: Sequence[int] = (0, 1)
@@ -262,7 +262,7 @@ def test_the_front_gets_the_supervisors_state_after_any_fault_of_the_socket(
         )
         assert sorted(world.client.clients()) == list(world.node.shards)
         assert not any(link.closed for link in world.client.clients().values())
-        # Reloads that came together may be followed together; the last one is not missed.
+        # Simultaneous reloads may be followed together; the last one is never missed.
         await world.wait_until(lambda: (world.followed > 0) == (expected.settings > 0))
         await world.client.close()
         await server.close()
@@ -271,7 +271,7 @@ def test_the_front_gets_the_supervisors_state_after_any_fault_of_the_socket(
 
 
 class FaultySupervisor:
-    """A supervisor that answers each message with the next of these: bytes as they are, or a message."""
+    """A supervisor that answers each message with the next of these answers: raw bytes, or a message."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)

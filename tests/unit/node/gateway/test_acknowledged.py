@@ -21,7 +21,7 @@ BAD = Series([("a", "1"), ("a", "2")], [(1, 1.0)])
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request with a number of valid series, with or without an invalid one, and what Kafka does with it."""
+    """A request with a number of valid series, with or without an invalid one, and its fate in Kafka."""
 
     series: int
     has_invalid: bool
@@ -39,7 +39,7 @@ REQUESTS = st.builds(
 
 
 def series_of(number: int, sent: SentRequest) -> list[Series]:
-    # Its time tells which request a sample belongs to.
+    # The time of a sample identifies its request.
     return [up(series, time=number + 1) for series in range(sent.series)]
 
 

@@ -35,7 +35,7 @@ LIMITED = GatewayOptions(sample_limits=SampleLimits(behind=30 * MINUTE, ahead=10
 def test_a_broker_agrees_as_long_as_its_time_lies_between_sending_and_acknowledgement(
     at_broker: int, difference: int
 ) -> None:
-    """The delivery takes minutes here, which does not mean that a clock is wrong."""
+    """A delivery that takes minutes does not mean that a clock is wrong."""
     assert difference_ms(NOW, at_broker, NOW + 500_000) == difference
 
 
@@ -119,7 +119,7 @@ def test_samples_out_of_range_by_a_wrong_clock_get_503_and_are_accepted_once_it_
         clock = WrongClock(error_ms)
         async with serving(LIMITED, clock=clock) as gateway:
             body = body_of(up(1, time=SystemClock().now_ms()))
-            # The very first request: nothing was compared before.
+            # The first request: there was no comparison yet.
             answer = await gateway.write(body)
             assert answer.status == 503
             assert words in answer.text
@@ -127,7 +127,7 @@ def test_samples_out_of_range_by_a_wrong_clock_get_503_and_are_accepted_once_it_
             assert int(answer.headers["Retry-After"]) > 0
             assert gateway.written() == []
             figures = gateway.gateway.figures()
-            assert figures.dropped_series == {}, "nothing is lost"
+            assert figures.dropped_series == {}, "no sample is lost"
             assert abs(figures.clock_difference_ms + error_ms) < 10_000
             clock.error_ms = 0
             assert (await gateway.write(body)).status == 204
@@ -147,7 +147,7 @@ def test_a_clock_that_steps_after_its_comparison_drops_no_samples(leap: int) -> 
             assert (await gateway.write(body)).status == 204
             clock.error_ms = leap
             assert (await gateway.write(body)).status == 503
-            # Nor does what was compared while it was wrong count once it is right.
+            # A comparison from the time when the clock was wrong does not count, either.
             clock.error_ms = 0
             old = body_of(up(1, time=SystemClock().now_ms() - 60 * MINUTE))
             assert (await gateway.write(old)).status == 400
@@ -185,7 +185,7 @@ def test_a_request_out_of_range_by_a_right_clock_is_refused_once_the_clocks_were
                 assert (await gateway.write(old)).status == 400
             assert gateway.written() == []
             records = [value for values in gateway.producer.log.values() for value in values]
-            assert records == [b"\x00"], "one empty record, for the time that Kafka gives it"
+            assert records == [b"\x00"], "one empty record, to get a timestamp from Kafka"
             figures = gateway.gateway.figures()
             assert figures.dropped_series == {"too-old": 3}
             assert (figures.records, figures.in_flight_bytes) == (0, 0)

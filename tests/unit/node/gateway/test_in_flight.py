@@ -51,7 +51,7 @@ def test_waiting_requests_are_admitted_in_order_and_none_overtakes() -> None:
         first = await room.reserve(90, LONG)
         large, small = await reserve_later(room, 50), await reserve_later(room, 5)
         await settle()
-        # There would be room for the small one, which came later.
+        # There would be room for the small request, which came later.
         assert not small.done()
         assert room.waiting == 2
         first.release()
@@ -175,7 +175,7 @@ class TestBodiesThatArrive:
             await settle()
             assert not waiting.done()
             assert room.used == 300
-            # All of it is here, so that the other one is the oldest; but what is here has to go first.
+            # It is complete, so that the other one is the oldest; but complete requests have to be released first.
             oldest.resize(250)
             await settle()
             assert not waiting.done()

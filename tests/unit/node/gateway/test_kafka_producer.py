@@ -253,11 +253,11 @@ def test_options_that_the_library_rejects_raise_an_error_at_once() -> None:
 def test_acks_and_idempotence_can_not_be_overridden_by_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scripted: list[dict[str, object]] = []
-    monkeypatch.setattr(kafka_producer, "create_client", lambda _kind, options: scripted.append(options))
-    careless = {"bootstrap.servers": "127.0.0.1:1", "acks": "1", "enable.idempotence": False}
-    client_factory(careless, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
-    assert (scripted[0]["acks"], scripted[0]["enable.idempotence"]) == ("all", True)
+    created: list[dict[str, object]] = []
+    monkeypatch.setattr(kafka_producer, "create_client", lambda _kind, options: created.append(options))
+    overridden = {"bootstrap.servers": "127.0.0.1:1", "acks": "1", "enable.idempotence": False}
+    client_factory(overridden, Bounds(20, 1 << 20, 900_000))(lambda _: None, lambda _: None)
+    assert (created[0]["acks"], created[0]["enable.idempotence"]) == ("all", True)
 
 
 def test_the_largest_bounds_are_within_the_librarys_limits() -> None:
@@ -274,6 +274,6 @@ def test_an_exception_while_polling_ends_the_client_and_not_the_thread() -> None
     with scripted.clients[0].lock:
         scripted.clients[0].events.append(fail)
     eventually(lambda: scripted.producer.counts().renewals == 1)
-    assert isinstance(scripted.results()[0], NotDelivered), "what the client held is given up"
+    assert isinstance(scripted.results()[0], NotDelivered), "the client's records have failed"
     scripted.send()
     assert scripted.results(2)[1] is None, "the next client delivers"

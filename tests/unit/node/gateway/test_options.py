@@ -32,7 +32,7 @@ def test_the_limits_on_sample_times_are_those_of_the_settings() -> None:
     now = 1_700_000_000_000
     assert options.sample_times(now) == TimeRange(now - 3_600_000, now + 300_000)
     anything = gateway_options(Settings(shard=ShardSettings(max_sample_age=None, max_sample_ahead=None)))
-    assert anything.sample_times(now) == TimeRange(EARLIEST + 1, LATEST - 1), "those two are no times"
+    assert anything.sample_times(now) == TimeRange(EARLIEST + 1, LATEST - 1), "these two are not times"
 
 
 def test_no_record_is_larger_than_shards_accept() -> None:
@@ -53,4 +53,4 @@ def test_memory_is_trimmed_when_the_gateway_becomes_idle() -> None:
     assert keeper.trim_if_idle(figures(bytes_in=5), 3.0)
     assert not keeper.trim_if_idle(figures(bytes_in=5), 100.0)
     assert keeper.trim_if_idle(figures(bytes_in=6), 101.0)
-    assert not keeper.trim_if_idle(figures(bytes_in=7), 102.0), "not more often than once a minute"
+    assert not keeper.trim_if_idle(figures(bytes_in=7), 102.0), "at most once a minute"

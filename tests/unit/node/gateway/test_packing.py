@@ -60,7 +60,7 @@ def test_a_request_for_one_partition_is_passed_on_unchanged() -> None:
 
 def test_a_request_that_was_packed_badly_is_packed_again() -> None:
     request = encode_request([up(number) for number in range(50)])
-    # The same block in literals of one byte each, which is what a strange client may send.
+    # The same block in literals of one byte each, as an unusual client may send it.
     header = compress(request)[:2]
     clumsy = header + b"".join(b"\x00" + request[at : at + 1] for at in range(len(request)))
     assert decompress(clumsy, limit=1 << 20) == request
@@ -135,7 +135,7 @@ class TestDroppedSeries:
         (record,) = pack(body, 1, OPTIONS, TimeRange(15, 25)).records
         assert record.value is body
 
-    def test_text_that_is_not_utf8_is_shown_escaped(self) -> None:
+    def test_text_that_is_not_utf8_is_shown_with_replacement_characters(self) -> None:
         request = RawWriteRequest()
         series = request.timeseries.add()
         series.labels.add(name=b"a", value=b"\xff\n")
@@ -201,7 +201,7 @@ class TestLabelsAsText:
         assert text.endswith(", ...}")
 
     def test_only_the_first_fields_are_decoded(self) -> None:
-        """There may be millions of fields, and other requests wait."""
+        """There may be millions of fields, and other requests are waiting."""
         samples = _content(Series([], [(1, 1.0)] * 100))
         assert labels_text(samples + _content(Series([("a", "b")], []))) == "{}"
 

@@ -73,10 +73,10 @@ def test_partitions_are_used_only_once_the_producer_knows_them() -> None:
 def test_unresponsive_brokers_are_an_error_and_the_partitions_stay() -> None:
     watched = Watched()
     watched.watch.refresh()
-    watched.inspector.answer = LogUnreachable("nobody answers")
+    watched.inspector.answer = LogUnreachable("no broker answers")
     watched.watch.refresh()
     assert watched.watch.partitions == 4
-    assert "nobody answers" in str(watched.watch.trouble)
+    assert "no broker answers" in str(watched.watch.trouble)
     watched.inspector.answer = topic(4)
     watched.watch.refresh()
     assert watched.watch.trouble is None
@@ -116,7 +116,7 @@ def test_a_missing_topic_is_waited_for_with_one_log_line() -> None:
 
 def test_unreachable_brokers_are_waited_for_at_the_start() -> None:
     watched = Watched(every_s=0.001)
-    watched.inspector.answer = LogUnreachable("nobody answers")
+    watched.inspector.answer = LogUnreachable("no broker answers")
     watched.watch.start()
     watched.inspector.answer = NO_TOPIC
     eventually(lambda: watched.watch.trouble is NO_TOPIC)

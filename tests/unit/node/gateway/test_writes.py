@@ -115,7 +115,7 @@ class TestDroppedSeries:
         assert gateway.gateway.figures().dropped_series == {"too-far-ahead": 1}
 
     def test_the_answer_is_503_until_the_other_series_are_in_kafka(self) -> None:
-        """A sender drops what was answered with 400, and the rest would be lost."""
+        """A sender drops requests that were answered with 400, so that the other series would be lost."""
 
         async def test(gateway: GatewayOfATest) -> None:
             gateway.producer.holding = True
@@ -193,7 +193,7 @@ class TestRefusedRequests:
             assert answer.status == 413
             assert "max_samples_per_send" in answer.text
 
-        # What announces its size is refused by the server, before the gateway sees it.
+        # A body with a Content-Length is refused by the server, before it reaches the gateway.
         assert outcomes(run(test, GatewayOptions(max_body=32 << 10))) == {Outcome.TOO_LARGE: 1}
 
     def test_too_many_series_are_refused(self) -> None:
@@ -231,17 +231,17 @@ class TestUnavailableKafka:
             assert gateway.gateway.figures().in_flight_bytes > 0
             gateway.producer.held[0].deliver()
             await eventually_in_loop(lambda: gateway.gateway.figures().in_flight_bytes == 0)
-            # It is in Kafka after all, and will be once more when it is sent again.
+            # It reached Kafka after the timeout, and the sender's retry writes it a second time.
             assert gateway.gateway.figures().samples == 1
 
         run(test, QUICK)
 
     def test_no_body_is_read_while_brokers_are_known_to_be_unreachable(self) -> None:
         async def test(gateway: GatewayOfATest) -> None:
-            gateway.topic.trouble = LogUnreachable("nobody answers")
+            gateway.topic.trouble = LogUnreachable("no broker answers")
             answer = await gateway.write(bytes(1 << 20))
             assert answer.status == 503
-            assert "nobody answers" in answer.text
+            assert "no broker answers" in answer.text
             assert gateway.gateway.figures().bytes_in == 0
             gateway.topic.trouble = None
             assert (await gateway.write(body_of(up(1)))).status == 204
@@ -261,7 +261,7 @@ class TestUnavailableKafka:
 
 
 class TestBackPressure:
-    # Of a body's length and a kilobyte: two of these bodies fit, a third does not.
+    # A body takes its length and a kilobyte: two of these bodies fit, and a third one does not.
     OPTIONS = GatewayOptions(max_in_flight=3 << 10, timeout_s=0.8)
 
     def test_a_request_without_room_waits_and_then_gets_503(self) -> None:
@@ -270,7 +270,7 @@ class TestBackPressure:
             first = [asyncio.create_task(gateway.write(body_of(up(number)))) for number in range(2)]
             await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
             third = await gateway.write(body_of(up(3)))
-            assert third.status == 503, "Prometheus drops what was answered with 429, unless it was told not to"
+            assert third.status == 503, "by default, Prometheus drops requests that were answered with 429"
             assert "Kafka does not acknowledge" in third.text
             assert "look at Kafka's brokers" in third.text
             assert gateway.gateway.figures().unacknowledged_seconds >= 0.2
@@ -302,7 +302,7 @@ class TestBackPressure:
             await eventually_in_loop(lambda: len(gateway.producer.held) == 2)
             third = asyncio.create_task(gateway.write(body_of(up(3))))
             await eventually_in_loop(lambda: gateway.gateway.figures().waiting_requests == 1)
-            gateway.topic.trouble = LogUnreachable("nobody answers")
+            gateway.topic.trouble = LogUnreachable("no broker answers")
             assert (await third).status == 503
             for batch in list(gateway.producer.held):
                 batch.fail()
@@ -412,7 +412,7 @@ def test_concurrent_connections_share_the_room_and_all_succeed() -> None:
     run(test, GatewayOptions(max_in_flight=16 << 10))
 
 
-def test_latencies_are_exposed_as_a_prometheus_histogram() -> None:
+def test_latency_buckets_are_cumulative() -> None:
     async def test(gateway: GatewayOfATest) -> None:
         await gateway.write(body_of(up(1)))
         await gateway.write(b"")

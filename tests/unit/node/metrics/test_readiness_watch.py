@@ -229,7 +229,7 @@ def test_a_failed_poll_is_counted_and_keeps_the_previous_result(watch: Readiness
         watch.poll()
         watch.poll()
     assert watch.figures() == replace(previous, failures=2)
-    assert [log["log_level"] for log in logs] == ["warning"], "once, not every time"
+    assert [log["log_level"] for log in logs] == ["warning"], "it is logged once"
     world.store.before = quietly
     watch.poll()
     assert watch.figures().looked_at == world.clock.now_ms()

@@ -253,7 +253,7 @@ def test_the_lag_in_seconds_is_the_age_of_unread_records() -> None:
         "an idle partition has no lag, however old its newest record"
     )
     assert lag_of(Status(lag=0, counters=newest), 72.5) == 72.5, "records behind an open transaction count"
-    assert lag_of(Status(lag=None, counters=newest), None) is None, "while Kafka does not answer it is unknown"
+    assert lag_of(Status(lag=None, counters=newest), None) is None, "it is unknown while Kafka does not answer"
     assert lag_of(Status(lag=5, counters=newest), None) == 90, "during the start, the newest record counts"
     assert lag_of(Status(lag=5), None) is None, "no record was read yet"
     ahead = Status(lag=5, counters=Counters(newest_record_at=NOW + 5_000))

@@ -80,7 +80,7 @@ def test_a_shard_that_reads_slowly_warns_by_age_even_for_a_small_lag(
     assert 200 < active.status.lag < 288, "far less than the lag that gives a warning by itself"
     assert warning.startswith(f"shard 0 is {active.status.lag} records behind (5")
     complete_at = active.running.horizon.now().complete_at
-    assert begun < complete_at < begun + 20_000, "what has been read is some 18 s of 72"
+    assert begun < complete_at < begun + 20_000, "records of about 18 s of 72 s were read"
     assert warning.endswith(since(active, complete_at))
     monkeypatch.undo()
     active.read_all()
@@ -97,7 +97,7 @@ def test_an_open_transaction_of_another_producer_is_named_with_the_records_that_
     for second in range(70):
         produce_everywhere(active, str(second))
         run_for(active, 1)
-    assert (active.status.phase, active.status.lag) == (Phase.ACTIVE, 0), "all that can be read is read"
+    assert (active.status.phase, active.status.lag) == (Phase.ACTIVE, 0), "all readable records are read"
     transaction_figures = active.running.horizon.now().transaction
     assert transaction_figures is not None
     assert (transaction_figures.offset, transaction_figures.since) == (offset, begun + 5_000)

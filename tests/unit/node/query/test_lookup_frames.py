@@ -137,4 +137,6 @@ def test_each_shard_has_its_own_paths_for_link_lookups_and_version() -> None:
     derived = [path_of(link) for link in links for path_of in (lookups_path, version_path)]
     assert {path.parent for path in derived} == {Path("/run/strandline")}
     assert len({*links, *derived}) == 3 * len(links)
-    assert all(len(lookups_path(link).name) <= len(link.name) for link in links), "the kernel allows no long paths"
+    assert all(len(lookups_path(link).name) <= len(link.name) for link in links), (
+        "the kernel limits the length of a socket's path"
+    )

@@ -328,7 +328,7 @@ class TestIndexVersion:
     def test_a_published_version_is_read_at_once(self, service: Service, linked: Linked) -> None:
         assert linked.link.index_version() is None
         linked.ask()
-        assert linked.link.index_version() is None, "nothing was published yet"
+        assert linked.link.index_version() is None, "no version was published yet"
         service.page.publish("one", SPAN)
         first = linked.link.index_version()
         assert first is not None

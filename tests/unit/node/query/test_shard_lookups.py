@@ -131,7 +131,7 @@ def test_more_than_sixteen_concurrent_lookups_go_to_the_process(listener: FakeJv
         with ExitStack() as open_connections:
             lookups = [asyncio.ensure_future(linked.looked_up(FRAME)) for _ in range(MAX_LOOKUPS)]
             connections = [open_connections.enter_context(await listener.next()) for _ in range(MAX_LOOKUPS)]
-            assert await linked.looked_up(FRAME) is None, "one too many"
+            assert await linked.looked_up(FRAME) is None, "it exceeds the limit"
             assert no_connection_waits(listener.listener)
             connections[3].sendall(answer_frame("early"))
             done, _ = await asyncio.wait(lookups, return_when=asyncio.FIRST_COMPLETED)

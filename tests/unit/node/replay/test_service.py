@@ -75,7 +75,7 @@ def test_an_idle_worker_is_started_again_after_a_pause(clock: ManualClock, tmp_p
             service.ensure_worker()
             ended(service)
             service.ensure_worker()
-            assert service.pid is None, "not at once"
+            assert service.pid is None, "there is a pause first"
             clock.sleep(10)
 
 

@@ -99,7 +99,7 @@ def test_the_help_explains_each_exit_code_of_a_shard(capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.DATA_LOST, ExitCode.FENCED):
         assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
-    assert EXIT_CODES[ExitCode.INTERRUPTED] not in shown, "Ctrl-C is an ordinary end"
+    assert EXIT_CODES[ExitCode.INTERRUPTED] not in shown, "Ctrl-C ends a shard with exit code 0"
     for option in ("--status-file", "--accept-loss", "--accept-new-topic"):
         assert option in shown
 

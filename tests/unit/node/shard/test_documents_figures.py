@@ -41,7 +41,7 @@ def storage(tmp_path: Path, clock: ManualClock) -> Iterator[LuceneStorage]:
 def test_the_lag_is_that_of_the_oldest_change_that_searches_do_not_find(
     storage: LuceneStorage, clock: ManualClock
 ) -> None:
-    assert storage.refresh_lag() == 0.0, "before it is open"
+    assert storage.refresh_lag() == 0.0, "the index is not open yet"
     storage.open("topic-1", [])
     assert storage.refresh_lag() == 0.0
     storage.refresh(changed=True)

@@ -169,7 +169,7 @@ def test_a_row_expires_no_sooner_than_any_existing_one() -> None:
     stored_rows.committed(ManifestWrite(present=0, cuts=(replace(cut(11, 100, 200), expires=9_000),)))
     assert stored_rows.row_expiry(now) == 9_000
     stored_rows.committed(ManifestWrite(present=0, groups=(replace(row(11, 0), expires=8_000),)))
-    assert stored_rows.row_expiry(now) == 9_000, "it never moves back"
+    assert stored_rows.row_expiry(now) == 9_000, "the expiry never moves back"
 
 
 def test_the_first_row_expires_at_the_requested_time() -> None:

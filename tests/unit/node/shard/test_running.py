@@ -73,7 +73,7 @@ class ThreadedShard:
         if self._thread.ident is None:
             self._thread.start()
         self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive(), "it did not end"
+        assert not self._thread.is_alive(), "the shard did not end"
         assert self.phases[-1] is self.phase, "the last phase was published"
         return self.error
 

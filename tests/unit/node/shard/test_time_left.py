@@ -14,7 +14,7 @@ def replaying(fraction: float | None) -> Status:
     return Status(Phase.REPLAYING, fraction, entered={Phase.REPLAYING.value: BEGUN})
 
 
-def test_a_quarter_in_ten_seconds_leaves_thirty() -> None:
+def test_a_quarter_in_ten_seconds_leaves_thirty_seconds() -> None:
     assert seconds_left(replaying(0.25), BEGUN + 10_000) == pytest.approx(30)
 
 
@@ -35,7 +35,7 @@ def test_a_phase_that_is_done_has_no_time_left() -> None:
     ],
     ids=["no fraction", "nothing done", "hardly begun", "too soon", "begin unknown", "before its begin"],
 )
-def test_progress_without_a_rate_gives_no_estimate(status: Status, elapsed_ms: int) -> None:
+def test_insufficient_progress_gives_no_estimate(status: Status, elapsed_ms: int) -> None:
     assert seconds_left(status, BEGUN + elapsed_ms) is None
 
 
@@ -43,7 +43,7 @@ def test_only_a_start_has_time_left() -> None:
     assert seconds_left(Status(Phase.ACTIVE, 0.5, entered={Phase.ACTIVE.value: BEGUN}), BEGUN + 10_000) is None
 
 
-def test_a_shard_that_catches_up_is_judged_by_how_its_lag_falls() -> None:
+def test_the_estimate_of_a_shard_that_catches_up_follows_its_lag() -> None:
     status = Status()
     status.catch_up(1000, BEGUN)
     assert (status.phase, status.fraction, seconds_left(status, BEGUN + 2_000)) == (Phase.CATCHING_UP, 0.0, None)

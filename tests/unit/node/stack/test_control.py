@@ -86,11 +86,11 @@ def test_second_start_finds_the_first(folder: StateFolder) -> None:
 
 
 def test_steps_of_the_keeper_are_reported(folder: StateFolder) -> None:
-    heard: list[StackStep] = []
+    steps: list[StackStep] = []
 
-    control.start_detached(options(folder.root), on_step=heard.append, clock=SystemClock())
+    control.start_detached(options(folder.root), on_step=steps.append, clock=SystemClock())
 
-    assert {step.server for step in heard if step.phase is Phase.HEALTHY} == {"kafka", "cassandra"}
+    assert {step.server for step in steps if step.phase is Phase.HEALTHY} == {"kafka", "cassandra"}
 
 
 def test_killed_keeper_takes_its_servers_with_it_and_the_next_start_is_not_misled(folder: StateFolder) -> None:
@@ -99,7 +99,7 @@ def test_killed_keeper_takes_its_servers_with_it_and_the_next_start_is_not_misle
     os.kill(record.keeper.pid, signal.SIGKILL)
 
     assert eventually(lambda: all(gone(process) for process in processes(record)))
-    # The record still says that it is up, with these very processes.
+    # The record still names these processes, with the state "up".
     assert folder.read() == record
     second, started = start(folder)
     assert started
@@ -150,7 +150,7 @@ def test_keeper_without_an_answer_stops_everything(folder: StateFolder) -> None:
     record = folder.read()
     assert record is not None
 
-    # It is up and has reported it, but the other end closes before it has received that.
+    # The keeper has reported that the stack is up, but the other end closes before it has received the report.
     near.close()
 
     assert keeper.wait(PATIENCE) != 0
@@ -190,7 +190,7 @@ def test_stack_that_another_process_starts_is_waited_for(folder: StateFolder) ->
         keeper = subprocess.Popen(keeper_of_stand_ins(far.fileno(), StandIns()), pass_fds=(far.fileno(),))
     near.send(options_message(options(folder.root)))
     assert eventually(folder.is_held)
-    # Its start continues while ours waits. It is not up before it has received the answer.
+    # The other start continues while this one waits. The stack is not up before its keeper has received the answer.
     near.send({"type": "keep"})
 
     record, started = start(folder)

@@ -65,7 +65,7 @@ def test_port_in_the_settings_is_not_given_to_another_server_by_chance(tmp_path:
     assert ports.kafka != before.kafka
 
 
-@pytest.mark.parametrize("host", [LOOPBACK, "0.0.0.0"])  # noqa: S104 - the port is taken for a moment, nobody is served
+@pytest.mark.parametrize("host", [LOOPBACK, "0.0.0.0"])  # noqa: S104 - the port is bound only briefly
 def test_fixed_port_in_use_is_an_error_that_names_port_setting_and_holder(tmp_path: Path, host: str) -> None:
     with taken_port(host) as port, pytest.raises(PortInUse) as caught:
         choose_ports(options(tmp_path, kafka_port=port), Ports())

@@ -33,7 +33,7 @@ def test_a_zombie_is_not_alive() -> None:
         child.stdin.write(b"\n")
         child.stdin.close()
 
-        # Nobody has waited for it yet, so its id is still taken.
+        # It was not reaped yet, so that its id is still in use.
         assert eventually(lambda: not identity.alive())
         assert child.returncode is None
 

@@ -110,8 +110,8 @@ def test_addresses_stay_the_same_from_run_to_run(tmp_path: Path) -> None:
 
 
 def test_server_that_ends_early_is_named_with_the_cause_and_the_other_is_stopped(tmp_path: Path) -> None:
-    ends = Behaviour(exit_code=7, says="java.io.IOException: No space left on device")
-    watched = WatchedServers(StandIns(cassandra=ends))
+    failing = Behaviour(exit_code=7, says="java.io.IOException: No space left on device")
+    watched = WatchedServers(StandIns(cassandra=failing))
 
     with pytest.raises(ServerExited) as caught:
         Stack.start(options(tmp_path), build=watched, on_step=watched.on_step)

@@ -113,7 +113,7 @@ def test_child_of_the_holder_has_no_share_in_the_lock(folder: StateFolder) -> No
     lock = folder.lock()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False) as child:
         lock.release()
-        # The kernel lets the parent go on an instant before it closes the child's copies.
+        # The kernel resumes the parent shortly before it closes the child's copies.
         assert eventually(lambda: not folder.is_held())
         assert child.poll() is None
         child.kill()
@@ -202,7 +202,7 @@ def test_wipe_removes_an_empty_folder(folder: StateFolder) -> None:
     assert not folder.root.exists()
 
 
-def test_wipe_refuses_a_folder_that_no_stack_created(tmp_path: Path) -> None:
+def test_wipe_does_not_touch_a_folder_that_no_stack_created(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
 
     assert StateFolder(tmp_path).wipe() == []

@@ -124,7 +124,7 @@ class TestWorker:
             assert part in worker.reason
         node.pass_time(4000, step=5.0)
         assert len(node.starts(WORKER)) == 4
-        assert node.status(0).state is ProcessState.RUNNING, "the shard waits, and reads its tail"
+        assert node.status(0).state is ProcessState.RUNNING, "the shard keeps running, and reads its tail"
 
     def test_retryable_errors_never_leave_the_worker_down(self, node) -> None:
         node.want_worker(0)
@@ -167,7 +167,7 @@ class TestWorker:
         worker = node.child(WORKER)
         worker.serves, worker.iterating, worker.ignores_sigterm = True, False, True
         node.pass_time(299)
-        assert worker.killed_at is None, "Spark's session takes a while"
+        assert worker.killed_at is None, "Spark's session may start slowly"
         node.pass_time(5)
         assert worker.killed_at is not None
         assert node.child(WORKER) is not worker

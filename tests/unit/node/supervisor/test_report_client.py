@@ -106,7 +106,7 @@ def test_a_worker_is_started_unless_another_one_holds_its_folder(path: Path, tmp
         assert not role.may_start()
     (tmp_path / "file").write_text("in the way")
     role = worker_role(None, path.parent, tmp_path / "file" / "replay", CLOCK)  # type: ignore[arg-type]
-    assert role.may_start(), "the worker says itself what is wrong with its folder"
+    assert role.may_start(), "the worker itself reports an error of its folder"
 
 
 def test_a_process_that_only_reports_answers_no_requests(path: Path, client: ReportClient) -> None:

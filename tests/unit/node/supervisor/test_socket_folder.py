@@ -104,5 +104,5 @@ def test_a_full_disk_is_waited_out(base: Path, monkeypatch: pytest.MonkeyPatch) 
         pass
     with capture_logs() as logged, awaited_socket_folder({}, clock, base) as folder:
         assert folder.is_dir()
-    assert len(logged) == 60, "a line a minute"
+    assert len(logged) == 60, "it is logged once a minute"
     assert f"the disk of {base} is full. Free space on it" in logged[0]["error"]

@@ -183,7 +183,7 @@ class TestInstalling:
         assert cli.main(arguments) == ExitCode.USAGE
         assert "--yes" in capsys.readouterr().err
         assert (installed / NODE).read_text() == "changed"
-        assert not (installed / GATEWAY).exists(), "nothing is written by halves"
+        assert not (installed / GATEWAY).exists(), "either all units are written or none"
         assert cli.main([*arguments, "--yes"]) == ExitCode.OK
         assert (installed / NODE).read_text() == right
         assert sorted(path.name for path in installed.iterdir()) == sorted([NODE, GATEWAY])

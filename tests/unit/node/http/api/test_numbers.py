@@ -100,7 +100,7 @@ def test_any_bits_are_written(bits: int) -> None:
 
 
 @given(st.integers(-1074, 1023), st.integers(-2, 2))
-def test_values_around_powers_of_two_are_read_back(power: int, steps: int) -> None:
+def test_values_around_powers_of_two_have_the_fewest_digits(power: int, steps: int) -> None:
     value = np.float64(2.0**power)
     for _ in range(abs(steps)):
         value = np.nextafter(value, np.inf if steps > 0 else 0)
