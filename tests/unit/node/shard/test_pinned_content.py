@@ -55,7 +55,7 @@ def test_a_row_is_a_change_unless_its_buffer_is_known_to_have_it(
     assert content(*now).first_change(content(*before), LIFE) == change
 
 
-def test_a_time_before_the_time_to_live_means_nothing() -> None:
+def test_contents_can_not_be_compared_after_the_time_to_live() -> None:
     before = content(buffer(is_closed=True), settled=50)
     assert content(settled=50 + LIFE - 1).first_change(before, LIFE) == BEHIND
     assert content(settled=50 + LIFE).first_change(before, LIFE) == EARLIEST
