@@ -1,7 +1,6 @@
-"""Limits on the sizes and rates of requests and answers, and on the number of connections."""
+"""Limits on the sizes and rates of requests and answers, and on handshakes."""
 
 import asyncio
-import re
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
@@ -11,7 +10,6 @@ import orjson
 import pytest
 
 from strandline.node.http import handshakes
-from strandline.node.http.connection_limits import Awaited, ConnectionLimits, OpenConnections, Waiting
 from strandline.node.http.handshakes import MAX_HANDSHAKES
 from strandline.node.http.requests import Request
 from strandline.node.http.responses import AnyResponse, Response, StreamedResponse
@@ -19,69 +17,25 @@ from strandline.node.http.routes import Access, Route
 from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.settings.http_sections import HttpSettings
 from support.http_servers import Served, in_loop, served
-
-pytestmark = pytest.mark.unit
-
-GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-GET_ONCE = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-HEALTH = b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n"
-POST = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
-
-
-def limits(**changes: float) -> ConnectionLimits:
-    defaults = {
-        "connections": 100,
-        "request_timeout_s": 60,
-        "min_rate": 1,
-        "rate_window_s": 60,
-        "check_interval_s": 0.01,
-    }
-    return ConnectionLimits(**(defaults | changes))  # type: ignore[arg-type]
-
-
-async def hello(_request: Request) -> AnyResponse:
-    return Response.text("hello")
-
-
-async def body_length(request: Request) -> AnyResponse:
-    return Response.text(str(len(await request.body.read())))
-
-
-ROUTES = (
-    Route(("GET",), "/", hello, Access.READ),
-    Route(("POST",), "/body", body_length, Access.READ),
-    Route(("GET",), "/-/healthy", hello, Access.OPEN),
+from support.limited_connections import (
+    GET,
+    GET_ONCE,
+    POST,
+    ROUTES,
+    answer_of,
+    body_length,
+    connected,
+    limits,
+    status_of,
+    talk,
 )
 
-
-def talk(sent: bytes, **changes: float) -> bytes:
-    """Send these bytes, and return the server's until it closes the connection."""
-
-    async def test() -> bytes:
-        async with served(ROUTES, limits=limits(**changes)) as serving:
-            return await serving.raw(sent)
-
-    return in_loop(test())
-
-
-def status_of(answer: bytes) -> int:
-    return int(answer.split(b" ", 2)[1])
+pytestmark = pytest.mark.unit
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
     while not condition():
         await asyncio.sleep(0.002)
-
-
-async def connected(serving: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection(serving.bound.host, serving.bound.port)
-
-
-async def answer_of(reader: asyncio.StreamReader) -> bytes:
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = re.search(rb"Content-Length: (\d+)", head)
-    assert length is not None
-    return head + await reader.readexactly(int(length[1]))
 
 
 def test_a_client_that_sends_nothing_is_closed() -> None:
@@ -246,131 +200,6 @@ def test_a_block_of_an_answer_is_produced_only_after_the_client_has_read_the_pre
                 return produced
 
     assert in_loop(test()) == 1
-
-
-def test_over_the_limit_requests_are_503_but_health_checks_are_answered() -> None:
-    async def test() -> tuple[bytes, bytes, bytes]:
-        started, may_continue = asyncio.Event(), asyncio.Event()
-
-        async def held(_request: Request) -> AnyResponse:
-            started.set()
-            await may_continue.wait()
-            return Response.text("held")
-
-        routes = (*ROUTES, Route(("GET",), "/held", held, Access.READ))
-        async with served(routes, limits=limits(connections=1)) as serving:
-            reader, writer = await connected(serving)
-            writer.write(b"GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            await started.wait()
-            refused, healthy = await serving.raw(GET), await serving.raw(HEALTH)
-            may_continue.set()
-            answer = await answer_of(reader)
-            writer.close()
-            return refused, healthy, answer
-
-    refused, healthy, answer = in_loop(test())
-    assert status_of(refused) == 503
-    assert b"Retry-After: 1" in refused
-    assert b"http.connections" in refused
-    assert status_of(healthy) == 200
-    assert answer.endswith(b"held")
-
-
-def test_a_health_check_gets_a_connection_however_many_others_wait() -> None:
-    async def test() -> bytes:
-        async with served(ROUTES, limits=limits(connections=1)) as serving:
-            waiting = [await connected(serving) for _ in range(100)]
-            answer = await serving.raw(HEALTH)
-            for _, writer in waiting:
-                writer.close()
-            return answer
-
-    assert status_of(in_loop(test())) == 200
-
-
-def test_over_the_limit_an_idle_connection_makes_room() -> None:
-    async def test() -> tuple[bytes, bytes]:
-        async with served(ROUTES, limits=limits(connections=1)) as serving:
-            first, first_writer = await connected(serving)
-            first_writer.write(GET)
-            await answer_of(first)
-            # A connection is not evicted for a second after its last answer.
-            early = await serving.raw(GET)
-            while True:
-                reader, writer = await connected(serving)
-                writer.write(GET)
-                answer = await answer_of(reader)
-                writer.close()
-                if status_of(answer) == 200:
-                    rest = await first.read()
-                    first_writer.close()
-                    return early, rest
-                await asyncio.sleep(0.05)
-
-    early, rest = in_loop(test())
-    assert status_of(early) == 503
-    assert rest == b""
-
-
-@pytest.mark.parametrize("sent", [b"", GET[:20]], ids=["nothing", "a part of a head"])
-def test_over_the_limit_connections_without_a_request_make_room(sent: bytes) -> None:
-    async def test() -> bytes:
-        async with served(ROUTES, limits=limits(connections=3)) as serving:
-            silent = [await connected(serving) for _ in range(3)]
-            for _, writer in silent:
-                writer.write(sent)
-            while status_of(answer := await serving.raw(GET_ONCE)) != 200:
-                await asyncio.sleep(0.05)
-            rest = await silent[0][0].read()
-            for _, writer in silent:
-                writer.close()
-            assert rest == b"", "the oldest one was evicted"
-            return answer
-
-    assert in_loop(test()).endswith(b"hello")
-
-
-class FakeConnection:
-    """A connection with the state that decides on its eviction."""
-
-    is_busy = is_waiting_for_first_request = False
-
-    def __init__(self, awaited: Awaited | None, for_s: float = 0.0) -> None:
-        self.waiting = Waiting(awaited, asyncio.get_running_loop().time() - for_s) if awaited is not None else None
-        self.is_closed = False
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    stop = abort = close
-
-    def check_limits(self, now: float) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("waiting", "evicted"),
-    [
-        ([(Awaited.NEXT_REQUEST, 50), (Awaited.FIRST_BYTE, 2), (Awaited.FIRST_BYTE, 3)], 2),
-        ([(Awaited.REST_OF_HEAD, 50), (Awaited.NEXT_REQUEST, 2), (None, 0)], 1),
-        ([(None, 0), (Awaited.REST_OF_HEAD, 6), (Awaited.REST_OF_HEAD, 5.5)], 1),
-        ([(Awaited.FIRST_BYTE, 0.5), (Awaited.NEXT_REQUEST, 0.5), (Awaited.REST_OF_HEAD, 4.5)], None),
-        ([(None, 0)] * 3, None),
-    ],
-)
-def test_connections_are_evicted_in_the_order_of_what_they_wait_for(
-    waiting: list[tuple[Awaited | None, float]], evicted: int | None
-) -> None:
-    async def test() -> None:
-        connections = OpenConnections(limits(connections=3))
-        members = [FakeConnection(awaited, for_s) for awaited, for_s in waiting]
-        assert all(connections.admit(member) for member in members)
-        assert connections.admit(FakeConnection(None)) is (evicted is not None)
-        connections.stop()
-        assert [place for place, member in enumerate(members) if member.is_closed] == (
-            [] if evicted is None else [evicted]
-        )
-
-    in_loop(test())
 
 
 def test_over_tls_a_client_that_has_read_all_is_no_slow_reader(

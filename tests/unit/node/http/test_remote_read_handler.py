@@ -1,108 +1,30 @@
-"""`POST /api/v1/read` over HTTP."""
+"""`POST /api/v1/read` over HTTP: responses, limits, partial answers and errors."""
 
-import asyncio
-import gc
 import gzip
-import io
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import closing
-from typing import TypeVar
+from collections.abc import AsyncIterator
 
-import aiohttp
 import pytest
 
 from strandline.index.matchers import InvalidMatcher, Matcher, MatchOp
-from strandline.node.http.connection_limits import ConnectionLimits
-from strandline.node.http.remote_read import handler
-from strandline.node.http.remote_read.handler import MAX_BODY, read_routes
-from strandline.node.http.routes import Access
+from strandline.node.http.remote_read.handler import MAX_BODY
 from strandline.node.masking import SecretMask
-from strandline.node.query.answer_memory import AnswerMemory
 from strandline.node.query.answers import LACKS_LATER_ONLY
 from strandline.node.query.queries import QueryScope, QueryTimedOut, QueryTooLarge, QueryUnavailable
 from strandline.node.query.shard_requests import SamplesRequest, SeriesRequest
 from strandline.node.settings.http_sections import QuerySettings
-from strandline.node.workers import Workers
 from strandline.time_range import TimeRange
-from support.http_servers import Served, eventually, in_loop, served
 from support.read_queries import ReadQueries
+from support.read_responses import LOAD, SERIES, UP, UP_A, UP_B, one_query, posted, read, talk
 from support.remote_read import (
     LabelMatcher,
-    Labels,
     Query,
     ReadHints,
-    Samples,
-    bits_of,
     packed_request,
     read_sampled,
     read_streamed,
 )
 
 pytestmark = pytest.mark.unit
-
-STALE = 0x7FF0000000000002
-UP_A: Labels = (("__name__", "up"), ("job", "a"))
-UP_B: Labels = (("__name__", "up"), ("job", "b"))
-LOAD: Labels = (("__name__", "load"), ("job", "a"))
-SERIES: dict[Labels, Samples] = {
-    LOAD: [(1000, bits_of(0.5)), (2000, bits_of(0.7))],
-    UP_A: [(1000, bits_of(1.0)), (2000, bits_of(1.0)), (3000, STALE)],
-    UP_B: [(1500, bits_of(0.0))],
-}
-UP = [LabelMatcher(name="__name__", value="up")]
-IMPATIENT = ConnectionLimits(10, request_timeout_s=60, min_rate=1 << 10, rate_window_s=0.2)
-Result = TypeVar("Result")
-Talk = Callable[[Served], Awaitable[Result]]
-
-
-def talk(
-    queries: ReadQueries,
-    conversation: Talk[Result],
-    *,
-    mask: SecretMask | None = None,
-    limits: ConnectionLimits | None = None,
-    memory: AnswerMemory | None = None,
-    **settings: object,
-) -> Result:
-    """Serve these queries during a client's conversation."""
-
-    async def test() -> Result:
-        with closing(Workers(2)) as workers:
-            routes = read_routes(queries, workers, QuerySettings.model_validate(settings), mask=mask)
-            assert [(route.methods, route.access) for route in routes] == [(("POST",), Access.READ)]
-            async with served(routes, max_body=MAX_BODY, limits=limits, memory=memory) as serving:
-                return await conversation(serving)
-
-    return in_loop(test())
-
-
-class ReadResponse:
-    """A complete response."""
-
-    def __init__(self, response: aiohttp.ClientResponse, body: bytes) -> None:
-        self.status, self.headers, self.body = response.status, response.headers, body
-
-    @property
-    def text(self) -> str:
-        assert self.headers["Content-Type"] == "text/plain; charset=utf-8"
-        return self.body.decode()
-
-
-def read(
-    queries: ReadQueries, body: bytes, *, encoding: str = "snappy", parameters: str = "", **settings: object
-) -> ReadResponse:
-    return talk(queries, lambda serving: posted(serving, io.BytesIO(body), encoding, parameters), **settings)
-
-
-async def posted(serving: Served, body: object, encoding: str = "snappy", parameters: str = "") -> ReadResponse:
-    headers = {"Content-Encoding": encoding, "Content-Type": "application/x-protobuf"}
-    async with serving.client.post(f"/api/v1/read{parameters}", data=body, headers=headers) as response:
-        return ReadResponse(response, await response.read())
-
-
-def one_query(*accepted: int, start: int = 0, end: int = 10_000, **fields: object) -> bytes:
-    return packed_request([Query(start_timestamp_ms=start, end_timestamp_ms=end, matchers=UP, **fields)], accepted)
 
 
 def test_a_sampled_response_is_one_snappy_block() -> None:
@@ -302,125 +224,3 @@ def test_a_body_with_another_encoding_is_refused() -> None:
     response = read(ReadQueries(SERIES), gzip.compress(one_query()), encoding="gzip")
     assert response.status == 415
     assert "compressed with snappy, not 'gzip'" in response.text
-
-
-class Parts:
-    """Endless parts of an answer, with the number of parts produced."""
-
-    def __init__(self, fails_after: int = 1000) -> None:
-        self.produced, self.fails_after = 0, fails_after
-        self.ended = threading.Event()
-
-    def __call__(self, _columns: object) -> Iterator[bytes]:
-        try:
-            while self.produced < self.fails_after:
-                self.produced += 1
-                yield bytes(1 << 20)
-            raise QueryTimedOut("too late")
-        finally:
-            self.ended.set()
-
-
-async def wait_until_collected(condition: Callable[[], bool]) -> None:
-    await eventually(lambda: gc.collect() >= 0 and condition())
-
-
-async def unread_response(serving: Served, body: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Send a request over a new connection without reading the answer."""
-    reader, writer = await asyncio.open_connection(serving.bound.host, serving.bound.port)
-    head = f"POST /api/v1/read HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-    await writer.drain()
-    return reader, writer
-
-
-def test_the_answer_is_produced_no_faster_than_it_is_read_and_a_stalled_client_is_disconnected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    parts, memory = Parts(), AnswerMemory(1 << 30)
-    monkeypatch.setattr(handler, "streamed_parts", parts)
-
-    async def conversation(serving: Served) -> None:
-        _, writer = await unread_response(serving, one_query(1))
-        await wait_until_collected(parts.ended.is_set)
-        await wait_until_collected(lambda: memory.used == 0)
-        writer.close()
-
-    talk(ReadQueries(SERIES), conversation, limits=IMPATIENT, memory=memory)
-    assert parts.produced < 50  # The capacity of the two sockets' buffers.
-
-
-def test_a_client_that_disconnects_ends_its_answer_and_releases_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts, memory = Parts(), AnswerMemory(1 << 30)
-    monkeypatch.setattr(handler, "streamed_parts", parts)
-
-    async def conversation(serving: Served) -> None:
-        reader, writer = await unread_response(serving, one_query(1))
-        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
-        await wait_until_collected(lambda: memory.used > 0)
-        writer.transport.abort()
-        await wait_until_collected(parts.ended.is_set)
-        await wait_until_collected(lambda: memory.used == 0)
-
-    talk(ReadQueries(SERIES), conversation, memory=memory)
-    assert parts.produced < 50
-
-
-def test_a_client_that_disconnects_cancels_its_queries() -> None:
-    queries, cancelled, received = ReadQueries(SERIES), asyncio.Event(), asyncio.Event()
-
-    async def wait(_scope: QueryScope) -> None:
-        received.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
-    queries.before = wait
-
-    async def conversation(serving: Served) -> None:
-        _, writer = await unread_response(serving, one_query())
-        await received.wait()
-        writer.transport.abort()
-        await cancelled.wait()
-
-    talk(queries, conversation, timeout="20s")
-
-
-def test_queries_have_the_timeout_of_the_settings() -> None:
-    queries, timeouts = ReadQueries(SERIES), list[float]()
-
-    async def note(scope: QueryScope) -> None:
-        timeouts.append(scope.timeout_s)
-
-    queries.before = note
-    read(queries, one_query(), timeout="7s")
-    assert timeouts == [7]
-
-
-@pytest.mark.parametrize(("used", "status"), [(0, 422), (50, 503)])
-def test_without_memory_the_request_is_refused_in_plain_text(used: int, status: int) -> None:
-    queries, memory = ReadQueries(SERIES), AnswerMemory(100)
-
-    async def take(scope: QueryScope) -> None:
-        scope.memory.grow(101 - used)
-
-    queries.before = take
-    memory.lease().hold(used)
-
-    response = talk(queries, lambda serving: posted(serving, one_query()), memory=memory)
-    assert response.status == status
-    assert "query.answer_memory" in response.text
-    assert memory.used == used
-
-
-def test_an_answer_that_fails_midway_is_recognisably_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler, "streamed_parts", Parts(fails_after=3))
-
-    async def conversation(serving: Served) -> None:
-        async with serving.client.post("/api/v1/read", data=one_query(1)) as response:
-            assert response.status == 200
-            with pytest.raises(aiohttp.ClientError):
-                await response.read()
-
-    talk(ReadQueries(SERIES), conversation)
