@@ -47,7 +47,7 @@ def trial(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         return act(context) if callable(act) else None
 
     module = ModuleType("trial_command")
-    module.command = command  # type: ignore[attr-defined]  # made for this test
+    module.command = command  # type: ignore[attr-defined]  # only for this test
     monkeypatch.setitem(sys.modules, "trial_command", module)
     monkeypatch.setitem(cli.strandline._lazy, "trial", LazyCommand("trial_command", "A trial."))
     return recorded

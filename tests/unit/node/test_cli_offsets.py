@@ -334,7 +334,7 @@ def test_a_rewind_that_loses_the_shard_has_its_own_exit_code(world: World, comma
     assert superseded(world) == set()
 
 
-def test_a_rewind_of_what_was_never_read_is_refused(world: World, commands: Commands) -> None:
+def test_a_rewind_of_an_unread_partition_is_refused(world: World, commands: Commands) -> None:
     commands.topic = MemoryTopic(world, world)
     code, document = commands.json("offsets", "rewind", "1", "--to-offset", "0")
     assert (code, document["error"]["type"]) == (ExitCode.FAILED, "RewindRefused")

@@ -75,7 +75,7 @@ def test_options_and_their_words_are_offered(
     assert completions(monkeypatch, capsys, "labels", "--config", "a.toml", "--ca-file", "x") == ["file,x"]
 
 
-def test_an_invalid_line_gives_no_completions_and_no_message(
+def test_an_invalid_line_has_no_completions_and_no_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert completions(monkeypatch, capsys, "bogus", "x") == []
@@ -84,14 +84,14 @@ def test_an_invalid_line_gives_no_completions_and_no_message(
     assert capsys.readouterr().out.strip() == ""
 
 
-def test_names_of_labels_come_from_the_node(
+def test_label_names_are_requested_from_the_node(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node.data("/api/v1/labels", ["__name__", "instance", "interval", "in$(rm)", "job"])
     assert completions(monkeypatch, capsys, "values", "--url", node.url, "in") == ["instance", "interval"]
 
 
-def test_names_of_metrics_come_from_the_node(
+def test_metric_names_are_requested_from_the_node(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node.data("/api/v1/label/__name__/values", ["node_cpu", "node_load1"])

@@ -59,7 +59,7 @@ def test_off_a_terminal_each_line_is_a_json_object(stream: io.StringIO, mask: Se
     assert stream.getvalue().startswith('{"timestamp": ')
 
 
-def test_on_a_terminal_lines_are_for_people_and_in_colour(mask: SecretMask) -> None:
+def test_on_a_terminal_lines_are_readable_and_coloured(mask: SecretMask) -> None:
     stream = Terminal()
     configure_logging("info", "auto", stream, mask)
     structlog.get_logger("strandline.store").info("bucket stored", rows=12)
@@ -68,7 +68,7 @@ def test_on_a_terminal_lines_are_for_people_and_in_colour(mask: SecretMask) -> N
     assert "{" not in stream.getvalue()
 
 
-def test_lines_for_people_have_no_colour_off_a_terminal(stream: io.StringIO, mask: SecretMask) -> None:
+def test_readable_lines_have_no_colour_off_a_terminal(stream: io.StringIO, mask: SecretMask) -> None:
     configure_logging("info", "console", stream, mask)
     structlog.get_logger("strandline.store").info("bucket stored", rows=12)
     assert stream.getvalue().endswith("Z [info     ] bucket stored [strandline.store] rows=12\n")
@@ -177,7 +177,7 @@ def test_an_exception_is_structured_in_json_and_shows_no_local_variable(stream: 
     assert "unregistered-local-7" not in stream.getvalue()
 
 
-def test_an_exception_is_a_traceback_for_people_and_shows_no_local_variable(
+def test_an_exception_is_a_traceback_on_the_console_and_shows_no_local_variable(
     stream: io.StringIO, mask: SecretMask
 ) -> None:
     configure_logging("info", "console", stream, mask)

@@ -102,7 +102,7 @@ def test_json_is_one_document_of_the_report_s_fields(stdout: io.StringIO, stderr
     assert stderr.getvalue() == ""
 
 
-def test_an_error_for_people_goes_to_stderr_with_its_remedy(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_an_error_as_text_is_on_stderr_with_its_remedy(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(TextOutput, stdout, stderr).error(Fatal(f"no [such] thing as {SECRET}", remedy="Make one"))
     assert stderr.getvalue() == "error: no [such] thing as (hidden)\n  Make one\n"
     assert stdout.getvalue() == ""
@@ -113,7 +113,7 @@ def test_an_error_without_a_remedy_is_one_line(stdout: io.StringIO, stderr: io.S
     assert stderr.getvalue() == "error: no such thing\n"
 
 
-def test_an_error_for_programs_is_the_one_document_on_stdout(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_an_error_as_json_is_the_only_document_on_stdout(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(JsonOutput, stdout, stderr).error(Fatal(f"no such thing as {SECRET}", remedy="Make one"))
     assert json.loads(stdout.getvalue()) == {
         "error": {
@@ -154,7 +154,7 @@ def test_a_crash_shows_its_traceback_on_stderr(stdout: io.StringIO, stderr: io.S
     assert stdout.getvalue() == ""
 
 
-def test_a_crash_is_a_document_for_programs_as_well(stdout: io.StringIO, stderr: io.StringIO) -> None:
+def test_a_crash_is_a_json_document_too(stdout: io.StringIO, stderr: io.StringIO) -> None:
     output(JsonOutput, stdout, stderr).crash(crashed())
     assert "RuntimeError: unforeseen (hidden)" in stderr.getvalue()
     error = json.loads(stdout.getvalue())["error"]

@@ -134,7 +134,7 @@ def test_the_first_start_follows_the_policy(world: World, first_start: FirstStar
     assert plan_of(world).decision == StartFresh(offset)
 
 
-def test_an_empty_topic_has_nothing_to_replay(world: World) -> None:
+def test_an_empty_topic_needs_no_replay(world: World) -> None:
     plan = plan_of(world)
     assert (plan.jobs, plan.tail, plan.bytes_per_record) == ((), 0, None)
     report = planned(world, plan)
@@ -295,6 +295,6 @@ def test_a_size_in_words(number: int | None, words: str) -> None:
     assert size(number) == words
 
 
-def test_a_moment_is_in_utc() -> None:
+def test_a_time_is_in_utc() -> None:
     assert moment(1_700_000_000_000) == "2023-11-14 22:13:20Z"
     assert moment(None) == "-"

@@ -84,7 +84,7 @@ def test_the_file_is_given_by_option_or_variable_or_is_the_systems(tmp_path: Pat
     assert load_settings(write(tmp_path / "named.toml", "error"), by_variable).log.level == "error"
 
 
-def test_every_kind_of_value_can_come_from_the_environment() -> None:
+def test_every_kind_of_value_can_be_set_in_the_environment() -> None:
     settings = load_settings(
         None,
         {

@@ -106,7 +106,7 @@ values = st.recursive(
 
 
 @given(st.dictionaries(keys, st.dictionaries(keys, values, max_size=4), max_size=3))
-def test_any_document_gives_the_lines_of_its_own_keys(document: dict[str, dict[str, str]]) -> None:
+def test_the_lines_of_all_keys_are_found_in_any_document(document: dict[str, dict[str, str]]) -> None:
     text, expected = "", {}
     for table, pairs in document.items():
         expected[_name(table)] = text.count("\n") + 1

@@ -151,7 +151,7 @@ def test_the_data_folder_follows_the_xdg_rules(monkeypatch: pytest.MonkeyPatch, 
     assert ShardSettings(data_dir="~/mine").data_folder({"XDG_STATE_HOME": "/var/s"}) == tmp_path / "mine"
 
 
-def test_every_kind_of_value_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_kind_of_value_can_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     settings = load_settings(
         None,

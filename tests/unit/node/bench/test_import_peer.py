@@ -74,7 +74,7 @@ def send_files(peer: Peer, folder: Path, format_: Format) -> PeerImport:
         return send_file(server, file, LOAD.samples, clock)
 
 
-def test_each_format_goes_to_its_own_path_and_only_the_header_is_left_out(peer: Peer, tmp_path: Path) -> None:
+def test_each_format_is_sent_to_its_own_path_and_only_the_header_is_left_out(peer: Peer, tmp_path: Path) -> None:
     for format_ in FILE_FORMATS:
         figures = send_files(peer, tmp_path, format_)
         # The server's process is unknown.

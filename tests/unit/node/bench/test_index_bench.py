@@ -73,7 +73,7 @@ def test_the_report_has_the_longest_pause_of_the_key_table_and_its_bound(report:
 def test_the_longest_pause_is_that_of_a_call_which_grew_the_table() -> None:
     # Each call takes longer than the previous one: 1 s, 5 s, 9 s and so on.
     seconds = (float(tick**2) for tick in count())
-    # The slots of an empty table, and twice as many each time, are too few at 20, 40, 60, 100 and 200 thousand keys.
+    # The table is full at 20, 40, 60, 100 and 200 thousand keys, and doubles its slots each time.
     growth = grow_table(250_000, clock=lambda: next(seconds))
     assert growth.growths == 5
     assert (growth.keys, growth.pause_ms) == (200_000, 37_000), "the tenth call, although three longer ones followed"

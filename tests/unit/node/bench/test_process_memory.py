@@ -60,6 +60,6 @@ def test_descendants_of_a_process_are_counted_without_itself() -> None:
         assert 50 * MIB < descendants_bytes(pid) < 100 * MIB
 
 
-def test_a_process_without_descendants_has_none_to_count() -> None:
+def test_a_process_without_descendants_has_no_memory_of_descendants() -> None:
     with running(WAIT) as pid:
         assert descendants_bytes(pid) == 0

@@ -241,7 +241,7 @@ def test_clients_send_all_queries_in_turn_while_records_are_written(tmp_path: Pa
         target = LoadTarget(server, measured_node, FIRST_OFFSET, read_speed=40.0 * scrapes.series)
         load = PromqlLoad(LoadOptions(3, 1.0), target, scrapes, tmp_path, SystemClock())
         result = load.run(LineSteps("load", StringIO(), SystemClock()))
-    # Half of what was read, as one record a scrape.
+    # Half of the reading speed, with one record per scrape.
     times = [decode_batch([body], Limits()).time for body in server.records]
     assert 0 < len(times) <= 20
     assert result.written_speed == pytest.approx(len(times) * scrapes.series)

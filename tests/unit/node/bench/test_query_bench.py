@@ -148,7 +148,7 @@ def test_only_results_are_counted() -> None:
             results_in(status, body, "/x")
 
 
-def test_a_peer_that_runs_is_given_by_its_address() -> None:
+def test_a_running_peer_is_given_by_its_address() -> None:
     assert peer_at("http://localhost:8428/") == Server("peer", "localhost", 8428)
     for url in ("localhost:8428", "https://localhost", "http://localhost/write"):
         with pytest.raises(BadPeer, match="is not the address of a peer"):
@@ -193,7 +193,7 @@ def test_the_peer_listens_on_loopback_and_keeps_its_data_in_its_folder(tmp_path:
     assert launch.log.parent == tmp_path
 
 
-def test_servers_are_idle_when_they_have_used_hardly_any_cpu_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_are_idle_after_a_period_with_little_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
     polls = query_servers._IDLE_POLLS
     readings = [0.0, 1.0, *[2.5] * polls, 3.0, *[3.0 + 0.01 * look for look in range(1, polls + 1)], 9.9]
     clock, spent = ManualClock(), iter(readings)

@@ -71,13 +71,13 @@ def test_its_status_is_the_one_that_it_wrote_last(start: Start) -> None:
     assert process.status() == {"phase": "active", "keys": 7}
 
 
-def test_the_status_of_a_previous_process_is_not_its_own(start: Start, tmp_path: Path) -> None:
+def test_the_status_of_a_previous_process_is_ignored(start: Start, tmp_path: Path) -> None:
     (tmp_path / "shard-3.json").write_text('{"phase": "active"}', encoding="utf-8")
     process = start("while True: signal.pause()")
     assert process.status() == {}
 
 
-def test_waiting_ends_with_the_status_in_which_the_condition_holds(start: Start) -> None:
+def test_waiting_ends_with_the_status_that_meets_the_condition(start: Start) -> None:
     process = start(f"write_status(phase='acquiring'){WAITS}")
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
 
@@ -119,7 +119,7 @@ def test_the_last_status_counts_even_after_it_has_ended(start: Start, monkeypatc
     assert process.wait_for("it is active", is_active) == {"phase": "active"}
 
 
-def test_a_condition_that_held_once_is_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_condition_that_was_met_once_is_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     process = start(WAITS)
     statuses = iter([{"phase": "active"}, {"phase": "fenced"}])
     monkeypatch.setattr(process, "status", lambda: next(statuses))

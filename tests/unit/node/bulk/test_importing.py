@@ -60,7 +60,7 @@ def plan(tmp_path: Path) -> ImportPlan:
     return plan_import([str(tmp_path / "data.csv")], import_options(SETTINGS, Format.CSV, mapping, NOW))
 
 
-def test_what_shards_would_purge_or_drop_is_not_imported(plan: ImportPlan) -> None:
+def test_samples_that_shards_would_purge_or_drop_are_not_imported(plan: ImportPlan) -> None:
     assert (plan.spec.times.first, plan.spec.times.last) == (NOW - DAY, NOW + 5 * 60_000)
 
 

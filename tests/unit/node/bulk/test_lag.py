@@ -27,7 +27,7 @@ class Node:
         return [ShardLag(shard, lag) for shard, lag in enumerate(self.lags)]
 
 
-def test_nothing_lands_while_a_shard_is_further_behind_than_allowed() -> None:
+def test_no_chunk_lands_while_a_shard_is_further_behind_than_allowed() -> None:
     node, clock = Node(0.0, 31.0), ManualClock()
     limit = LagLimit(node, 30, clock)
     assert limit.wait_s(1) > 0
@@ -125,7 +125,7 @@ def test_the_lag_stays_under_the_limit_however_fast_a_job_could_land(times: floa
         shard.landed.append(clock.monotonic())
         lags.append(shard.lag_s())
     assert max(lags) < 30
-    # The shard is kept busy, and a job that lands slower than it reads never waits.
+    # The shard is always busy, and a job that lands slower than the shard reads never waits.
     assert (waited > 0) == (times > 1)
     assert shard.read > 0.95 * 400 * min(speed, speed * times)
 

@@ -126,7 +126,7 @@ def planned_send(at: int, **changes: object) -> PlannedSend:
 
 def test_a_send_job_without_an_explicit_time_is_continued(board: BulkBoard, clock: ManualClock) -> None:
     job = add_job(SETTINGS, board, planned_send(1_000_000).job(), clock)
-    # There are more series by now, so the plan has more parts.
+    # There are more series now, so that the plan has more parts.
     identical = open_job(board, replace(planned_send(2_000_000), parts=5).job())
     assert identical is not None
     assert identical.job == job.job

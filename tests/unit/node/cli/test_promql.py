@@ -49,7 +49,7 @@ def test_findings_are_available_as_json(tmp_path: Path, capsys: pytest.CaptureFi
     ("content", "fault"),
     [(b"\nlaod 1m\n", ":2: 'laod 1m' is not a command"), (b"load \xff", "is not valid UTF-8 at byte 5")],
 )
-def test_nothing_runs_if_a_script_is_malformed(
+def test_no_script_runs_if_one_is_malformed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, fault: str
 ) -> None:
     passing, malformed = tmp_path / "good.test", tmp_path / "malformed.test"
@@ -119,7 +119,7 @@ Fragment 2, in every shard:
     )
 
 
-def test_a_plan_shows_which_filters_come_from_the_left_side(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_shows_the_filters_from_the_left_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["promql", "explain", "a{job='x'} unless on (job) b"]) == ExitCode.OK
     captured = capsys.readouterr().out
     assert (

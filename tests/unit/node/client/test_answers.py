@@ -29,7 +29,7 @@ def test_series_are_label_sets() -> None:
     assert label_sets(Envelope([{"a": "b"}, {}], ()), 9).items == ({"a": "b"}, {})
 
 
-def test_samples_come_as_a_vector_a_matrix_a_scalar_or_a_string() -> None:
+def test_samples_are_a_vector_a_matrix_a_scalar_or_a_string() -> None:
     assert samples(Envelope(VECTOR, ()), 9).items == (SampledSeries({"a": "b"}, (Point(1500, "NaN"),)),)
     assert samples(Envelope(MATRIX, ()), 9).items == (SampledSeries({}, (Point(1000, "2"), Point(16_001, "+Inf"))),)
     scalar = {"resultType": "scalar", "result": [7, "3"]}

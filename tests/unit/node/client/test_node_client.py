@@ -186,7 +186,7 @@ class TestTls:
     def test_a_node_is_verified_by_the_given_authority(self, secure: FakeNode, certificates: Certificates) -> None:
         assert self.series(secure, TlsVerification(certificates.ca)) == ("a",)
 
-    def test_without_the_authority_nothing_is_sent(self, secure: FakeNode) -> None:
+    def test_without_the_authority_no_request_is_sent(self, secure: FakeNode) -> None:
         with pytest.raises(NodeUntrusted, match="can't be verified") as raised:
             self.series(secure, TlsVerification())
         assert "--ca-file" in raised.value.remedy

@@ -29,7 +29,7 @@ def test_names_that_need_quotes_are_quoted() -> None:
 
 @given(NAMES, st.dictionaries(NAMES.filter(bool), TEXTS, max_size=3))
 @example("Inf", {"a": '\\"\n'})
-def test_what_is_written_is_read_as_the_same_labels(metric: str, rest: dict[str, str]) -> None:
+def test_a_written_selector_is_parsed_as_the_same_labels(metric: str, rest: dict[str, str]) -> None:
     labels = {name: value for name, value in rest.items() if name != "__name__"}
     if metric:
         labels["__name__"] = metric

@@ -171,7 +171,7 @@ def test_its_reports_count_loop_iterations(world: World) -> None:
 
 
 def test_while_its_kernels_are_being_compiled_it_counts_as_starting(world: World) -> None:
-    """Its event loop may be blocked by a query that waits for them: see `Liveness`."""
+    """Its event loop may be blocked by a query that waits for the kernels: see `Liveness`."""
     world.front.has_kernels = False
     stages = list[Stage]()
     with closing(ReportClient(world.path, CLOCK)) as client:

@@ -45,7 +45,7 @@ def test_room_is_reserved_immediately_and_released_once() -> None:
     run(test)
 
 
-def test_waiting_requests_are_admitted_in_order_and_none_overtakes() -> None:
+def test_waiting_requests_are_admitted_in_order() -> None:
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(90, LONG)
@@ -91,7 +91,7 @@ def test_a_request_that_waits_too_long_leaves_the_queue_and_the_next_ones_move_u
     run(test)
 
 
-def test_a_cancelled_request_leaves_nothing_in_the_queue() -> None:
+def test_a_cancelled_request_leaves_the_queue() -> None:
     async def test() -> None:
         room = InFlight(100)
         first = await room.reserve(100, LONG)
@@ -166,7 +166,7 @@ class TestBodiesThatArrive:
 
         run(test)
 
-    def test_the_oldest_gets_room_even_if_other_partial_requests_hold_all_of_it(self) -> None:
+    def test_the_oldest_gets_room_even_if_other_partial_requests_have_all_of_it(self) -> None:
         async def test() -> None:
             room = InFlight(100)
             oldest, other = await room.reserve(50, LONG), await room.reserve(50, LONG)

@@ -1,4 +1,4 @@
-"""Converting requests to records, and reporting what is dropped."""
+"""Converting requests to records, and reporting dropped series and samples."""
 
 from typing import Any
 
@@ -157,7 +157,7 @@ class TestDroppedSeries:
         assert {(drop.reason, drop.series) for drop in packed.dropped} == {("no-labels", 1), ("too-large", 1)}
         assert packed.series == 1
 
-    def test_a_request_with_nothing_valid_makes_no_record(self) -> None:
+    def test_a_request_without_valid_series_makes_no_record(self) -> None:
         packed = pack(body_of(Series([], [(1, 1.0)])), 4, OPTIONS)
         assert packed.records == ()
         assert "nothing was written" in str(loss_error(packed))

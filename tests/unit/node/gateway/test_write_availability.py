@@ -154,7 +154,7 @@ class TestDisconnectedClients:
 
         run(test)
 
-    def test_a_body_that_comes_too_slowly_is_not_answered_with_a_4xx(self) -> None:
+    def test_a_body_that_arrives_too_slowly_is_not_answered_with_a_4xx(self) -> None:
         async def send_slowly() -> AsyncIterator[bytes]:
             yield b"abc"
             await asyncio.sleep(60)

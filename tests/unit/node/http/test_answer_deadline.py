@@ -84,7 +84,7 @@ def test_a_client_that_reads_fast_is_disconnected_at_the_deadline_and_counted_as
     assert counts.requests == {("/long", "503"): 1}
 
 
-def test_a_client_that_reads_nothing_is_counted_as_a_slow_reader() -> None:
+def test_a_client_that_does_not_read_is_counted_as_a_slow_reader() -> None:
     limits = ConnectionLimits(10, request_timeout_s=60, min_rate=1 << 20, rate_window_s=0.05, check_interval_s=0.01)
     counts = figures_after_disconnect(EndlessAnswers(limit_s=None), limits, reads=False).counts()
     assert counts.cut_off == {SLOW_READER: 1}

@@ -132,7 +132,7 @@ class FakeConnection:
         ([(None, 0)] * 3, None),
     ],
 )
-def test_connections_are_evicted_in_the_order_of_what_they_wait_for(
+def test_connections_are_evicted_in_the_order_of_their_states(
     waiting: list[tuple[Awaited | None, float]], evicted: int | None
 ) -> None:
     async def test() -> None:

@@ -224,7 +224,7 @@ def test_over_tls_a_client_that_has_read_all_is_no_slow_reader(
     in_loop(test())
 
 
-def test_clients_without_a_handshake_hold_few_sockets_and_do_not_block_others(
+def test_clients_without_a_handshake_occupy_few_sockets_and_do_not_block_others(
     encrypted: HttpSettings, trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So that no connection is closed by the handshake timeout.

@@ -62,12 +62,12 @@ def pairs_of(reply: Reply) -> list[tuple[str, str]]:
     return [tuple(pair) for pair in orjson.loads(reply.body)]
 
 
-def test_parameters_come_from_the_url() -> None:
+def test_parameters_are_read_from_the_url() -> None:
     reply = exchange(lambda serving: serving.get("/echo?a=1&b=%C3%A9+x&a=2&c=&d"))
     assert pairs_of(reply) == [("a", "1"), ("b", "é x"), ("a", "2"), ("c", ""), ("d", "")]
 
 
-def test_parameters_come_from_a_form_first_and_then_from_the_url() -> None:
+def test_parameters_of_a_form_precede_those_of_the_url() -> None:
     reply = exchange(lambda serving: serving.post("/echo?a=url", data={"a": "form", "b": "é"}))
     assert pairs_of(reply) == [("a", "form"), ("b", "é"), ("a", "url")]
 
@@ -174,7 +174,7 @@ def test_an_invalid_value_is_400_and_named(name: str, value: str, read: Callable
     [(None, 10, None, 10), ("0", 10, None, 10), ("3", 10, None, 3), ("30", 10, None, 10), (None, 100, 10, 10),
      ("50", 100, 10, 50), (None, 5, 10, 5)],
 )  # fmt: skip
-def test_a_limit_never_exceeds_what_is_allowed(
+def test_a_limit_never_exceeds_the_maximum(
     written: str | None, maximum: int, default: int | None, expected: int
 ) -> None:
     pairs = () if written is None else (("limit", written),)

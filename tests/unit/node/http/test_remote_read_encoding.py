@@ -239,7 +239,7 @@ def test_no_part_of_a_large_answer_is_large() -> None:
         assert max(map(len, parts)) <= max_bytes
 
 
-def test_a_frame_has_one_series_and_all_of_it() -> None:
+def test_a_frame_has_one_complete_series() -> None:
     """Prometheus' client reads only the first series of a frame, and takes each frame for a separate series."""
     series = large(3, 100_000)
     frames = list(frames_of(b"".join(streamed_parts([AnswerColumns.of(answer_of(series))])), checked=False))

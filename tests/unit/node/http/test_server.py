@@ -292,7 +292,7 @@ def test_stopping_cancels_a_request_that_does_not_end() -> None:
     assert in_loop(test())
 
 
-def test_a_server_that_can_not_start_leaves_nothing_open() -> None:
+def test_a_server_that_can_not_start_closes_its_sockets() -> None:
     async def test() -> None:
         async with served(ROUTES) as serving:
             other = HttpServer(ROUTES, HttpSettings(), f"127.0.0.1:{serving.bound.port}", max_body=1)

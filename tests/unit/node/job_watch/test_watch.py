@@ -1,4 +1,4 @@
-"""Watching jobs: few reads, and none that blocks the event loop."""
+"""Watching jobs with few reads, and without blocking the event loop."""
 
 import asyncio
 import threading

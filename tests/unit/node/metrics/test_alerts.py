@@ -77,7 +77,7 @@ def test_the_texts_of_alerts_can_be_rendered(output: str) -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
-def test_an_alert_uses_only_metrics_of_the_catalogue_with_labels_that_they_have(alert: AlertRule) -> None:
+def test_an_alert_uses_only_metrics_and_labels_of_the_catalogue(alert: AlertRule) -> None:
     assert metric_names(alert.expression) <= exposed() | GIVEN_BY_PROMETHEUS
     labels = {metric.name: metric.labels for metric in CATALOGUE}
     for name, label in labels_matched(alert.expression):

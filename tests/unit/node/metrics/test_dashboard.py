@@ -1,4 +1,4 @@
-"""The Grafana dashboard: it uses existing metrics, and nothing from outside."""
+"""The Grafana dashboard: it uses only existing metrics, and no external sources."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def test_the_dashboard_has_the_rows_for_operations() -> None:
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_an_expression_uses_only_metrics_of_the_catalogue_with_labels_that_they_have(expression: str) -> None:
+def test_an_expression_uses_only_metrics_and_labels_of_the_catalogue(expression: str) -> None:
     assert metric_names(expression)
     assert metric_names(expression) <= exposed()
     labels = {metric.name: {*metric.labels, *GIVEN} for metric in CATALOGUE}

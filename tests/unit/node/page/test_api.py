@@ -199,7 +199,7 @@ def test_samples_are_estimated_on_request() -> None:
     assert request.samples
 
 
-def test_of_many_labels_only_the_largest_and_their_number_are_sent() -> None:
+def test_only_the_largest_labels_and_the_number_of_labels_are_sent() -> None:
     labels = {f"label_{place:05}": "x" for place in range(3000)}
     page = ServedPage(
         FakeQueries([({"__name__": "wide"} | labels, []), ({"__name__": "wide", "label_00007": "y"}, [])])

@@ -39,7 +39,7 @@ def test_aggregations_are_offered_if_the_parser_accepts_them() -> None:
     assert set(AGGREGATIONS) == {kind.value for kind in AGGREGATORS if is_accepted(f"{kind.value}(up)")}
 
 
-def test_keywords_are_those_of_the_language() -> None:
+def test_keywords_are_a_subset_of_promqls() -> None:
     assert KEYWORDS.keys() <= ALL_KEYWORDS.keys()
 
 
@@ -52,5 +52,5 @@ def test_keywords_are_those_of_the_language() -> None:
         ("time", "()"),
     ],
 )
-def test_a_signature_shows_what_may_be_left_out_or_repeated(name: str, signature: str) -> None:
+def test_a_signature_shows_optional_and_repeated_arguments(name: str, signature: str) -> None:
     assert words("FUNCTIONS")[name]["signature"] == signature

@@ -57,7 +57,7 @@ def test_waiting_threads_get_permits_in_the_order_of_their_requests() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
-def test_a_thread_that_gives_up_while_it_waits_takes_no_permit() -> None:
+def test_a_thread_that_is_cancelled_while_it_waits_takes_no_permit() -> None:
     semaphore, outcomes = FairSemaphore(1), list[type[BaseException]]()
 
     def give_up() -> None:
@@ -80,7 +80,7 @@ def test_a_thread_that_gives_up_while_it_waits_takes_no_permit() -> None:
         assert semaphore.waiting == 0
 
 
-def test_a_permit_granted_to_a_thread_that_has_just_given_up_is_passed_on() -> None:
+def test_a_permit_granted_to_a_cancelled_thread_is_passed_on() -> None:
     semaphore = FairSemaphore(1)
     first = semaphore.acquired(must_not_wait)
     first.__enter__()

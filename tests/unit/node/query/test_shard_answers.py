@@ -177,7 +177,7 @@ def test_more_samples_than_the_limit_are_refused_before_all_are_read(
     assert len(calls) < len([row for row in stored.manifest().groups if row.samples])
 
 
-def test_one_sample_too_many_is_refused(stored: LuceneWorld, answers: ShardAnswers) -> None:
+def test_one_sample_over_the_limit_is_refused(stored: LuceneWorld, answers: ShardAnswers) -> None:
     samples = sum(map(len, expected_samples([stored]).values()))
     assert len(read(answers, replace(ALL_SAMPLES, max_samples=samples)).time) == samples
     with pytest.raises(QueryTooLarge, match=f"the query reads {samples} samples, and {samples - 1} are allowed"):

@@ -163,7 +163,7 @@ def test_a_cancelled_lookup_closes_its_connection_and_frees_its_slot(listener: F
 
 
 @pytest.mark.usefixtures("server")
-def test_requests_go_to_the_process_whatever_the_jvm_does(jvm: Path, linked: Linked) -> None:
+def test_requests_go_to_the_process_regardless_of_the_jvm(jvm: Path, linked: Linked) -> None:
     assert linked.look_up(FRAME) is None
     assert linked.ask().warnings
     assert not jvm.exists()

@@ -133,7 +133,7 @@ class TestRefusedSeries:
         assert "matches 4 series" in self.refusal(loop, alone)
         assert len(alone.requests) == 1
 
-    def test_samples_of_one_shard_are_at_least_those_of_all(self, loop: Loop) -> None:
+    def test_the_error_has_a_lower_bound_of_the_samples_of_all_shards(self, loop: Loop) -> None:
         first_shard, second_shard = (self.client(TooManySamples(10, 9), hashes()) for _ in range(2))
         assert "reads at least 10 samples, and 9 are allowed" in self.refusal(loop, first_shard, second_shard)
         assert "reads 10 samples" in self.refusal(loop, self.client(TooManySamples(10, 9), hashes()))

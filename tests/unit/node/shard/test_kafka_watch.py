@@ -216,7 +216,7 @@ def test_after_an_outage_metadata_is_requested_sooner_and_the_reader_fetches_aga
 def test_a_reader_without_records_after_an_outage_fetches_again_with_growing_pauses(
     watch: TopicWatch, brokers: Brokers, clock: ManualClock
 ) -> None:
-    """Over a slow network, an answer takes minutes, and must have the chance to arrive."""
+    """Over a slow network, an answer takes minutes. It needs enough time to arrive."""
     watch.report_error(ALL_DOWN)
     request_and_answer(watch, brokers, clock, SAME)
     begun: list[float] = []

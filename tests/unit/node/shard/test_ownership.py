@@ -114,7 +114,7 @@ def test_an_owner_on_another_machine_is_watched_for_a_term_regardless_of_its_clo
 
 
 def test_a_shard_of_an_owner_elsewhere_with_heartbeats_is_refused(store: SqliteStore, clock: ManualClock) -> None:
-    """Although its clock stands still."""
+    """Heartbeats count, although the owner's clock does not advance."""
     owner = take_shard(store, SHARD, "topic-1", clock, RemoteProcess("a"))
     store.touch(owner, NOW, 1)
 

@@ -27,7 +27,7 @@ def test_the_read_time_is_unknown_before_all_records_of_one_observation_are_read
     assert (horizon.now().complete_at, horizon.now().is_behind) == (0, True)
 
 
-def test_an_observation_is_complete_once_its_high_watermark_is_passed(clock: ManualClock) -> None:
+def test_an_observation_is_complete_once_its_high_watermark_is_read(clock: ManualClock) -> None:
     horizon, begun = ReadHorizon(clock), clock.now_ms()
     for high in range(10, 100, 10):
         horizon.add(snapshot(clock, high), 0)

@@ -94,7 +94,7 @@ def test_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert (written_since(missing, 0), last_lines(missing, 5), size_of(missing)) == ("", [], 0)
 
 
-def test_follow_gives_the_last_lines_and_then_each_new_one_across_a_rotation(tmp_path: Path) -> None:
+def test_follow_returns_the_last_lines_and_then_each_new_one_across_a_rotation(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\nthree\n")
     lines = follow(log, 2, clock=ManualClock())

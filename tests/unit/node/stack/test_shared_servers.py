@@ -45,14 +45,14 @@ def shared_processes(run_folder: Path, controller: subprocess.Popen[bytes]) -> l
     return [record.keeper, *(server.process for server in record.servers if server.process)]
 
 
-def test_they_end_when_the_run_is_killed(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
+def test_shared_servers_end_when_the_run_is_killed(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
     processes = shared_processes(tmp_path, controller)
     assert len(processes) == 3
     controller.kill()
     assert eventually(lambda: all(gone(process) for process in processes))
 
 
-def test_they_have_ended_at_the_end_of_the_run(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
+def test_shared_servers_have_ended_at_the_end_of_the_run(tmp_path: Path, controller: subprocess.Popen[bytes]) -> None:
     processes = shared_processes(tmp_path, controller)
     end_shared_stack(tmp_path)
     assert all(gone(process) for process in processes)

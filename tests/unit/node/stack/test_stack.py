@@ -226,7 +226,7 @@ def test_second_stack_in_the_same_folder_is_refused_and_the_first_continues(tmp_
         assert all(server.process and server.process.alive() for server in first.record.servers)
 
 
-def test_full_disk_is_found_before_anything_is_started(tmp_path: Path) -> None:
+def test_full_disk_is_reported_before_a_server_is_started(tmp_path: Path) -> None:
     watched = WatchedServers(StandIns())
 
     with pytest.raises(DiskTooFull):

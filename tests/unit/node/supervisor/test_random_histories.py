@@ -1,4 +1,4 @@
-"""Long random histories of a node's processes, in which the rules always hold."""
+"""Long random histories of a node's processes: the rules on restarts always hold."""
 
 from itertools import pairwise
 

@@ -79,5 +79,7 @@ def test_a_manager_that_has_ended_or_does_not_read_ends_no_service(tmp_path_fact
         ({}, None),
     ],
 )
-def test_the_watchdogs_time_is_for_this_process_or_none(environ: dict[str, str], seconds: float | None) -> None:
+def test_the_watchdog_timeout_is_ignored_if_it_is_for_another_process(
+    environ: dict[str, str], seconds: float | None
+) -> None:
     assert watchdog_seconds(environ, os.getpid()) == seconds

@@ -60,7 +60,7 @@ def test_systemd_reports_an_invalid_unit(installed: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [NODE, GATEWAY])
-def test_their_exposure_is_at_most_3(installed: Path, name: str) -> None:
+def test_the_exposure_of_the_units_is_at_most_3(installed: Path, name: str) -> None:
     result = analyzed("security", "--offline=true", "--no-pager", "--threshold=30", str(installed / name))
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Overall exposure level" in result.stdout
@@ -74,7 +74,7 @@ def test_units_allow_compiling_at_run_time(installed: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "verb"), [(NODE, "node"), (GATEWAY, "gateway")])
-def test_they_run_this_installation_with_the_instances_settings(installed: Path, name: str, verb: str) -> None:
+def test_units_run_this_installation_with_the_instances_settings(installed: Path, name: str, verb: str) -> None:
     unit = directives((installed / name).read_text())
     program = Path(sys.executable).with_name("strandline")
     assert unit["ExecStart"] == [f"{program} {verb} --config /etc/strandline/%i.toml"]
@@ -165,7 +165,7 @@ class TestInstalling:
         assert "systemctl enable --now strandline-gateway@NAME strandline-node@NAME" in shown
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_second_time_nothing_changes(self, installed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_repeated_installation_changes_nothing(self, installed: Path, capsys: pytest.CaptureFixture[str]) -> None:
         before = (installed / NODE).stat().st_mtime_ns
         arguments = ["install-units", "--root", str(installed.parents[2]), "--output", "json"]
         assert cli.main(arguments) == ExitCode.OK

@@ -103,7 +103,7 @@ def test_points_in_excess_of_samples_are_counted_before_their_evaluation() -> No
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_an_answer_of_many_blocks_is_complete_and_holds_little_memory(encoding: str) -> None:
+def test_an_answer_of_many_blocks_is_complete_and_uses_little_memory(encoding: str) -> None:
     memory = AnswerMemory(1 << 30)
 
     async def test() -> bytes:
@@ -169,7 +169,7 @@ def test_of_a_large_unread_answer_one_block_is_counted_besides_its_columns() -> 
     assert columns + (1 << 20) <= in_loop(test()) < columns + (8 << 20)
 
 
-def test_a_client_that_reads_nothing_of_a_large_answer_is_disconnected_and_its_memory_released() -> None:
+def test_a_client_that_does_not_read_a_large_answer_is_disconnected_and_its_memory_released() -> None:
     memory = AnswerMemory(1 << 30)
 
     async def test() -> None:
@@ -198,7 +198,7 @@ def test_answers_of_slow_clients_use_up_the_memory_and_others_are_refused() -> N
     in_loop(test())
 
 
-def test_a_head_request_encodes_nothing_of_a_large_answer() -> None:
+def test_a_head_request_does_not_encode_a_large_answer() -> None:
     memory = AnswerMemory(1 << 30)
 
     async def test() -> None:

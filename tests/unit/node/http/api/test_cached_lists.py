@@ -43,7 +43,7 @@ def test_the_least_recently_used_list_is_evicted_first() -> None:
     assert [cached.get(FIRST, key) is not None for key in keys] == [True, False, True, True]
 
 
-def test_a_list_above_the_limit_is_not_cached_and_evicts_nothing() -> None:
+def test_a_list_above_the_limit_is_not_cached_and_evicts_no_other() -> None:
     cached = CachedLists(max_bytes=100_000)
     cached.add(FIRST, NAMES, list_of(60_000))
     cached.add(FIRST, JOBS, list_of(100_001))

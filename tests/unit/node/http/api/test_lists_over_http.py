@@ -34,7 +34,7 @@ async def get(serving: Served, path: str, encoding: str = "identity") -> Reply:
 
 
 @pytest.mark.parametrize("path", [LABELS, VALUES])
-def test_a_list_of_all_series_is_requested_once_and_counted_when_it_comes_from_the_cache(path: str) -> None:
+def test_a_list_of_all_series_is_requested_once_and_cache_hits_are_counted(path: str) -> None:
     queries = FakeQueries(SERIES, version=VERSION)
     first, second, third = replies_to(queries, path, path, f"{path}?limit=0")
     assert first.body == second.body == third.body
@@ -83,7 +83,7 @@ def test_with_another_index_version_the_list_is_requested_again() -> None:
     assert (len(queries.asked), len(queries.cached_answers)) == (3, 1)
 
 
-def test_without_a_version_nothing_is_cached() -> None:
+def test_without_a_version_lists_are_not_cached() -> None:
     queries = FakeQueries(SERIES, version=VERSION)
 
     async def test() -> None:
