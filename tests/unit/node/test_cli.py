@@ -68,10 +68,10 @@ def commands(group: click.Group, path: str = "strandline") -> Iterator[tuple[str
 def test_help_names_the_commands_and_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     for option in ("-h", "--help"):
         assert cli.main([option]) == ExitCode.OK
-        shown = capsys.readouterr().out
-        assert "  check-config   Check the settings and show where each one comes from.\n" in shown
+        captured = capsys.readouterr().out
+        assert "  check-config   Check the settings and show where each one comes from.\n" in captured
         for code in ExitCode:
-            assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
+            assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in captured
 
 
 def test_every_command_takes_the_shared_options_and_shows_an_example() -> None:
@@ -102,9 +102,9 @@ def test_a_command_whose_module_is_missing_is_left_out_of_the_help(
     group = LazyGroup("g", lazy={"here": existing, "gone": LazyCommand("strandline.node.cli.no_such_module", "Gone.")})
     with pytest.raises(click.exceptions.Exit):
         group.make_context("g", ["--help"], obj=None)
-    shown = capsys.readouterr().out
-    assert "here  There." in shown
-    assert "Gone." not in shown
+    captured = capsys.readouterr().out
+    assert "here  There." in captured
+    assert "Gone." not in captured
     assert group.get_command(click.Context(group), "gone") is None
 
 
@@ -160,7 +160,7 @@ def test_shared_options_mean_the_same_before_and_after_the_command(
 
 
 def test_shared_options_work_between_a_group_and_its_command() -> None:
-    seen = []
+    passed = []
     group = Group("outer")
 
     @group.group("inner")
@@ -170,13 +170,13 @@ def test_shared_options_work_between_a_group_and_its_command() -> None:
     @inner.command("verb")
     @pass_context
     def verb(context: Context) -> None:
-        seen.append(context.output_format)
+        passed.append(context.output_format)
 
     for arguments in (["--output", "json", "inner", "verb"], ["inner", "--output", "json", "verb"]):
         context = Context({}, sys.stdout, sys.stderr, None)  # type: ignore[arg-type]  # the clock is not used
         with group.make_context("outer", arguments, obj=context) as root:
             group.invoke(root)
-    assert seen == ["json", "json"]
+    assert passed == ["json", "json"]
     assert isinstance(inner, Group)
     assert isinstance(verb, Command)
 
@@ -207,18 +207,18 @@ def test_an_expected_error_has_its_message_remedy_and_exit_code(
 ) -> None:
     trial["act"] = fail(Lost(f"gone with {SECRET}", remedy="Accept it"))
     assert cli.main(["trial"]) == ExitCode.DATA_LOST
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("", "error: gone with (hidden)\n  Accept it\n")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "error: gone with (hidden)\n  Accept it\n")
     assert cli.main(["trial", "--output", "json"]) == ExitCode.DATA_LOST
-    shown = capsys.readouterr()
-    assert json.loads(shown.out)["error"] == {
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["error"] == {
         "type": "Lost",
         "message": "gone with (hidden)",
         "remedy": "Accept it",
         "exit_code": 3,
         "retryable": False,
     }
-    assert shown.err == ""
+    assert captured.err == ""
     trial["act"] = fail(Retryable("later"))
     assert cli.main(["trial"]) == ExitCode.FAILED
 
@@ -228,14 +228,14 @@ def test_an_unexpected_error_has_a_traceback_without_secrets(
 ) -> None:
     trial["act"] = fail(RuntimeError(f"surprise {SECRET}"))
     assert cli.main(["trial"]) == ExitCode.FAILED
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("Traceback")
-    assert shown.err.endswith("RuntimeError: surprise (hidden)\n")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("Traceback")
+    assert captured.err.endswith("RuntimeError: surprise (hidden)\n")
     assert cli.main(["trial", "--output", "json"]) == ExitCode.FAILED
-    shown = capsys.readouterr()
-    assert json.loads(shown.out)["error"]["message"] == "surprise (hidden)"
-    assert "RuntimeError: surprise (hidden)" in shown.err
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["error"]["message"] == "surprise (hidden)"
+    assert "RuntimeError: surprise (hidden)" in captured.err
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
@@ -244,12 +244,12 @@ def test_a_full_disk_is_reported_with_path_and_remedy_instead_of_a_crash(
 ) -> None:
     trial["act"] = fail(OSError(number, "No space left on device", "/data/x"))
     assert cli.main(["trial", "--output", "json"]) == ExitCode.FAILED
-    shown = capsys.readouterr()
-    error = json.loads(shown.out)["error"]
+    captured = capsys.readouterr()
+    error = json.loads(captured.out)["error"]
     assert (error["type"], error["retryable"], error["full_disk"]) == ("DiskFull", True, "/data/x")
     assert error["message"] == "the disk of /data/x is full"
     assert "Free space" in error["remedy"]
-    assert "Traceback" not in shown.err
+    assert "Traceback" not in captured.err
     trial["act"] = fail(OSError(number, "No space left on device"))
     assert cli.main(["trial"]) == ExitCode.FAILED
     assert capsys.readouterr().err.startswith("error: a disk that this process writes to is full\n  Free space")
@@ -293,10 +293,10 @@ def test_an_invalid_command_line_is_reported_in_the_requested_format(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str, remedy: str
 ) -> None:
     assert cli.main(arguments) == ExitCode.USAGE
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith(f"error: {message}\n  ")
-    assert remedy in shown.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"error: {message}\n  ")
+    assert remedy in captured.err
     for option in (["--output", "json"], ["--output=json"]):
         assert cli.main([*arguments, *option]) == ExitCode.USAGE
         error = json.loads(capsys.readouterr().out)["error"]
@@ -305,9 +305,9 @@ def test_an_invalid_command_line_is_reported_in_the_requested_format(
 
 def test_without_a_command_the_help_is_shown_with_the_usage_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == ExitCode.USAGE
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Usage: strandline" in shown.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Usage: strandline" in captured.err
     assert cli.main(["--output", "json"]) == ExitCode.USAGE
     assert json.loads(capsys.readouterr().out)["error"]["message"] == "Missing command"
 

@@ -63,10 +63,10 @@ tls = true
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(["check-config", *arguments])
-    shown = capsys.readouterr()
+    captured = capsys.readouterr()
     for secret in (SECRET, pem_samples.KEY_PASSWORD, *pem_samples.ENCRYPTED_KEY.splitlines()):
-        assert secret not in shown.out + shown.err
-    return code, shown.out, shown.err
+        assert secret not in captured.out + captured.err
+    return code, captured.out, captured.err
 
 
 def rows(table: str) -> list[list[str]]:
@@ -79,8 +79,8 @@ def test_valid_settings_are_shown_with_their_sources(
     monkeypatch.setenv("STRANDLINE_LOG__LEVEL", "WARNING")
     code, out, err = check(capsys, "--config", str(secure))
     assert (code, err) == (0, "")
-    shown = rows(out)
-    assert shown[0] == [f"The settings are valid ({secure})."]
+    captured = rows(out)
+    assert captured[0] == [f"The settings are valid ({secure})."]
     for row in (
         ["setting", "value", "from"],
         ["log.level", "warning", "environment variable STRANDLINE_LOG__LEVEL"],
@@ -100,7 +100,7 @@ def test_valid_settings_are_shown_with_their_sources(
         ["spark.properties", "(none)", "default"],
         ["stack.kafka_heap", "512m", "default"],
     ):
-        assert row in shown
+        assert row in captured
 
 
 def test_valid_settings_are_one_json_document(

@@ -69,9 +69,9 @@ class Terminal(StringIO):
 def test_series_are_listed_as_selectors(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/series", [{"__name__": "up", "job": "a\x1b]0;x\x07"}, {"__name__": "up", "job": "b"}], "careful")
     assert cli.main(["series", "up", '{job="b"}', "--start", "-1h", "--end", "now"]) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert shown.out == 'up{job="a\\x1b]0;x\\a"}\nup{job="b"}\n'
-    assert shown.err == "note: careful\n"
+    captured = capsys.readouterr()
+    assert captured.out == 'up{job="a\\x1b]0;x\\a"}\nup{job="b"}\n'
+    assert captured.err == "note: careful\n"
     parameters = [("match[]", "up"), ("match[]", '{job="b"}'), ("start", "1763287200"), ("end", "1763290800")]
     assert node.asked == [("GET", "/api/v1/series", [*parameters, ("limit", "1001")])]
 
@@ -79,17 +79,17 @@ def test_series_are_listed_as_selectors(node: FakeNode, capsys: pytest.CaptureFi
 def test_json_has_the_data_and_the_warnings(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/series", [{"a": "b"}], "careful")
     assert cli.main(["series", "up", "--output", "json"]) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert json.loads(shown.out) == {"data": [{"a": "b"}], "truncated": False, "warnings": ["careful"]}
-    assert shown.err == "note: careful\n"
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"data": [{"a": "b"}], "truncated": False, "warnings": ["careful"]}
+    assert captured.err == "note: careful\n"
 
 
 def test_a_truncated_list_has_a_note_apart_from_its_lines(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
     node.data("/api/v1/labels", ["a", "b", "c"])
     assert cli.main(["labels", "--limit", "2"]) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert shown.out == "a\nb\n"
-    assert shown.err == "note: there are more names than these 2; --limit 0 lists all that the node returns\n"
+    captured = capsys.readouterr()
+    assert captured.out == "a\nb\n"
+    assert captured.err == "note: there are more names than these 2; --limit 0 lists all that the node returns\n"
     assert cli.main(["labels", "up", "--limit", "0"]) == ExitCode.OK
     assert capsys.readouterr().out == "a\nb\nc\n"
     assert node.asked[1] == ("GET", "/api/v1/labels", [("match[]", "up")])
@@ -144,11 +144,11 @@ def test_a_range_has_a_step_that_suits_it(node: FakeNode, capsys: pytest.Capture
 
 
 def test_json_has_separate_warnings_and_infos_like_the_api(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
-    found = {"resultType": "vector", "result": []}
-    node.data("/api/v1/query", found, warnings=["a shard is away"], infos=["look here"])
+    empty_result = {"resultType": "vector", "result": []}
+    node.data("/api/v1/query", empty_result, warnings=["a shard is away"], infos=["look here"])
     assert cli.main(["query", "up", "--output", "json"]) == ExitCode.OK
-    shown = json.loads(capsys.readouterr().out)
-    assert (shown["warnings"], shown["infos"]) == (["a shard is away"], ["look here"])
+    captured = json.loads(capsys.readouterr().out)
+    assert (captured["warnings"], captured["infos"]) == (["a shard is away"], ["look here"])
 
 
 def test_csv_has_a_column_for_each_label(node: FakeNode, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,13 +158,13 @@ def test_csv_has_a_column_for_each_label(node: FakeNode, capsys: pytest.CaptureF
     ]
     node.data("/api/v1/query", {"resultType": "vector", "result": result}, infos=["look here"])
     assert cli.main(["query", "up or x", "--output", "csv"]) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert shown.out.splitlines() == [
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [
         "__name__,job,zone,time,value",
         'up,"a,""b""",,2025-11-16T11:00:00Z,1',
         ",,x\\x1b[1m\\x0ay,2025-11-16T11:00:00.500Z,NaN",
     ]
-    assert shown.err == "note: look here\n"
+    assert captured.err == "note: look here\n"
     assert cli.main(["query", "up or x", "--output", "csv", "--limit", "1"]) == ExitCode.OK
     assert len(capsys.readouterr().out.splitlines()) == 2, "the header is not counted"
 
@@ -280,24 +280,24 @@ def test_a_token_is_hidden_even_if_the_node_repeats_it(
     node.data("/api/v1/series", [{"a": TOKEN}], f"hello {TOKEN}")
     for arguments in (["labels"], ["series", "up"], ["series", "up", "--output", "json"]):
         cli.main([*arguments, "--token-file", str(token_file)])
-        shown = capsys.readouterr()
-        assert TOKEN not in shown.out + shown.err
-        assert "(hidden)" in shown.out + shown.err
+        captured = capsys.readouterr()
+        assert TOKEN not in captured.out + captured.err
+        assert "(hidden)" in captured.out + captured.err
 
 
 def test_with_tls_the_node_is_verified_by_the_certificate_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = make_certificates(tmp_path / "ca")
+    certificates = make_certificates(tmp_path / "ca")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made.server_bundle)
+    context.load_cert_chain(certificates.server_bundle)
     with fake_node(context) as node:
         node.data("/api/v1/labels", ["a"])
         monkeypatch.setenv("STRANDLINE_HTTP__NODE_ADDRESS", f"127.0.0.1:{node.server_port}")
         monkeypatch.setenv("STRANDLINE_HTTP__TLS_CERTIFICATE_FILE", str(tmp_path / "ca" / "server.pem"))
         monkeypatch.setenv("STRANDLINE_HTTP__TLS_KEY_FILE", str(tmp_path / "ca" / "server.key"))
         assert cli.main(["labels"]) == ExitCode.OK
-        assert cli.main(["labels", "--url", node.url, "--ca-file", str(made.ca)]) == ExitCode.OK
+        assert cli.main(["labels", "--url", node.url, "--ca-file", str(certificates.ca)]) == ExitCode.OK
         assert cli.main(["labels", "--url", node.url]) == ExitCode.FAILED
         assert "--ca-file" in capsys.readouterr().err
 
@@ -333,6 +333,6 @@ def test_a_selector_that_the_node_refuses_is_a_wrong_command_line(
 @pytest.mark.parametrize("name", ["series", "labels", "values", "query"])
 def test_the_help_explains_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([name, "--help"]) == ExitCode.OK
-    shown = capsys.readouterr().out
+    captured = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_READY):
-        assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
+        assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in captured

@@ -63,9 +63,9 @@ def test_a_ready_hour_is_reported_with_its_revision(world: World, commands: Comm
     world.pass_hours(1)
     code, document = commands.json("ready", HOURS[0])
     assert (code, document["ready"]) == (ExitCode.OK, True)
-    found = document["readiness"]
-    assert (found["verdict"], found["revision"], found["late_samples"]) == ("ready", 1, 2)
-    assert (found["behind"], found["losses"]) == ([], [])
+    readiness = document["readiness"]
+    assert (readiness["verdict"], readiness["revision"], readiness["late_samples"]) == ("ready", 1, 2)
+    assert (readiness["behind"], readiness["losses"]) == ([], [])
 
 
 def test_an_hour_that_is_not_ready_has_its_own_exit_code_and_lists_partitions_behind(

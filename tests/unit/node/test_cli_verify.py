@@ -98,11 +98,11 @@ def document(capsys: pytest.CaptureFixture[str]) -> Any:
 
 def test_a_consistent_store_gives_exit_code_0_and_counts(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(settings) == ExitCode.OK
-    shown = capsys.readouterr()
-    assert "No findings." in shown.out
-    assert "note:" not in shown.out
-    assert "Verifying 1 shard of dataset metrics" in shown.err
-    assert "shard 0 (no findings)" in shown.err
+    captured = capsys.readouterr()
+    assert "No findings." in captured.out
+    assert "note:" not in captured.out
+    assert "Verifying 1 shard of dataset metrics" in captured.err
+    assert "shard 0 (no findings)" in captured.err
     assert verify(settings, "--output", "json") == ExitCode.OK
     report = document(capsys)
     (shard,) = report["shards"]
@@ -120,12 +120,12 @@ def test_findings_are_listed_with_a_remedy_and_give_exit_code_4(
     damage.execute("DELETE FROM segments WHERE bucket = ? AND flush_group = ?", FIRST + 1, group)
     damage.row(FIRST + 2, group, checksum=bytes(16))
     assert verify(settings) == ExitCode.VERIFY_FAILED
-    shown = capsys.readouterr()
-    assert "2 findings:" in shown.out
-    assert f"shard 0, bucket {FIRST + 1} (1970-02-11T17:00:00Z): 0 segments of group {group}" in shown.out
-    assert "[segment-missing]\n    Read the bucket again with `strandline offsets rewind`" in shown.out
-    assert "[segment-checksum]" in shown.out
-    assert "shard 0 (2 findings)" in shown.err
+    captured = capsys.readouterr()
+    assert "2 findings:" in captured.out
+    assert f"shard 0, bucket {FIRST + 1} (1970-02-11T17:00:00Z): 0 segments of group {group}" in captured.out
+    assert "[segment-missing]\n    Read the bucket again with `strandline offsets rewind`" in captured.out
+    assert "[segment-checksum]" in captured.out
+    assert "shard 0 (2 findings)" in captured.err
     assert verify(settings, "--output", "json") == ExitCode.VERIFY_FAILED
     report = document(capsys)
     assert report["sound"] is False
@@ -268,6 +268,6 @@ def test_a_store_that_becomes_unreachable_is_an_expected_error(
 
 def test_the_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["recover", "verify", "--help"]) == ExitCode.OK
-    shown = capsys.readouterr().out
+    captured = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.VERIFY_FAILED):
-        assert f"{code.value:<4}{EXIT_CODES[code]}" in shown
+        assert f"{code.value:<4}{EXIT_CODES[code]}" in captured

@@ -80,8 +80,8 @@ def test_a_plan_is_what_the_next_start_reads_again(world: World) -> None:
     world.log.close()
     world.start()
     world.settle()
-    made = {(cut.bucket, cut.start, cut.end) for cut in world.manifest().cuts if cut.bucket not in before}
-    assert planned == made
+    new_cuts = {(cut.bucket, cut.start, cut.end) for cut in world.manifest().cuts if cut.bucket not in before}
+    assert planned == new_cuts
 
 
 def test_a_gap_of_expired_rows_does_not_prevent_a_plan(world: World) -> None:

@@ -207,8 +207,8 @@ def test_a_file_that_others_can_access_gets_the_chmod_command_as_remedy(tmp_path
     path = write(tmp_path / "open", "a\nb\n", 0o644)
     with pytest.raises(ValidationError) as raised:
         CassandraSettings(credentials_file=path)
-    (found,) = located(raised.value)
-    assert found.finding.remedy == f"Run `chmod 600 {path}`"
+    (problem,) = located(raised.value)
+    assert problem.finding.remedy == f"Run `chmod 600 {path}`"
 
 
 def test_credentials_are_two_lines_that_are_read_unchanged(tmp_path: Path) -> None:

@@ -115,11 +115,11 @@ def test_the_lines_of_all_keys_are_found_in_any_document(document: dict[str, dic
             expected[f"{_name(table)}.{_name(key)}"] = text.count("\n") + 1
             text += f"  {key} = {value} # x = 1\n\n"
     tomllib.loads(text)
-    found = key_lines(text)
+    lines_of_keys = key_lines(text)
     # Names with dots in them may collide with deeper keys; then the first line counts, which can't be later.
-    assert all(found[name] <= line for name, line in expected.items())
+    assert all(lines_of_keys[name] <= line for name, line in expected.items())
     if not any("." in name for pairs in document.values() for name in [*document, *pairs]):
-        assert {name: found[name] for name in expected} == expected
+        assert {name: lines_of_keys[name] for name in expected} == expected
 
 
 def _name(quoted: str) -> str:

@@ -27,10 +27,10 @@ def test_a_path_in_a_file_is_relative_to_the_file_s_folder(
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     for path in (file, Path("../etc/strandline.toml")):
-        found = load_settings(path, {}).cassandra.credentials_file
-        assert found is not None
-        assert found.path.samefile(credentials)
-        assert found.path.is_absolute()
+        credentials_file = load_settings(path, {}).cassandra.credentials_file
+        assert credentials_file is not None
+        assert credentials_file.path.samefile(credentials)
+        assert credentials_file.path.is_absolute()
 
 
 def test_a_path_in_the_environment_is_relative_to_the_working_folder(

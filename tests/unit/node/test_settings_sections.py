@@ -37,7 +37,7 @@ def test_every_default_passes_its_own_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "name", "nonsense", "what"),
+    ("section", "name", "invalid", "what"),
     [
         (KafkaSettings, "bootstrap_servers", [], "names no server"),
         (KafkaSettings, "bootstrap_servers", " , ", "names no server"),
@@ -93,10 +93,10 @@ def test_every_default_passes_its_own_check() -> None:
         (StackSettings, "state_dir", 7, "is not a path"),
     ],
 )
-def test_invalid_values_are_refused(section: type[Section], name: str, nonsense: object, what: str) -> None:
-    (found,) = refused(section, **{name: nonsense})
-    assert found[0].split(".")[0] == name
-    assert found[1] == what
+def test_invalid_values_are_refused(section: type[Section], name: str, invalid: object, what: str) -> None:
+    (finding,) = refused(section, **{name: invalid})
+    assert finding[0].split(".")[0] == name
+    assert finding[1] == what
 
 
 def test_limits_are_accepted() -> None:

@@ -97,7 +97,7 @@ def test_a_first_start_is_a_word_or_a_duration() -> None:
 
 
 def test_limits_are_accepted() -> None:
-    least = ShardSettings(
+    smallest = ShardSettings(
         first_start="1s",
         series_limit=1,
         max_labels=1,
@@ -116,7 +116,7 @@ def test_limits_are_accepted() -> None:
         lucene_buffer="1m",
         java_heap="64m",
     )
-    assert (least.max_sample_ahead, least.flush_spread) == (None, 0.0)
+    assert (smallest.max_sample_ahead, smallest.flush_spread) == (None, 0.0)
     largest = ShardSettings(max_labels=256, max_label_name=32_766, flush_spread=0.9, lucene_buffer="1g", java_heap="2g")
     assert largest.flush_spread == 0.9
 

@@ -21,8 +21,8 @@ def test_a_list_that_is_cut_to_the_limit_is_marked_as_truncated() -> None:
 
 def test_a_list_that_the_node_truncates_is_marked_in_the_same_way() -> None:
     warning = "results truncated due to limit: there are more than the 2 that are listed"
-    found = texts(Envelope(["a", "b"], ("a shard is away", warning)), 0)
-    assert (found.more, found.warnings) == (True, ("a shard is away",))
+    parsed = texts(Envelope(["a", "b"], ("a shard is away", warning)), 0)
+    assert (parsed.more, parsed.warnings) == (True, ("a shard is away",))
 
 
 def test_series_are_label_sets() -> None:

@@ -32,10 +32,10 @@ def fault(status: int, kind: str, reason: str = "because") -> StrandlineError:
 
 
 def test_a_successful_answer_has_data_warnings_and_infos() -> None:
-    found = parse_reply(reply(200, {"status": "success", "data": [1], "warnings": ["a", 2], "infos": ["b"]}))
-    assert (found.data, found.warnings, found.infos) == ([1], ("a",), ("b",))
-    found = parse_reply(reply(200, {"status": "success", "data": []}))
-    assert (found.warnings, found.infos) == ((), ())
+    envelope = parse_reply(reply(200, {"status": "success", "data": [1], "warnings": ["a", 2], "infos": ["b"]}))
+    assert (envelope.data, envelope.warnings, envelope.infos) == ([1], ("a",), ("b",))
+    envelope = parse_reply(reply(200, {"status": "success", "data": []}))
+    assert (envelope.warnings, envelope.infos) == ((), ())
 
 
 def test_a_node_that_is_not_ready_is_reported_with_its_reason_and_its_own_exit_code() -> None:

@@ -36,8 +36,12 @@ def client(node: FakeNode) -> Iterator[NodeClient]:
 
 def test_one_more_series_than_the_limit_is_requested(node: FakeNode, client: NodeClient) -> None:
     node.data("/api/v1/series", [{"__name__": "up"}], "a shard is away")
-    found = client.series(("up", '{a="ü&"}'), TimeBounds(1_500, 2_000_000), 10)
-    assert (found.items, found.more, found.warnings) == (({"__name__": "up"},), False, ("a shard is away",))
+    answer_list = client.series(("up", '{a="ü&"}'), TimeBounds(1_500, 2_000_000), 10)
+    assert (answer_list.items, answer_list.more, answer_list.warnings) == (
+        ({"__name__": "up"},),
+        False,
+        ("a shard is away",),
+    )
     parameters = [("match[]", "up"), ("match[]", '{a="ü&"}'), ("start", "1.500"), ("end", "2000"), ("limit", "11")]
     assert node.asked == [("GET", "/api/v1/series", parameters)]
 

@@ -40,20 +40,25 @@ def test_a_written_selector_is_parsed_as_the_same_labels(metric: str, rest: dict
 
 
 @pytest.mark.parametrize(
-    ("character", "shown"),
+    ("character", "rendered"),
     [("\x1b", "\\x1b"), ("\x7f", "\\x7f"), ("\x9b", "\\u009b"), ("\u202e", "\\u202e"), ("\U000e0001", "\\U000e0001")],
 )
-def test_no_control_character_is_written(character: str, shown: str) -> None:
-    assert quoted(f"a{character}b") == f'"a{shown}b"'
-    assert list_item(f"a{character}b") == f'"a{shown}b"'
-    assert single_line(f"a{character}b") == f"a{shown}b"
-    assert selector_of({f"l{character}": "v"}) == f'{{"l{shown}"="v"}}'
+def test_no_control_character_is_written(character: str, rendered: str) -> None:
+    assert quoted(f"a{character}b") == f'"a{rendered}b"'
+    assert list_item(f"a{character}b") == f'"a{rendered}b"'
+    assert single_line(f"a{character}b") == f"a{rendered}b"
+    assert selector_of({f"l{character}": "v"}) == f'{{"l{rendered}"="v"}}'
 
 
 @given(st.text(max_size=12))
 def test_every_text_is_written_on_one_printable_line(text: str) -> None:
-    for shown in (quoted(text), list_item(text), single_line(text), selector_of({"__name__": text, text or "a": text})):
-        assert shown.isprintable()
+    for rendered in (
+        quoted(text),
+        list_item(text),
+        single_line(text),
+        selector_of({"__name__": text, text or "a": text}),
+    ):
+        assert rendered.isprintable()
 
 
 def test_a_listed_value_is_unquoted_unless_that_would_be_ambiguous() -> None:

@@ -61,12 +61,12 @@ def test_series_are_requested_by_all_labels_and_returned_with_their_hashes() -> 
         return 200, compress(b"".join(field(0x0A, result) for result in results))
 
     with answering(answer) as reader:
-        found = reader.read(selected(0, 1))
+        samples = reader.read(selected(0, 1))
     assert requests == [b"".join(encode_query(LABELS[number], TimeRange(0, 9)) for number in (0, 1))]
     keys = series_columns(LABELS[:2])
-    assert found.low.tolist() == np.repeat(keys.key_low, 2).tolist()
-    assert found.high.tolist() == np.repeat(keys.key_high, 2).tolist()
-    assert (found.time.tolist(), found.bits.view(np.float64).tolist()) == ([5, 6, 5, 6], [1.5, 2.5, 1.5, 2.5])
+    assert samples.low.tolist() == np.repeat(keys.key_low, 2).tolist()
+    assert samples.high.tolist() == np.repeat(keys.key_high, 2).tolist()
+    assert (samples.time.tolist(), samples.bits.view(np.float64).tolist()) == ([5, 6, 5, 6], [1.5, 2.5, 1.5, 2.5])
 
 
 def test_a_request_that_is_too_large_is_divided_by_series_and_then_by_time() -> None:

@@ -84,8 +84,8 @@ class TestDroppedSeries:
     def test_the_others_are_written_and_each_reason_has_its_count_and_an_example(self) -> None:
         duplicate = Series([("a", "1"), ("a", "2"), ("b", "3")], [(1, 1.0)])
         bare = Series([], [(1, 1.0)])
-        again = Series([("c", "1"), ("c", "2")], [(1, 1.0)])
-        packed = pack(body_of(up(1), duplicate, again, bare, up(2)), 4, OPTIONS)
+        other_duplicate = Series([("c", "1"), ("c", "2")], [(1, 1.0)])
+        packed = pack(body_of(up(1), duplicate, other_duplicate, bare, up(2)), 4, OPTIONS)
         assert packed.series == 2
         assert {(drop.reason, drop.series, drop.example) for drop in packed.dropped} == {
             ("duplicate-name", 2, '{a="1", a="2", b="3"}'),

@@ -227,8 +227,8 @@ def test_tokens_are_in_no_log_and_no_repr(all_tokens: HttpSettings) -> None:
         get(all_tokens, "/read", basic(WRITE))
     assert WRITE not in str(logs)
     assert any(line["event"] == "request refused" for line in logs)
-    shown = repr(auth.Tokens(all_tokens))
-    assert not any(token in shown for token in (READ, WRITE, ADMIN))
+    text = repr(auth.Tokens(all_tokens))
+    assert not any(token in text for token in (READ, WRITE, ADMIN))
 
 
 @given(st.text(st.characters(exclude_characters="\r\n\0"), max_size=40))

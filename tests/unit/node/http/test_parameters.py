@@ -200,9 +200,9 @@ def test_a_range_that_ends_before_it_begins_is_refused() -> None:
 
 
 def test_selectors_are_read_each_once() -> None:
-    found = given_as(("match[]", "up"), ("match[]", 'up{a="b"}'), ("match[]", " up ")).selectors(required=True)
+    selectors = given_as(("match[]", "up"), ("match[]", 'up{a="b"}'), ("match[]", " up ")).selectors(required=True)
     name = Matcher("__name__", MatchOp.EQUAL, "up")
-    assert found == ((name,), (name, Matcher("a", MatchOp.EQUAL, "b")))
+    assert selectors == ((name,), (name, Matcher("a", MatchOp.EQUAL, "b")))
 
 
 def test_no_selector_is_refused_only_where_one_is_needed() -> None:

@@ -228,10 +228,10 @@ def test_a_client_that_disconnects_does_not_end_a_poll_that_others_wait_for() ->
 
     async def run() -> None:
         with hanging(watched.store):
-            gone, stays = (asyncio.ensure_future(watched.watch.jobs()) for _ in range(2))
+            cancelled, waiting = (asyncio.ensure_future(watched.watch.jobs()) for _ in range(2))
             await eventually(lambda: watched.store.reads["jobs"] == 1)
-            gone.cancel()
-        assert list((await stays).jobs) == ["a"]
+            cancelled.cancel()
+        assert list((await waiting).jobs) == ["a"]
         await watched.watch.stop()
 
     in_loop(run())

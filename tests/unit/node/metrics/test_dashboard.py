@@ -125,6 +125,6 @@ def test_each_expression_uses_the_chosen_variables() -> None:
 
 
 def test_every_section_of_the_catalogue_is_shown() -> None:
-    shown = set().union(*map(metric_names, EXPRESSIONS))
+    used_metrics = set().union(*map(metric_names, EXPRESSIONS))
     for section in SECTIONS:
-        assert any(name.startswith(metric.name) for metric in section.metrics for name in shown), section.title
+        assert any(name.startswith(metric.name) for metric in section.metrics for name in used_metrics), section.title

@@ -96,12 +96,12 @@ def error_of(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def test_the_help_explains_each_exit_code_of_a_shard(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shard", "--help"]) == ExitCode.OK
-    shown = capsys.readouterr().out
+    help_text = capsys.readouterr().out
     for code in (ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.DATA_LOST, ExitCode.FENCED):
-        assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in shown
-    assert EXIT_CODES[ExitCode.INTERRUPTED] not in shown, "Ctrl-C ends a shard with exit code 0"
+        assert f"    {code.value:<4}{EXIT_CODES[code]}\n" in help_text
+    assert EXIT_CODES[ExitCode.INTERRUPTED] not in help_text, "Ctrl-C ends a shard with exit code 0"
     for option in ("--status-file", "--accept-loss", "--accept-new-topic"):
-        assert option in shown
+        assert option in help_text
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,9 @@ def store(tmp_path: Path, clock: ManualClock) -> Iterator[SqliteStore]:
 
 
 def test_the_first_owner_is_stored_with_the_topic_and_the_time(store: SqliteStore, clock: ManualClock) -> None:
-    taken = take_shard(store, SHARD, "topic-9", clock)
-    assert (taken.shard, taken.epoch) == (SHARD, 1)
-    assert store.state(SHARD) == ShardState(1, taken.owner, NOW, "topic-9", 0)
+    ownership = take_shard(store, SHARD, "topic-9", clock)
+    assert (ownership.shard, ownership.epoch) == (SHARD, 1)
+    assert store.state(SHARD) == ShardState(1, ownership.owner, NOW, "topic-9", 0)
 
 
 def test_a_released_shard_is_taken_at_once(store: SqliteStore, clock: ManualClock) -> None:
@@ -157,9 +157,9 @@ def test_a_shard_taken_and_released_while_a_start_stalled_is_taken(
     """It wrote between two observations of the start, but possibly longer ago than the timeout."""
     take_shard(store, SHARD, "topic-1", clock, RemoteProcess("a"))
     stalling = StallingStore(store, clock, call, is_answered=is_answered)
-    taken = take_shard(stalling, SHARD, "topic-1", clock, RemoteProcess("b"))
+    ownership = take_shard(stalling, SHARD, "topic-1", clock, RemoteProcess("b"))
     assert stalling.third_owner is not None
-    assert taken.epoch == stalling.third_owner.epoch + 1
+    assert ownership.epoch == stalling.third_owner.epoch + 1
 
 
 def test_a_live_owner_keeps_its_shard_when_a_start_stalls_with_an_outdated_answer(
@@ -281,13 +281,13 @@ class ContestedStore:
 
 def test_a_lost_race_is_retried_from_the_current_row(store: SqliteStore, clock: ManualClock) -> None:
     contested = ContestedStore(store, 2)
-    taken = take_shard(contested, SHARD, "topic-1", clock)
-    assert taken.epoch == 3
+    ownership = take_shard(contested, SHARD, "topic-1", clock)
+    assert ownership.epoch == 3
     assert [after.owner if after else None for _, after in contested.attempts] == [None, "other-1", "other-2"]
     assert len({owner for owner, _ in contested.attempts}) == 3, "no owner's name is used twice"
     state = store.state(SHARD)
     assert state is not None
-    assert state.owner == taken.owner
+    assert state.owner == ownership.owner
 
 
 def test_a_start_that_loses_every_race_fails_and_owns_nothing(store: SqliteStore, clock: ManualClock) -> None:

@@ -19,8 +19,8 @@ def keys_of(selected: WantedSeries) -> list[SeriesKey]:
 
 
 def row(group: int, *, series: int, samples: int, times: tuple[int, int] | None) -> GroupRow:
-    least, greatest = times or (None, None)
-    return GroupRow(7, group, "a", 1, series, samples, least, greatest, b"", 1, 9, 9, "w", 0)
+    least_time, greatest_time = times or (None, None)
+    return GroupRow(7, group, "a", 1, series, samples, least_time, greatest_time, b"", 1, 9, 9, "w", 0)
 
 
 @given(

@@ -142,8 +142,8 @@ def test_private_folders_are_found(tmp_path: Path) -> None:
 
 
 def test_paths_in_temporary_folders_are_found() -> None:
-    seen, below, deep = Path("/opt/strandline"), Path("/tmp/strandline"), Path("/var/tmp/jars")
-    assert hidden_by_private_tmp((seen, deep, below, Path("/tmpfiles"))) == (below, deep)
+    visible, hidden, deep = Path("/opt/strandline"), Path("/tmp/strandline"), Path("/var/tmp/jars")
+    assert hidden_by_private_tmp((visible, deep, hidden, Path("/tmpfiles"))) == (hidden, deep)
 
 
 class TestInstalling:
@@ -159,10 +159,10 @@ class TestInstalling:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert cli.main(["install-units", "--dry-run", "--root", str(tmp_path), "--user", "metrics"]) == ExitCode.OK
-        shown = capsys.readouterr().out
-        assert "User=metrics\n" in shown
-        assert "[Service]\n" in shown
-        assert "systemctl enable --now strandline-gateway@NAME strandline-node@NAME" in shown
+        printed_units = capsys.readouterr().out
+        assert "User=metrics\n" in printed_units
+        assert "[Service]\n" in printed_units
+        assert "systemctl enable --now strandline-gateway@NAME strandline-node@NAME" in printed_units
         assert list(tmp_path.iterdir()) == []
 
     def test_a_repeated_installation_changes_nothing(self, installed: Path, capsys: pytest.CaptureFixture[str]) -> None:
